@@ -1,0 +1,63 @@
+/** The arrows between rooms. ARCHITECTURE.md says why each room may know what it knows. */
+const rooms = {
+  contract: [],
+  receiver: ['contract'],
+  workflows: ['contract'],
+  service: ['contract'],
+  db: ['contract'],
+  activities: ['contract', 'service', 'db'],
+  embedded: [],
+  sandbox: [],
+  app: ['contract', 'receiver', 'workflows', 'activities', 'service', 'db', 'embedded'],
+  cli: ['app', 'contract', 'sandbox'],
+};
+
+const all = Object.keys(rooms);
+const arrows = all.map((room) => ({
+  name: `${room}-knows-only-its-neighbours`,
+  comment: `${room}/ may import ${rooms[room].join(', ') || 'nothing of ours'}: see "Rooms and arrows" in ARCHITECTURE.md`,
+  severity: 'error',
+  from: { path: `^${room}/` },
+  to: {
+    path: `^(${[...all, 'test', 'bench'].filter((other) => other !== room && !rooms[room].includes(other)).join('|')})/`,
+    ...(room === 'workflows' ? { pathNot: '^activities/' } : {}),
+  },
+}));
+
+module.exports = {
+  forbidden: [
+    ...arrows,
+    {
+      name: 'workflows-know-only-the-types-of-activities',
+      comment:
+        'Workflow code is replayed: it may import the types of activities, never their code. See ARCHITECTURE.md',
+      severity: 'error',
+      from: { path: '^workflows/' },
+      to: { path: '^activities/', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'no-cycles',
+      comment: 'A cycle means two files are one concern. See ARCHITECTURE.md',
+      severity: 'error',
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: 'packages-are-declared',
+      severity: 'error',
+      from: { pathNot: '^(test|bench)/|^[^/]+$' },
+      to: { dependencyTypes: ['npm-no-pkg', 'npm-dev', 'unknown'] },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '^(node_modules|dist|\\.metersync)/' },
+    tsPreCompilationDeps: true,
+    parser: 'swc',
+    enhancedResolveOptions: {
+      extensions: ['.ts', '.js', '.json'],
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default', 'types'],
+    },
+  },
+};

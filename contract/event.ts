@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { Failure } from './failures.ts';
+
+/** Event types of the service (seed 6.2). */
+export const eventTypes = [
+  'connection.created.v2',
+  'connection.updated.v2',
+  'connection.validated.v2',
+  'document.created.v2',
+  'document.updated.v2',
+  'document.deleted.v2',
+  'intervals.synced',
+] as const;
+export type EventType = (typeof eventTypes)[number];
+
+export type EventKind = 'connection' | 'document' | 'interval' | 'ignored';
+
+/**
+ * What the pipeline must know of an event to journal it: the rest stays in its payload, which Postgres reads
+ * exactly as it was signed. Times are the service's own text.
+ */
+export interface DecodedEvent {
+  readonly type: string;
+  readonly kind: EventKind;
+  readonly deletes: boolean;
+  /** Connection id, document id or meter id; null when ignored. */
+  readonly recordId: string | null;
+  readonly companyId: string | null;
+  /** `updated` of the record; null for intervals.synced and what is ignored. */
+  readonly occurredAt: string | null;
+}
+
+const text = z.string().min(1);
+const uuid = z.string().regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i, 'a UUID');
+const company = z.union([z.object({ id: uuid }), uuid.transform((id) => ({ id }))]);
+/** ISO 8601 with a date at least; whether the date exists is for Postgres to say. */
+const time = z.string().regex(/^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}|$)/, 'an ISO 8601 time');
+const bound = z.union([
+  z.string().regex(/^(\d{4}-\d{2}-\d{2}|\d{9,11}$)/, 'an ISO 8601 time or Unix seconds'),
+  z.int(),
+]);
+
+const record = z.object({ id: uuid, company, updated: time });
+const intervals = z.object({ meterId: z.union([text, z.int().transform(String)]), start: bound, end: bound });
+
+const ignored = (type: string): DecodedEvent => ({
+  type,
+  kind: 'ignored',
+  deletes: false,
+  recordId: null,
+  companyId: null,
+  occurredAt: null,
+});
+
+/**
+ * The type of an event is its `eventType`; `connection.created.v2` and `intervals.synced` carry none (seed 2.4,
+ * 2.6) and are known by their shape. Returns undefined for a shape that fits nothing.
+ */
+export function typeOfEvent(payload: Readonly<Record<string, unknown>>): string | undefined {
+  if (typeof payload['eventType'] === 'string') return payload['eventType'];
+  if ('meterId' in payload && 'intervalCount' in payload) return 'intervals.synced';
+  const connectionOnly = 'datasource' in payload || 'sitesRelations' in payload || 'status' in payload;
+  if (connectionOnly && 'url' in payload && !('old' in payload)) return 'connection.created.v2';
+  return undefined;
+}
+
+/**
+ * Reads what the journal needs from a parsed payload.
+ * @throws Failure EVENT_UNREADABLE when a known type lacks what it must carry; an unknown type is `ignored`.
+ */
+export function decodeEvent(payload: unknown): DecodedEvent {
+  if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) {
+    throw new Failure('EVENT_UNREADABLE', 'the payload is not a JSON object');
+  }
+  const type = typeOfEvent(payload as Record<string, unknown>);
+  if (type === undefined) return ignored('unknown');
+  if (!(eventTypes as readonly string[]).includes(type)) return ignored(type);
+  if (type === 'intervals.synced') {
+    const { meterId } = read(intervals, payload, type);
+    return { type, kind: 'interval', deletes: false, recordId: meterId, companyId: null, occurredAt: null };
+  }
+  const { id, company, updated } = read(record, payload, type);
+  return {
+    type,
+    kind: type.startsWith('document.') ? 'document' : 'connection',
+    deletes: type === 'document.deleted.v2',
+    recordId: id.toLowerCase(),
+    companyId: company.id.toLowerCase(),
+    occurredAt: updated,
+  };
+}
+
+function read<T>(schema: z.ZodType<T>, payload: unknown, type: string): T {
+  const result = schema.safeParse(payload);
+  if (result.success) return result.data;
+  const wrong = result.error.issues.map((issue) => `${issue.path.join('.') || 'payload'}: ${issue.message}`);
+  throw new Failure('EVENT_UNREADABLE', `${type}: ${wrong.join('; ')}`);
+}

@@ -1,0 +1,96 @@
+/**
+ * Every way in which work can fail, once: what it means, whether trying again by itself can help, and what the
+ * operator does. docs/failures.md is checked against this catalogue by a test.
+ */
+export type FailureAction = 'retry' | 'park' | 'dead';
+
+export interface FailureType {
+  readonly action: FailureAction;
+  readonly means: string;
+  readonly operator: string;
+}
+
+export const failureTypes = {
+  SERVICE_UNREACHABLE: {
+    action: 'retry',
+    means: 'No answer from the service: connection refused, cut or timed out.',
+    operator: 'Nothing, unless it lasts: check SERVICE_URL and the network.',
+  },
+  SERVICE_BUSY: {
+    action: 'retry',
+    means: 'The service answered 429: too many requests.',
+    operator: 'Nothing: every request of this worker waits. If it lasts, lower SERVICE_MAX_CONCURRENCY.',
+  },
+  SERVICE_ERROR: {
+    action: 'retry',
+    means: 'The service answered 5xx.',
+    operator: 'Nothing, unless it lasts: ask the service.',
+  },
+  SERVICE_ANSWER_UNREADABLE: {
+    action: 'retry',
+    means: 'The answer was not the JSON that the endpoint catalogue expects, or it was cut short.',
+    operator: 'If it lasts, compare the quoted answer with the entry in SERVICE_ENDPOINTS.',
+  },
+  SERVICE_KEY_REFUSED: {
+    action: 'park',
+    means: 'The service answered 401: the API key is missing, wrong or inactive.',
+    operator: 'Set SERVICE_API_KEY to a valid key of the right environment and restart.',
+  },
+  SERVICE_ACCESS_DENIED: {
+    action: 'park',
+    means: 'The service answered 403: the key may not see this company.',
+    operator: 'Grant the key access to the company, or leave the company out of SERVICE_COMPANIES.',
+  },
+  SERVICE_NOT_FOUND: {
+    action: 'park',
+    means: 'The service answered 404: no such record, or the endpoint catalogue has a wrong path.',
+    operator: 'If a whole resource is not found, correct its path in SERVICE_ENDPOINTS or set it to null.',
+  },
+  SERVICE_REQUEST_REFUSED: {
+    action: 'park',
+    means: 'The service answered another 4xx: it does not accept the request as metersync makes it.',
+    operator: 'Compare the quoted answer with the entry in SERVICE_ENDPOINTS.',
+  },
+  WAREHOUSE_UNAVAILABLE: {
+    action: 'retry',
+    means:
+      'Postgres refused the connection, was restarting, out of space, or picked this transaction to break a deadlock.',
+    operator: 'Bring Postgres back; what waits goes on by itself.',
+  },
+  WAREHOUSE_VALUE_REFUSED: {
+    action: 'dead',
+    means:
+      'Postgres cannot hold a value: NUL, lone surrogate, numeric overflow, impossible date, broken constraint.',
+    operator: 'Look at the event or record and its error; its bytes are kept.',
+  },
+  EVENT_UNREADABLE: {
+    action: 'dead',
+    means: 'A verified event is not JSON, or lacks what its type must carry (an id, a timestamp).',
+    operator: 'Look at the event in metersync.events; its bytes are kept.',
+  },
+} as const satisfies Record<string, FailureType>;
+
+export type FailureCode = keyof typeof failureTypes;
+
+/** An error of the catalogue. `retryAfterMs` is what the service asked for, where it did. */
+export class Failure extends Error {
+  readonly code: FailureCode;
+  readonly retryAfterMs: number | undefined;
+  readonly status: number | undefined;
+
+  constructor(
+    code: FailureCode,
+    message: string,
+    more: { retryAfterMs?: number; status?: number; cause?: unknown } = {},
+  ) {
+    super(message, more.cause === undefined ? undefined : { cause: more.cause });
+    this.name = code;
+    this.code = code;
+    this.retryAfterMs = more.retryAfterMs;
+    this.status = more.status;
+  }
+
+  get action(): FailureAction {
+    return failureTypes[this.code].action;
+  }
+}

@@ -1,0 +1,37 @@
+/** Names that receivers, workers, the command and a person at Temporal's web page must agree on. */
+
+/** Events have a queue of their own, so that a long backfill never delays one. */
+export const taskQueues = { events: 'metersync-events', backfill: 'metersync-backfill' } as const;
+
+/** The kinds of records that events leave to be read again; one singleton catchUp workflow each. */
+export const catchUpKinds = ['connections', 'documents', 'intervals'] as const;
+export type CatchUpKind = (typeof catchUpKinds)[number];
+
+/** The resources that a backfill reads for each company, in the order in which it reads them. */
+export const companyResources = ['connections', 'meters', 'documents', 'usageData', 'intervals'] as const;
+export type CompanyResource = (typeof companyResources)[number];
+
+/** Everything that an audit compares. */
+export const auditResources = ['companies', 'sites', ...companyResources] as const;
+export type AuditResource = (typeof auditResources)[number];
+
+export const workflowNames = {
+  applyEvents: 'applyEvents',
+  catchUp: 'catchUp',
+  wakeCatchUps: 'wakeCatchUps',
+  backfillAll: 'backfillAll',
+  backfillCompany: 'backfillCompany',
+} as const;
+
+export const workflowIds = {
+  /** A lone event, or a group named after its first event and how many follow it. Unix seconds of the delivery. */
+  events: (firstId: string, count: number, timestamp: number): string =>
+    count === 1 ? `event/${firstId}/${timestamp}` : `events/${firstId}+${count - 1}/${timestamp}`,
+  catchUp: (kind: CatchUpKind): string => `catch-up/${kind}`,
+  backfillAll: (runId: string): string => `backfill-run/${runId}`,
+  backfillCompany: (companyId: string): string => `backfill/${companyId}`,
+} as const;
+
+export const signalNames = { wake: 'wake' } as const;
+export const queryNames = { progress: 'progress' } as const;
+export const scheduleIds = { wakeCatchUps: 'metersync-wake-catch-ups' } as const;
