@@ -1,0 +1,92 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { bounds } from './bounds.ts';
+import { EmbeddedError } from './failure.ts';
+import { identify, type ProcessIdentity } from './processes.ts';
+import { type Addresses, readRunning, removeRunning, type ServerName } from './running.ts';
+import { endServers, type ServerCommand } from './servers.ts';
+
+export interface GuardianTask {
+  dir: string;
+  owner: ProcessIdentity;
+  addresses: Addresses;
+  servers: ServerCommand[];
+}
+export type ToGuardian = { kind: 'run'; task: GuardianTask } | { kind: 'stop' };
+export type FromGuardian = { kind: 'exited'; name: ServerName; how: string };
+
+/** Servers under a guardian. */
+export interface Guarded {
+  /** How a server ended by itself ("SIGKILL", "status 1"), or undefined while it runs. */
+  ended(name: ServerName): string | undefined;
+  /** Called when a server ends that nobody stopped, or the guardian does. */
+  onEnded(listener: (name: ServerName | 'guardian', how: string) => void): void;
+  /** Stops the servers and returns when they are gone; also when the guardian was killed. */
+  stop(): Promise<void>;
+}
+
+/** Starts the guardian and, through it, the servers. It returns before they answer. */
+export function startGuarded(task: Omit<GuardianTask, 'owner'>): Guarded {
+  const owner = identify(process.pid);
+  if (owner === undefined) throw new EmbeddedError('This process cannot find itself in the process list.');
+  const guardian = spawnGuardian(task.dir);
+  const ended = new Map<ServerName | 'guardian', string>();
+  const listeners: ((name: ServerName | 'guardian', how: string) => void)[] = [];
+  let stopped: Promise<void> | undefined;
+  const note = (name: ServerName | 'guardian', how: string) => {
+    if (stopped !== undefined || ended.has(name)) return;
+    ended.set(name, how);
+    for (const listener of listeners) listener(name, how);
+  };
+  guardian.on('message', (message: FromGuardian) => note(message.name, message.how));
+  guardian.on('exit', (code, signal) => note('guardian', signal ?? `status ${code}`));
+  guardian.on('error', (error) => note('guardian', error.message));
+  send(guardian, { kind: 'run', task: { ...task, owner } });
+  // The servers live as long as the program, and are no reason for it to live longer.
+  guardian.unref();
+  guardian.channel?.unref();
+  return {
+    ended: (name) => ended.get(name) ?? ended.get('guardian'),
+    onEnded: (listener) => void listeners.push(listener),
+    stop: () => {
+      stopped ??= stopGuarded(guardian, task.dir);
+      return stopped;
+    },
+  };
+}
+
+async function stopGuarded(guardian: ChildProcess, dir: string): Promise<void> {
+  if (guardian.exitCode === null && guardian.signalCode === null) {
+    guardian.ref();
+    const exit = once(guardian, 'exit');
+    send(guardian, { kind: 'stop' });
+    await Promise.race([exit, delay(bounds.stopMs, undefined, { ref: false })]);
+  }
+  // Only a guardian that was killed leaves the file.
+  const left = readRunning(dir);
+  if (left?.guardian.pid !== guardian.pid) return;
+  await endServers(left?.servers ?? {});
+  removeRunning(dir);
+}
+
+/** Runs the file beside this one that has its extension: guardian.ts from a checkout, guardian.js once compiled. */
+function spawnGuardian(dir: string): ChildProcess {
+  const here = import.meta.url;
+  const script = fileURLToPath(new URL(`./guardian${extname(here)}`, here));
+  const log = openSync(join(dir, 'logs', 'guardian.log'), 'a', 0o600);
+  const guardian = spawn(process.execPath, [script, dir], {
+    detached: true,
+    stdio: ['ignore', log, log, 'ipc'],
+  });
+  closeSync(log);
+  return guardian;
+}
+
+function send(guardian: ChildProcess, message: ToGuardian): void {
+  // A guardian that is gone reports that by its exit.
+  guardian.send(message, () => {});
+}

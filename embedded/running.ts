@@ -1,0 +1,47 @@
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ProcessIdentity } from './processes.ts';
+
+export type ServerName = 'postgres' | 'temporal';
+
+/** What `running.json` in the data folder says of the stack that runs there. The guardian alone writes it. */
+export interface Running {
+  state: 'running' | 'stopping';
+  /** The process that started the stack, and for which it runs. */
+  owner: ProcessIdentity;
+  guardian: ProcessIdentity;
+  /** The servers that were started, each as soon as it has a pid. */
+  servers: Partial<Record<ServerName, ProcessIdentity>>;
+  addresses: Addresses;
+}
+
+/** How the servers are reached. */
+export interface Addresses {
+  postgres?: { port: number; user: string; password: string };
+  temporal?: { address: string; uiUrl: string };
+}
+
+/** The path of `running.json` in a data folder. */
+export function runningFile(dir: string): string {
+  return join(dir, 'running.json');
+}
+
+/** What runs in a data folder according to its `running.json`; undefined when there is none or it cannot be read. */
+export function readRunning(dir: string): Running | undefined {
+  try {
+    return JSON.parse(readFileSync(runningFile(dir), 'utf8')) as Running;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Writes `running.json` whole or not at all, readable by its owner alone as it holds the password of Postgres. */
+export function writeRunning(dir: string, running: Running): void {
+  const file = runningFile(dir);
+  writeFileSync(`${file}.new`, `${JSON.stringify(running, null, 2)}\n`, { mode: 0o600 });
+  renameSync(`${file}.new`, file);
+}
+
+export function removeRunning(dir: string): void {
+  rmSync(runningFile(dir), { force: true });
+}

