@@ -1,0 +1,111 @@
+import type { Endpoint, EndpointName } from '../contract/endpoints.ts';
+import { Failure } from '../contract/failures.ts';
+import type { RequestCounts } from './counts.ts';
+import { isObject } from './json.ts';
+import { type Page, parse, readPage } from './page.ts';
+import { requestPath } from './path.ts';
+import { createQuote } from './quote.ts';
+import { createRequests } from './request.ts';
+import type { Lane } from './throttle.ts';
+import { openWire, type ServiceClientOptions } from './wire.ts';
+
+interface Request {
+  readonly endpoint: EndpointName;
+  /** Values of the placeholders of the endpoint's path and query. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly lane: Lane;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface PageRequest extends Request {
+  /** Parameters beyond those of the catalogue. */
+  readonly query?: Readonly<Record<string, string>> | undefined;
+  /** 1-indexed (seed 8). One beyond the last brings the last (seed 7): compare `currentPage`. */
+  readonly page: number;
+}
+
+export type RecordRequest = Request;
+
+export type RecordAnswer =
+  | { readonly found: true; readonly body: string; readonly value: Readonly<Record<string, unknown>> }
+  | { readonly found: false };
+
+/**
+ * Reads the service's API. Every call is retried shortly (see `createRetry`) and rejects with a Failure of the
+ * catalogue, without the API key in it, or with the signal's reason as soon as the signal aborts.
+ */
+export interface ServiceClient {
+  /** Whether the catalogue has this endpoint. A call to one that it lacks is a SERVICE_NOT_FOUND without status. */
+  has(endpoint: EndpointName): boolean;
+  /** @throws Failure SERVICE_ANSWER_UNREADABLE when the answer holds no array of records */
+  page(request: PageRequest): Promise<Page>;
+  /**
+   * Reads a single record. `found: false` is the service's 404 or 410: the record is gone, or the catalogue has a
+   * wrong path, and one answer cannot tell which.
+   */
+  record(request: RecordRequest): Promise<RecordAnswer>;
+  /**
+   * The version information of `GET /ping` (seed 9.5). Its shape is not shown, so `version` is what stands under
+   * a key of that name, if anything.
+   */
+  ping(signal?: AbortSignal): Promise<{ readonly body: string; readonly version: string | null }>;
+  counts(): Record<string, RequestCounts>;
+  /** Ends the client's own connections, and with them what is in flight. */
+  close(): Promise<void>;
+}
+
+/** @throws Error when the base address is no http(s) URL or the key cannot stand in a header. */
+export function createServiceClient(options: ServiceClientOptions): ServiceClient {
+  const { endpoints } = options;
+  const quote = createQuote(options.apiKey);
+  const wire = openWire(options);
+  const requests = createRequests(wire, quote, options);
+
+  function catalogued(name: EndpointName): Endpoint {
+    const endpoint = endpoints[name];
+    if (endpoint !== null) return endpoint;
+    throw new Failure('SERVICE_NOT_FOUND', `the endpoint catalogue says that the service has no ${name}`);
+  }
+
+  return {
+    has: (name) => endpoints[name] !== null,
+    async page({ endpoint: name, params, query, page, lane, signal }) {
+      const endpoint = catalogued(name);
+      const path = requestPath({ endpoint, params, query, page });
+      const read = (body: string): Page => readPage({ body, endpoint, asked: page, quote });
+      return await requests.get({ name, path, lane, signal, read });
+    },
+    async record({ endpoint: name, params, lane, signal }) {
+      const path = requestPath({ endpoint: catalogued(name), params });
+      const read = (body: string): RecordAnswer => {
+        const value = parse(body, quote);
+        if (isObject(value)) return { found: true, body, value };
+        throw new Failure('SERVICE_ANSWER_UNREADABLE', `expected one record, got ${quote(body)}`);
+      };
+      try {
+        return await requests.get({ name, path, lane, signal, read });
+      } catch (error) {
+        if (error instanceof Failure && error.code === 'SERVICE_NOT_FOUND') return { found: false };
+        throw error;
+      }
+    },
+    async ping(signal) {
+      const read = (body: string) => ({ body, version: versionIn(body) });
+      return await requests.get({ name: 'ping', path: '/ping', lane: 'live', signal, read });
+    },
+    counts: () => requests.counts(),
+    async close() {
+      if (options.dispatcher === undefined) await wire.dispatcher.destroy();
+    },
+  };
+}
+
+function versionIn(body: string): string | null {
+  try {
+    const value: unknown = JSON.parse(body);
+    const said = isObject(value) ? (value.version ?? value.apiVersion) : value;
+    return typeof said === 'string' ? said : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,13 @@
+/** Time as an argument: real in a process, virtual in tests. */
+export interface Clock {
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** Rejects at once when the signal aborts. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** What the room logs with: pino's shape. */
+export interface Log {
+  debug(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}

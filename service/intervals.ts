@@ -1,0 +1,140 @@
+import { isObject, parseExact } from './json.ts';
+
+/**
+ * Interval records as columns, for one set-based write. Every value is the service's own text: usage with all
+ * its digits, times as they were sent (Postgres reads them). The arrays are of one length.
+ */
+export interface IntervalColumns {
+  readonly startAt: string[];
+  /** Null where only a granularity was sent. */
+  readonly endAt: (string | null)[];
+  readonly usage: (string | null)[];
+  readonly usageUnits: (string | null)[];
+  readonly quality: (string | null)[];
+  readonly updated: (string | null)[];
+  /** Null where the record doesn't say: then it is the meter asked for. */
+  readonly meterId: (string | null)[];
+  /** Null where the record doesn't say: then it is end − start. */
+  readonly granularitySeconds: (string | null)[];
+  /** Positions of the records that have no place in time and stand in no column. */
+  readonly unplaced: number[];
+}
+
+/**
+ * Reads the interval records of a page. Accepts `start`/`end` or `startDate`/`endDate`; the meter as `meterId`,
+ * or as `meter`, an id or an object with one; `granularitySeconds` or `granularity`. A value of the wrong kind
+ * becomes its JSON text, which the warehouse refuses by name.
+ * @param body the page as received
+ * @param itemsKey key of the records; null for a bare array
+ * @param items the records as JSON.parse reads them, where the caller has them: saves parsing again
+ */
+export function readIntervals(
+  body: string,
+  itemsKey: string | null,
+  items: readonly unknown[] = itemsOf(JSON.parse(body), itemsKey),
+): IntervalColumns {
+  const columns = columnsOf(items, amountsOf(body, items));
+  if (columns !== undefined) return columns;
+  const exact = columnsOf(itemsOf(parseExact(body, numericKeys), itemsKey), []);
+  if (exact === undefined) throw new Error('a number was left after parseExact');
+  return exact;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+type Amounts = readonly (string | undefined)[];
+
+const numericKeys: ReadonlySet<string> = new Set([
+  ...['usage', 'meterId', 'meter', 'id', 'granularitySeconds', 'granularity', 'updated'],
+  ...['usageUnits', 'quality', 'start', 'end', 'startDate', 'endDate'],
+]);
+
+function itemsOf(parsed: unknown, itemsKey: string | null): readonly unknown[] {
+  return (itemsKey === null ? parsed : (parsed as Json)[itemsKey]) as readonly unknown[];
+}
+
+/**
+ * The source text of every `usage` that is a number, by position, without parsing the page again: a page of
+ * numbers is read at over a million records a second this way, at a quarter of that with a reviver.
+ *
+ * The text `"usage":` is looked for in the page. Without a \u escape, that text is the only spelling of the key,
+ * so each record that has the key holds it at least once; if there are exactly as many as such records, each
+ * holds exactly one, in order, and no nested or repeated key is among them. Otherwise there is no telling, and
+ * what is missing here sends the page the slow way.
+ */
+function amountsOf(body: string, items: readonly unknown[]): Amounts {
+  if (!items.some((item) => isObject(item) && typeof item.usage === 'number')) return [];
+  if (body.includes('\\u')) return [];
+  const found = /"usage"\s*:\s*(-?[0-9][0-9.eE+-]*)?/g;
+  const amounts: (string | undefined)[] = [];
+  let next = found.exec(body);
+  for (const item of items) {
+    if (!isObject(item) || !Object.hasOwn(item, 'usage')) {
+      amounts.push(undefined);
+      continue;
+    }
+    if (next === null) return [];
+    amounts.push(next[1]);
+    next = found.exec(body);
+  }
+  return next === null ? amounts : [];
+}
+
+/** Undefined as soon as a number is met whose digits are not known. */
+function columnsOf(items: readonly unknown[], amounts: Amounts): IntervalColumns | undefined {
+  const columns: IntervalColumns = {
+    startAt: [],
+    endAt: [],
+    usage: [],
+    usageUnits: [],
+    quality: [],
+    updated: [],
+    meterId: [],
+    granularitySeconds: [],
+    unplaced: [],
+  };
+  for (let position = 0; position < items.length; position++) {
+    const item = items[position];
+    if (!isObject(item)) {
+      columns.unplaced.push(position);
+      continue;
+    }
+    const usage = typeof item.usage === 'number' ? amounts[position] : textOf(item.usage);
+    const start = textOf(item.start ?? item.startDate);
+    const end = textOf(item.end ?? item.endDate);
+    const units = textOf(item.usageUnits);
+    const quality = textOf(item.quality);
+    const updated = textOf(item.updated);
+    const meter = textOf(meterOf(item));
+    const granularity = textOf(item.granularitySeconds ?? item.granularity);
+    if (usage === undefined || start === undefined || end === undefined || units === undefined)
+      return undefined;
+    if (quality === undefined || updated === undefined || meter === undefined) return undefined;
+    if (granularity === undefined) return undefined;
+    if (start === null || (end === null && granularity === null)) {
+      columns.unplaced.push(position);
+      continue;
+    }
+    columns.startAt.push(start);
+    columns.endAt.push(end);
+    columns.usage.push(usage);
+    columns.usageUnits.push(units);
+    columns.quality.push(quality);
+    columns.updated.push(updated);
+    columns.meterId.push(meter);
+    columns.granularitySeconds.push(granularity);
+  }
+  return columns;
+}
+
+function meterOf(item: Json): unknown {
+  if (item.meterId !== undefined && item.meterId !== null) return item.meterId;
+  return isObject(item.meter) ? item.meter.id : item.meter;
+}
+
+/** Undefined for a number that a float may have rounded. */
+function textOf(value: unknown): string | null | undefined {
+  if (typeof value === 'string') return value;
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
+  return JSON.stringify(value);
+}

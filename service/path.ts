@@ -1,0 +1,56 @@
+import type { Endpoint } from '../contract/endpoints.ts';
+import { Failure } from '../contract/failures.ts';
+
+const placeholder = /\{(\w+)\}/g;
+
+export interface PathRequest {
+  readonly endpoint: Endpoint;
+  /** Values of the placeholders: companyId, meterId, id, start, end, … */
+  readonly params: Readonly<Record<string, string>>;
+  /** Parameters beyond those of the catalogue; they win over the catalogue's. */
+  readonly query?: Readonly<Record<string, string>> | undefined;
+  /** 1-indexed (seed 8); left out for a single record. */
+  readonly page?: number | undefined;
+}
+
+/**
+ * The path and query of a request, relative to the versioned base address. Values are URI-encoded; a query
+ * parameter whose placeholder has no value is left out.
+ * @throws Failure SERVICE_REQUEST_REFUSED when a placeholder of the path has no usable value: nothing is sent.
+ */
+export function requestPath({ endpoint, params, query, page }: PathRequest): string {
+  const path = endpoint.path.replace(placeholder, (_, name: string) =>
+    segment(params[name], name, endpoint.path),
+  );
+  const parameters = new Map<string, string>();
+  for (const [name, template] of Object.entries(endpoint.query ?? {})) {
+    const value = filled(template, params);
+    if (value !== undefined) parameters.set(name, value);
+  }
+  for (const [name, value] of Object.entries(query ?? {})) parameters.set(name, value);
+  if (page !== undefined) parameters.set('page', String(page));
+  const search = [...parameters].map(([name, value]) => `${encode(name)}=${encode(value)}`).join('&');
+  return search === '' ? path : `${path}?${search}`;
+}
+
+/** A value must stay one segment: "." and ".." survive encoding and would climb to another resource. */
+function segment(value: string | undefined, name: string, path: string): string {
+  if (value === undefined || value === '' || value === '.' || value === '..') {
+    throw new Failure(
+      'SERVICE_REQUEST_REFUSED',
+      `${path} needs a value for {${name}}, not ${value === undefined ? 'none' : JSON.stringify(value)}`,
+    );
+  }
+  return encode(value);
+}
+
+function filled(template: string, params: Readonly<Record<string, string>>): string | undefined {
+  const names = [...template.matchAll(placeholder)].map((match) => match[1] ?? '');
+  if (names.some((name) => params[name] === undefined)) return undefined;
+  return template.replace(placeholder, (_, name: string) => params[name] ?? '');
+}
+
+function encode(value: string): string {
+  // encodeURIComponent throws at a lone surrogate, which no id of the service can hold.
+  return encodeURIComponent(value.toWellFormed());
+}

@@ -1,0 +1,85 @@
+import { Failure } from '../contract/failures.ts';
+import { failureOfError, failureOfStatus, retryAfterMs } from './classify.ts';
+import { createCounter, type RequestCounts } from './counts.ts';
+import { createRetry, defaultBudget } from './retry.ts';
+import { send, type Wire } from './send.ts';
+import { createThrottle, type Lane } from './throttle.ts';
+import { defaultConcurrency, type ServiceClientOptions } from './wire.ts';
+
+export interface Get<T> {
+  /** What the request is counted under. */
+  readonly name: string;
+  /** Relative to the versioned base address. */
+  readonly path: string;
+  readonly lane: Lane;
+  readonly signal: AbortSignal | undefined;
+  /** Reads the body of a 200; what it cannot read is an attempt that failed. */
+  readonly read: (body: string) => T;
+}
+
+export interface Requests {
+  get<T>(request: Get<T>): Promise<T>;
+  counts(): Record<string, RequestCounts>;
+}
+
+/** Makes requests over a wire: in turn, retried, counted, and every failure one of the catalogue. */
+export function createRequests(
+  wire: Wire,
+  quote: (text: string) => string,
+  options: ServiceClientOptions,
+): Requests {
+  const { clock, random, log, maxConcurrency = defaultConcurrency, budget = defaultBudget } = options;
+  const throttle = createThrottle({ concurrency: maxConcurrency, clock, random, log });
+  const retry = createRetry({ throttle, clock, random, budget });
+  const counter = createCounter();
+
+  async function attempt(name: string, path: string, signal: AbortSignal | undefined): Promise<string> {
+    counter.add(name, { requests: 1 });
+    const answer = await send(wire, path, signal);
+    const code = failureOfStatus(answer.status);
+    counter.add(name, { bytes: answer.bytes, busy: answer.status === 429 ? 1 : 0 });
+    if (code === null) return answer.text;
+    throw new Failure(code, `answered ${answer.status} with ${quote(answer.text)}`, {
+      status: answer.status,
+      ...asked(retryAfterMs({ ...answer, now: clock.now() })),
+    });
+  }
+
+  return {
+    get: async ({ name, path, lane, signal, read }) =>
+      await retry({
+        lane,
+        signal,
+        attempt: async () => {
+          try {
+            return read(await attempt(name, path, signal));
+          } catch (error) {
+            throw signal?.aborted ? signal.reason : named(error, path);
+          }
+        },
+        onRetry: (failure) => {
+          counter.add(name, { retries: 1 });
+          log.debug({ code: failure.code, retryAfterMs: failure.retryAfterMs }, failure.message);
+        },
+      }),
+    counts: () => counter.read(),
+  };
+}
+
+/** Adds what was asked for. An error that is not the service's doing stays as it is. */
+function named(error: unknown, path: string): unknown {
+  if (error instanceof Failure) {
+    const { code, status, retryAfterMs: wait } = error;
+    return new Failure(code, `GET ${path}: ${error.message}`, {
+      ...(status === undefined ? {} : { status }),
+      ...asked(wait),
+    });
+  }
+  const code = failureOfError(error);
+  if (code === undefined || !(error instanceof Error)) return error;
+  return new Failure(code, `GET ${path}: ${error.message}`, { cause: error });
+}
+
+function asked(wait: number | undefined): { retryAfterMs?: number } {
+  return wait === undefined ? {} : { retryAfterMs: wait };
+}

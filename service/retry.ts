@@ -1,0 +1,96 @@
+import { Failure } from '../contract/failures.ts';
+import type { Clock } from './clock.ts';
+import { gateClosed, type Lane, type Throttle } from './throttle.ts';
+
+/**
+ * How often one call is tried, and how long it waits in sum. Short on purpose: calls are made inside activities
+ * that heartbeat and that Temporal retries for as long as it takes.
+ */
+export interface RetryBudget {
+  readonly attemptsMax: number;
+  readonly waitMaxMs: number;
+}
+export const defaultBudget: RetryBudget = { attemptsMax: 4, waitMaxMs: 60_000 };
+
+/** Ceiling of the wait before the second attempt; it doubles with each. */
+const backoffBaseMs = 1_000;
+const backoffMaxMs = 16_000;
+
+export interface Call<T> {
+  /** One attempt, counted from 1. */
+  readonly attempt: (number: number) => Promise<T>;
+  readonly lane: Lane;
+  readonly signal: AbortSignal | undefined;
+  readonly onRetry: (failure: Failure) => void;
+}
+
+/**
+ * Makes the function that tries until an attempt succeeds, fails in a way that no retry can help, or the budget
+ * is spent. Waits are exponential with full jitter. A 429, and any failure with a Retry-After, closes the gate
+ * for every request of the client; a bare 5xx may be the fault of one record and slows only its own.
+ * @throws Failure the last one, or SERVICE_BUSY when others' 429 keeps the gate closed beyond the budget;
+ *   the signal's reason as soon as it aborts
+ */
+export function createRetry(options: {
+  readonly throttle: Throttle;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly budget: RetryBudget;
+}): <T>(call: Call<T>) => Promise<T> {
+  const { throttle, clock, random, budget } = options;
+
+  /** Runs inside the turn, so that the gate is closed before the next request in the queue gets its own. */
+  async function settle<T>(call: Call<T>, number: number): Promise<Settled<T>> {
+    try {
+      const value = await call.attempt(number);
+      throttle.succeeded();
+      return { value };
+    } catch (error) {
+      if (!(error instanceof Failure) || error.action !== 'retry') throw error;
+      const ceiling = Math.min(backoffBaseMs * 2 ** (number - 1), backoffMaxMs);
+      if (error.code !== 'SERVICE_BUSY' && error.retryAfterMs === undefined) {
+        return { failure: error, waitMs: random() * ceiling };
+      }
+      // Half of the ceiling at least: a gate that shuts for no time would not slow anyone.
+      throttle.closeFor(error.retryAfterMs ?? ceiling * (0.5 + random() / 2));
+      return { failure: error, waitMs: 0 };
+    }
+  }
+
+  return async <T>(call: Call<T>): Promise<T> => {
+    const { lane, signal, onRetry } = call;
+    let waitedMs = 0;
+    let last: Failure | undefined;
+    const wait = async (ms: number, otherwise: Failure): Promise<void> => {
+      if (waitedMs + ms > budget.waitMaxMs) throw otherwise;
+      waitedMs += ms;
+      await clock.sleep(ms, signal);
+    };
+
+    for (let number = 1; ; ) {
+      signal?.throwIfAborted();
+      const closedMs = throttle.closedForMs(lane);
+      if (closedMs > 0) {
+        await wait(closedMs, last ?? stillClosed(closedMs));
+        continue;
+      }
+      const settled = await throttle.turn(lane, signal, () => settle(call, number));
+      if (settled === gateClosed) continue;
+      if ('value' in settled) return settled.value;
+      last = settled.failure;
+      if (number >= budget.attemptsMax) throw last;
+      number += 1;
+      onRetry(last);
+      if (settled.waitMs > 0) await wait(settled.waitMs, last);
+    }
+  };
+}
+
+type Settled<T> = { readonly value: T } | { readonly failure: Failure; readonly waitMs: number };
+
+function stillClosed(ms: number): Failure {
+  const seconds = Math.ceil(ms / 1000);
+  return new Failure('SERVICE_BUSY', `not sent: the service asked every request to wait ${seconds} s more`, {
+    retryAfterMs: Math.ceil(ms),
+  });
+}

@@ -1,0 +1,119 @@
+import { isUtf8 } from 'node:buffer';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import type { Dispatcher } from 'undici';
+import { Failure } from '../contract/failures.ts';
+import type { Clock } from './clock.ts';
+
+const unzip = promisify(gunzip);
+
+/** Bytes kept of an answer that is no success: it is only quoted. */
+const refusalBytesMax = 64 * 1024;
+
+export interface Wire {
+  readonly dispatcher: Dispatcher;
+  readonly origin: string;
+  /** Path of the base address, before every path of the catalogue. */
+  readonly prefix: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  readonly maxBodyBytes: number;
+  readonly clock: Clock;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly retryAfter: string | undefined;
+  readonly date: string | undefined;
+  readonly text: string;
+  /** Bytes of the body on the wire. */
+  readonly bytes: number;
+}
+
+/**
+ * Sends one GET and reads the whole answer, whatever its status; redirects are not followed. The deadline covers
+ * all of it: connecting, the wait for the first byte, and a body that trickles.
+ * @throws Failure SERVICE_UNREACHABLE at the deadline; SERVICE_ANSWER_UNREADABLE for a body that is too long,
+ *   not UTF-8, or in an encoding that was not asked for; the signal's reason at once when it aborts; else
+ *   whatever undici, zlib or the network throws
+ */
+export async function send(wire: Wire, path: string, signal: AbortSignal | undefined): Promise<Answer> {
+  signal?.throwIfAborted();
+  const stop = new AbortController();
+  const timer = new AbortController();
+  const abort = (): void => stop.abort(signal?.reason);
+  signal?.addEventListener('abort', abort, { once: true });
+  const late = new Failure('SERVICE_UNREACHABLE', `no whole answer within ${wire.timeoutMs} ms`);
+  wire.clock.sleep(wire.timeoutMs, timer.signal).then(
+    () => stop.abort(late),
+    () => undefined,
+  );
+  try {
+    return await exchange(wire, path, stop.signal);
+  } catch (error) {
+    // Whatever the abort broke on its way, its reason is what happened.
+    throw stop.signal.aborted ? stop.signal.reason : error;
+  } finally {
+    timer.abort();
+    signal?.removeEventListener('abort', abort);
+  }
+}
+
+async function exchange(wire: Wire, path: string, signal: AbortSignal): Promise<Answer> {
+  const { statusCode, headers, body } = await wire.dispatcher.request({
+    origin: wire.origin,
+    path: wire.prefix + path,
+    method: 'GET',
+    headers: wire.headers,
+    signal,
+    // The deadline is ours, on the injected clock.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  const whole = statusCode === 200;
+  const bytes = await collect(body, whole ? wire.maxBodyBytes : refusalBytesMax, whole);
+  const decoded = await decode(bytes, one(headers['content-encoding']), wire.maxBodyBytes);
+  if (whole && !isUtf8(decoded)) throw new Failure('SERVICE_ANSWER_UNREADABLE', 'the answer is not UTF-8');
+  return {
+    status: statusCode,
+    retryAfter: one(headers['retry-after']),
+    date: one(headers.date),
+    text: decoded.toString('utf8', startOf(decoded)),
+    bytes: bytes.length,
+  };
+}
+
+async function collect(body: AsyncIterable<Buffer>, bytesMax: number, whole: boolean): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length <= bytesMax) continue;
+    if (whole) throw tooLong(bytesMax);
+    break;
+  }
+  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length);
+}
+
+async function decode(bytes: Buffer, encoding: string | undefined, bytesMax: number): Promise<Buffer> {
+  const name = encoding?.trim().toLowerCase() ?? 'identity';
+  if (name === 'identity' || name === '' || bytes.length === 0) return bytes;
+  if (name !== 'gzip' && name !== 'x-gzip') {
+    throw new Failure('SERVICE_ANSWER_UNREADABLE', `the answer is encoded as ${JSON.stringify(name)}`);
+  }
+  return await unzip(bytes, { maxOutputLength: bytesMax });
+}
+
+function tooLong(bytesMax: number): Failure {
+  return new Failure('SERVICE_ANSWER_UNREADABLE', `the answer is longer than ${bytesMax} bytes`);
+}
+
+function one(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header[0] : header;
+}
+
+/** A byte order mark is no JSON, neither to JSON.parse nor to Postgres. */
+function startOf(bytes: Buffer): number {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+}

@@ -1,0 +1,114 @@
+import type { EndpointName } from '../contract/endpoints.ts';
+import type { ServiceClient } from './client.ts';
+import type { Page } from './page.ts';
+import { manifestOf, type PageManifest } from './stability.ts';
+import type { Lane } from './throttle.ts';
+
+/**
+ * Pages that a walk reads beyond those that its first answer announced: a listing may grow while it is read, but
+ * not without end. A tenth of what was announced, or this many.
+ */
+const pagesMarginMin = 100;
+/** Pages of a walk when the service announces none: ten million records. */
+const pagesUnannouncedMax = 100_000;
+
+export interface WalkOptions {
+  readonly client: Pick<ServiceClient, 'page'>;
+  readonly endpoint: EndpointName;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string>> | undefined;
+  /** The page to begin with: 1, or the cursor of a walk that was interrupted. */
+  readonly from?: number;
+  readonly lane: Lane;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Why a walk ended. `last`: the service said that no page follows. `shrunk`: it answered with another page than
+ * the one asked for, as the listing became shorter meanwhile (seed 7). `repeated`: two pages running held the
+ * same records. `bound`: it never came to an end.
+ */
+export type WalkEnd = 'last' | 'shrunk' | 'repeated' | 'bound';
+
+export interface WalkReport {
+  /** Null until the walk is over. */
+  readonly ended: WalkEnd | null;
+  readonly shrunk: boolean;
+  /** Pages and records that the walk gave out. */
+  readonly pages: number;
+  readonly rows: number;
+  /**
+   * Every page as the service answered it, for `judgePass`: also one that was not given out because it was another
+   * than the one asked for, or the same as the one before.
+   */
+  readonly manifest: readonly PageManifest[];
+}
+
+/** Pages in order, by `for await`, once; and what is known of the walk so far. */
+export interface Walk extends AsyncIterable<Page> {
+  report(): WalkReport;
+}
+
+/**
+ * Walks a listing page by page until the service says that none follows. As a page beyond the last comes back as
+ * the last (seed 7), each answer is held against the page asked for: the walk ends rather than take the last page
+ * twice, or for ever. A short page ends nothing. Where the service doesn't say where its listing ends, an empty,
+ * repeated or other page is the end.
+ * @throws Failure of the client; the signal's reason when it aborts
+ */
+export function walkPages(options: WalkOptions): Walk {
+  const { client, endpoint, params, query, from = 1, lane, signal } = options;
+  const manifest: PageManifest[] = [];
+  let ended: WalkEnd | null = null;
+  let pages = 0;
+  let rows = 0;
+
+  async function* read(): AsyncGenerator<Page, void, undefined> {
+    let before: Page | undefined;
+    let pagesMax = Number.POSITIVE_INFINITY;
+    for (let asked = from; ; asked++) {
+      const page = await client.page({ endpoint, params, query, page: asked, lane, signal });
+      const wrong = before === undefined ? undefined : samePage(before, page) ? 'repeated' : undefined;
+      const end = page.currentPage === asked ? wrong : 'shrunk';
+      if (end !== undefined && before !== undefined && !before.endSaid) {
+        // The listing ended with the page before; it had no way to say so.
+        manifest.push({ ...(manifest.pop() as PageManifest), hasNext: false });
+        ended = 'last';
+        return;
+      }
+      manifest.push(manifestOf(asked, page));
+      if (end !== undefined) {
+        ended = end;
+        return;
+      }
+      if (before === undefined) pagesMax = pagesMaxOf(page, from);
+      pages += 1;
+      rows += page.count;
+      before = page;
+      // Set before the page is given out: the caller may leave the loop at any page.
+      if (!page.hasNext) ended = 'last';
+      else if (pages >= pagesMax) ended = 'bound';
+      yield page;
+      if (ended !== null) return;
+    }
+  }
+
+  const iterator = read();
+  return {
+    [Symbol.asyncIterator]: () => iterator,
+    report: () => ({ ended, shrunk: ended === 'shrunk', pages, rows, manifest: [...manifest] }),
+  };
+}
+
+function pagesMaxOf(first: Page, from: number): number {
+  if (first.totalPages === null) return pagesUnannouncedMax;
+  const announced = Math.max(first.totalPages - from + 1, 1);
+  return announced + Math.max(pagesMarginMin, Math.ceil(announced / 10));
+}
+
+function samePage(before: Page, page: Page): boolean {
+  if (before.count !== page.count) return false;
+  if (before.ids.some((id) => id === null))
+    return JSON.stringify(before.items) === JSON.stringify(page.items);
+  return before.ids.every((id, position) => id === page.ids[position]);
+}

@@ -1,0 +1,67 @@
+import { type Dispatcher, Pool } from 'undici';
+import type { EndpointCatalogue } from '../contract/endpoints.ts';
+import type { Clock, Log } from './clock.ts';
+import type { RetryBudget } from './retry.ts';
+import type { Wire } from './send.ts';
+
+/** One answer: a page of 100 bills with their usage and line items is about a megabyte. */
+const defaultBodyBytesMax = 64 * 1024 * 1024;
+/** What the service's documentation asks its customers not to exceed. */
+export const defaultConcurrency = 10;
+const defaultTimeoutMs = 30_000;
+
+export interface ServiceClientOptions {
+  /** Versioned base address, for example ending in /v2.2 (seed 9). */
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly endpoints: EndpointCatalogue;
+  /** Requests in flight at once. */
+  readonly maxConcurrency?: number;
+  /** For one attempt, from connecting to the last byte. */
+  readonly timeoutMs?: number;
+  /** Of one answer, unpacked. */
+  readonly maxBodyBytes?: number;
+  readonly budget?: RetryBudget;
+  readonly clock: Clock;
+  /** From 0 to below 1: jitter. */
+  readonly random: () => number;
+  readonly log: Log;
+  /** Of metersync, for the user agent. */
+  readonly version?: string;
+  /** In place of a pool of the client's own; the caller closes it. */
+  readonly dispatcher?: Dispatcher;
+}
+
+/**
+ * What every request of a client has in common.
+ * @throws Error when the base address is no http(s) URL or the key cannot stand in a header; the key is not in it.
+ */
+export function openWire(options: ServiceClientOptions): Wire {
+  const { apiKey, clock, version, maxConcurrency = defaultConcurrency } = options;
+  const base = baseOf(options.baseUrl);
+  if (!/^[\x21-\x7e]+$/.test(apiKey)) throw new Error('the API key must be printable ASCII without spaces');
+  return {
+    dispatcher: options.dispatcher ?? new Pool(base.origin, { connections: maxConcurrency }),
+    origin: base.origin,
+    prefix: base.prefix,
+    headers: {
+      'x-api-key': apiKey,
+      accept: 'application/json',
+      'accept-encoding': 'gzip',
+      'user-agent': version === undefined ? 'metersync' : `metersync/${version}`,
+    },
+    timeoutMs: options.timeoutMs ?? defaultTimeoutMs,
+    maxBodyBytes: options.maxBodyBytes ?? defaultBodyBytesMax,
+    clock,
+  };
+}
+
+function baseOf(baseUrl: string): { readonly origin: string; readonly prefix: string } {
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new Error(
+      `the service's base address must be an http or https URL, not ${JSON.stringify(baseUrl)}`,
+    );
+  }
+  return { origin: url.origin, prefix: url.pathname.replace(/\/+$/, '') };
+}
