@@ -1,0 +1,75 @@
+import { STATUS_CODES } from 'node:http';
+import type { Log } from './log.ts';
+import type { RefusalReason } from './verify.ts';
+
+/**
+ * Every answer of the receiver, by its reason. The reason is counted and the sender learns the status alone: why a
+ * signature was refused is of use only to who forges one. No answer redirects, says 410, which disables the
+ * endpoint at the provider, or repeats anything of the request.
+ */
+export const answerStatus = {
+  durable: 204,
+  encoded: 415,
+  'headers-missing': 401,
+  'headers-mixed': 401,
+  'header-repeated': 401,
+  'id-malformed': 401,
+  'timestamp-malformed': 401,
+  'timestamp-old': 401,
+  'timestamp-new': 401,
+  'signatures-too-many': 401,
+  'signature-malformed': 401,
+  'signature-wrong': 401,
+  'body-not-utf8': 401,
+  /** Temporal did not take the event within the time. */
+  unavailable: 503,
+  /** Too many events wait, or too many bodies are being read. */
+  busy: 503,
+  /** The receiver is being stopped. */
+  closing: 503,
+  'too-large': 413,
+  'method-not-allowed': 405,
+  'not-found': 404,
+  /** Not HTTP, or cut short. */
+  malformed: 400,
+  'headers-too-large': 431,
+  /** Headers or body did not come within their time. */
+  'too-slow': 408,
+  /** A defect of ours: counted and logged. */
+  failed: 503,
+} as const satisfies Record<RefusalReason, 401 | 415> & Record<string, number>;
+
+export type AnswerReason = keyof typeof answerStatus;
+
+/** The body of every answer of a status but 204: enough for a person with curl. */
+export function answerBody(status: number): string {
+  return JSON.stringify({ error: STATUS_CODES[status] ?? 'error' });
+}
+
+/** How many answers there were, by reason, since the process started. */
+export type AnswerCounters = Record<AnswerReason, number>;
+
+/** One line a minute and reason tells an operator with a wrong secret all there is to tell. */
+const logIntervalMs = 60_000;
+
+/**
+ * Counts answers, and logs refusals once a minute and reason, so that nobody can fill the log from outside.
+ * @param now milliseconds of a clock that only grows
+ */
+export function createAnswerCounters({ now, log }: { now: () => number; log: Log }): {
+  counters: Readonly<AnswerCounters>;
+  count: (reason: AnswerReason) => void;
+} {
+  const reasons = Object.keys(answerStatus) as AnswerReason[];
+  const counters = Object.fromEntries(reasons.map((reason) => [reason, 0])) as AnswerCounters;
+  const quietUntil = new Map<AnswerReason, number>();
+  return {
+    counters,
+    count(reason) {
+      counters[reason] += 1;
+      if (reason === 'durable' || now() < (quietUntil.get(reason) ?? 0)) return;
+      quietUntil.set(reason, now() + logIntervalMs);
+      log.warn({ reason, status: answerStatus[reason], soFar: counters[reason] }, 'webhooks refused');
+    },
+  };
+}

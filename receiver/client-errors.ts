@@ -1,0 +1,34 @@
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import { type AnswerReason, answerBody, answerStatus } from './answers.ts';
+
+/**
+ * Answers what is not HTTP, is too large or too slow to become a request, and ends its socket: after bytes that
+ * could not be parsed nobody can say where the next request begins.
+ */
+export function answerClientErrors(
+  count: (reason: AnswerReason) => void,
+): (error: { code?: string }, socket: Socket) => void {
+  return (error, socket) => {
+    if (error.code === 'ECONNRESET' || socket.destroyed) return;
+    const reason = reasonOfClientError(error.code);
+    count(reason);
+    if (!socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const status = answerStatus[reason];
+    const body = answerBody(status);
+    socket.end(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
+        `Content-Length: ${body.length}\r\n\r\n${body}`,
+      () => socket.destroy(),
+    );
+  };
+}
+
+function reasonOfClientError(code: string | undefined): AnswerReason {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'too-slow';
+  if (code === 'HPE_HEADER_OVERFLOW') return 'headers-too-large';
+  return 'malformed';
+}

@@ -1,0 +1,207 @@
+import type { DeliveredEvent } from '../contract/delivery.ts';
+import { limits as contractLimits } from '../contract/limits.ts';
+import type { Clock } from './clock.ts';
+import { encodeEvent } from './encoded-event.ts';
+import { sizeOfNextGroup, workflowIdOfGroup } from './group.ts';
+import type { Log } from './log.ts';
+import { type Start, startGroup } from './start-group.ts';
+
+/**
+ * What became of an event: `durable` when Temporal has it on disk, `unavailable` when that is not known within
+ * the time, `busy` when too much is waiting, `closing` when the receiver is being stopped.
+ */
+export type Answer = 'durable' | 'unavailable' | 'busy' | 'closing';
+
+/** One group that came to its end, for whoever measures. */
+export interface GroupFigures {
+  readonly events: number;
+  readonly bytes: number;
+  readonly attempts: number;
+  readonly durable: boolean;
+  /** From the first attempt to the end. */
+  readonly ms: number;
+}
+
+export type GroupCommitLimits = Readonly<
+  Record<
+    | 'groupEventsMax'
+    | 'groupBytesMax'
+    | 'groupStartsInFlight'
+    | 'queueEventsMax'
+    | 'queueBytesMax'
+    | 'answerWithinMs'
+    | 'startDeadlineMs',
+    number
+  >
+>;
+
+export interface GroupCommit {
+  /** Takes a verified event. The promise never rejects and is answered within `answerWithinMs`. */
+  accept(event: DeliveredEvent): Promise<Answer>;
+  /** Takes nothing more; resolves when everything that was taken is answered. */
+  drain(): Promise<void>;
+  /** Events that wait for their answer, and their encoded bytes. */
+  readonly waiting: { readonly events: number; readonly bytes: number };
+}
+
+interface Waiting {
+  readonly event: DeliveredEvent;
+  readonly bytes: number;
+  readonly deadline: number;
+  readonly answer: Promise<Answer>;
+  readonly resolve: (answer: Answer) => void;
+}
+
+/**
+ * Group commit: many events, one durable start. While no start is in flight an event leaves at once, alone;
+ * while one is, events gather, and leave together when it returns. So the slower the starts, the larger the
+ * groups, and a lone event waits for nothing.
+ */
+export function createGroupCommit(dependencies: {
+  start: Start;
+  clock: Clock;
+  log: Log;
+  limits?: GroupCommitLimits;
+  onGroup?: (figures: GroupFigures) => void;
+}): GroupCommit {
+  return new Commit(dependencies);
+}
+
+const busy = Promise.resolve<Answer>('busy');
+const closing = Promise.resolve<Answer>('closing');
+
+class Commit implements GroupCommit {
+  readonly #start: Start;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #limits: GroupCommitLimits;
+  readonly #onGroup: (figures: GroupFigures) => void;
+  /** By event id, in the order of acceptance and so of deadlines: those in flight and those that gather. */
+  readonly #unanswered = new Map<string, Waiting>();
+  /** Those of them that have not left yet, in the same order. */
+  #gathering: Waiting[] = [];
+  #bytes = 0;
+  #inFlight = 0;
+  #leaving = false;
+  #expiryArmed = false;
+  #closing = false;
+  readonly #drained = Promise.withResolvers<void>();
+
+  constructor({
+    start,
+    clock,
+    log,
+    limits = contractLimits,
+    onGroup = () => {},
+  }: Parameters<typeof createGroupCommit>[0]) {
+    this.#start = start;
+    this.#clock = clock;
+    this.#log = log;
+    this.#limits = limits;
+    this.#onGroup = onGroup;
+  }
+
+  get waiting(): { events: number; bytes: number } {
+    return { events: this.#unanswered.size, bytes: this.#bytes };
+  }
+
+  accept(event: DeliveredEvent): Promise<Answer> {
+    if (this.#closing) return closing;
+    const same = this.#unanswered.get(event.id);
+    if (same !== undefined) return same.answer;
+    if (this.#unanswered.size >= this.#limits.queueEventsMax) return busy;
+    const encoded = encodeEvent(event);
+    if (this.#bytes + encoded.bytes > this.#limits.queueBytesMax) return busy;
+    const { promise: answer, resolve } = Promise.withResolvers<Answer>();
+    const deadline = this.#clock.now() + this.#limits.answerWithinMs;
+    const waiting = { ...encoded, deadline, answer, resolve };
+    this.#unanswered.set(event.id, waiting);
+    this.#gathering.push(waiting);
+    this.#bytes += encoded.bytes;
+    this.#armExpiry();
+    this.#leaveSoon();
+    return answer;
+  }
+
+  drain(): Promise<void> {
+    this.#closing = true;
+    if (this.#unanswered.size === 0) this.#drained.resolve();
+    return this.#drained.promise;
+  }
+
+  /** At the end of the turn, so that events which came in one read of the network share a start. */
+  #leaveSoon(): void {
+    if (this.#leaving || this.#inFlight >= this.#limits.groupStartsInFlight) return;
+    this.#leaving = true;
+    this.#clock.soon(() => {
+      this.#leaving = false;
+      this.#leave();
+    });
+  }
+
+  #leave(): void {
+    while (this.#inFlight < this.#limits.groupStartsInFlight && this.#gathering.length > 0) {
+      const group = this.#gathering.splice(0, sizeOfNextGroup(this.#gathering, this.#limits));
+      this.#inFlight += 1;
+      void this.#commit(group as [Waiting, ...Waiting[]]);
+    }
+  }
+
+  async #commit(group: readonly [Waiting, ...Waiting[]]): Promise<void> {
+    const startedAt = this.#clock.now();
+    const events = group.map(({ event }) => event) as [DeliveredEvent, ...DeliveredEvent[]];
+    const { durable, attempts } = await startGroup({
+      start: this.#start,
+      workflowId: workflowIdOfGroup(events),
+      group: { events },
+      // Later members may wait longer than the first; each is answered at its own deadline.
+      until: (group.at(-1) as Waiting).deadline,
+      startDeadlineMs: this.#limits.startDeadlineMs,
+      clock: this.#clock,
+      log: this.#log,
+    });
+    this.#inFlight -= 1;
+    this.#leave();
+    for (const waiting of group) this.#settle(waiting, durable ? 'durable' : 'unavailable');
+    this.#onGroup({
+      events: events.length,
+      bytes: group.reduce((sum, { bytes }) => sum + bytes, 0),
+      attempts,
+      durable,
+      ms: this.#clock.now() - startedAt,
+    });
+  }
+
+  #settle(waiting: Waiting, answer: Answer): void {
+    // Already answered at its deadline, and perhaps delivered and taken again since.
+    if (this.#unanswered.get(waiting.event.id) !== waiting) return;
+    this.#unanswered.delete(waiting.event.id);
+    this.#bytes -= waiting.bytes;
+    waiting.resolve(answer);
+    if (this.#closing && this.#unanswered.size === 0) this.#drained.resolve();
+  }
+
+  /** One timer, for the oldest: all wait equally long, so those behind it are due later. */
+  #armExpiry(): void {
+    const oldest = this.#oldest();
+    if (this.#expiryArmed || oldest === undefined) return;
+    this.#expiryArmed = true;
+    this.#clock.after(Math.max(0, oldest.deadline - this.#clock.now()), () => {
+      this.#expiryArmed = false;
+      this.#expire();
+      this.#armExpiry();
+    });
+  }
+
+  #expire(): void {
+    const now = this.#clock.now();
+    for (let due = this.#oldest(); due !== undefined && due.deadline <= now; due = this.#oldest()) {
+      this.#settle(due, 'unavailable');
+    }
+    this.#gathering = this.#gathering.filter((waiting) => waiting.deadline > now);
+  }
+
+  #oldest(): Waiting | undefined {
+    return this.#unanswered.values().next().value;
+  }
+}

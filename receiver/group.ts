@@ -1,0 +1,41 @@
+import { createHash } from 'node:crypto';
+import type { DeliveredEvent } from '../contract/delivery.ts';
+import { limits } from '../contract/limits.ts';
+import { workflowIds } from '../contract/names.ts';
+
+/** `{"events":[]}` around the events of a group. */
+const envelopeBytes = 13;
+
+/** The bounds of one group. */
+export type GroupLimits = Pick<typeof limits, 'groupEventsMax' | 'groupBytesMax'>;
+
+/**
+ * How many of the waiting events make the next group: as many as fit both bounds, in the order in which they
+ * came, and one in any case, since an event larger than a group's bound travels alone.
+ */
+export function sizeOfNextGroup(
+  waiting: readonly { readonly bytes: number }[],
+  { groupEventsMax, groupBytesMax }: Readonly<Record<keyof GroupLimits, number>> = limits,
+): number {
+  let bytes = envelopeBytes;
+  let size = 0;
+  for (const event of waiting) {
+    // A comma stands before every event but the first.
+    bytes += event.bytes + (size === 0 ? 0 : 1);
+    if (size > 0 && (size >= groupEventsMax || bytes > groupBytesMax)) break;
+    size += 1;
+  }
+  return size;
+}
+
+/**
+ * The workflow id of a group, the same for every attempt to start it. A digest of its members ends the id of a
+ * group of several: the first event, redelivered within its second to this receiver or another, may come first in
+ * a group of the same size with other members, and "already started" must never stand for events that were not.
+ */
+export function workflowIdOfGroup(events: readonly [DeliveredEvent, ...DeliveredEvent[]]): string {
+  const id = workflowIds.events(events[0].id, events.length, events[0].timestamp);
+  if (events.length === 1) return id;
+  const members = events.map((event) => `${event.id} ${event.timestamp}`).join('\n');
+  return `${id}/${createHash('sha256').update(members).digest('base64url').slice(0, 16)}`;
+}

@@ -1,0 +1,42 @@
+import { limits } from '../contract/limits.ts';
+
+/** Every bound of the HTTP edge, with its unit and its reason. None is left to a default. */
+export const httpLimits = {
+  /** Raw bytes of one body; see the contract. */
+  bodyBytesMax: limits.webhookBodyBytesMax,
+  /** Bytes of all bodies being read at once: anyone can send bodies, and they are held before they are verified. */
+  bodiesBytesMax: 128 * 1024 * 1024,
+  /** The header block: 16 signatures and an id of 256 characters are a tenth of it. Past it, 431. */
+  headerBytesMax: 16 * 1024,
+  /** Header fields that Node keeps; what the receiver reads, it reads from the uncut list. */
+  headersMax: 200,
+  /** Until a request's headers are complete; also how long a socket may stay silent before its first request. */
+  headersTimeoutMs: 10_000,
+  /** Until a request is complete with its body. The service itself gives up after 15 s (seed 4.1.2). */
+  requestTimeoutMs: 10_000,
+  /** How often Node looks for sockets past these two, so how late their end may come. */
+  connectionsCheckMs: 1_000,
+  /** A socket without a byte either way; longer than `answerWithinMs`, since a waiting request is silent. */
+  connectionTimeoutMs: limits.answerWithinMs + 4_000,
+  /** A socket between two requests; longer than the minute for which proxies keep theirs. */
+  keepAliveTimeoutMs: 72_000,
+  /**
+   * 0: none. Every wait in the handler has its own deadline (`answerWithinMs`), and Fastify's timer for each request
+   * would cost a timer, an abort controller and two listeners for nothing.
+   */
+  handlerTimeoutMs: 0,
+  /** Requests on one socket before it is closed, so that a fleet of receivers shares the load anew. */
+  requestsPerSocketMax: 10_000,
+  /** Open sockets, at about 15 kB each; further ones are closed at once. */
+  connectionsMax: 8_192,
+  /** Past this many, sockets between two requests are closed to make room for deliveries. */
+  connectionsBeforeIdleClose: 2_048,
+  /** At most this often, since looking for idle ones walks them all. */
+  idleCloseIntervalMs: 100,
+  /** At close, between the last answer to an accepted event and the end of what sockets are left. */
+  closeGraceMs: 500,
+  /** What a 503 asks for: the provider takes 5 to 10 s at its first retry. */
+  retryAfterSeconds: 10,
+} as const;
+
+export type HttpLimits = Readonly<Record<keyof typeof httpLimits, number>>;

@@ -1,0 +1,60 @@
+/** The three headers that sign a delivery (seed 5.3), as they came. */
+export interface SignatureHeaders {
+  readonly id: string;
+  readonly timestamp: string;
+  readonly signature: string;
+}
+
+/** Why headers cannot be those of a signed delivery. */
+export type HeaderProblem = 'encoded' | 'headers-missing' | 'headers-mixed' | 'header-repeated';
+
+/** Which header of which family a lower-case header name is. */
+export type HeaderFamilies = ReadonlyMap<string, { family: string; field: keyof SignatureHeaders }>;
+
+/** The vendor's name forms the prefix (seed 5.3): the unbranded one and the delivery provider's own. */
+const knownPrefixes = ['webhook', 'svix'];
+
+/**
+ * The families of signature headers that are taken: the known ones and the configured prefix, with or without
+ * its last dash.
+ * @throws Error when the prefix cannot begin a header name
+ */
+export function headerFamilies(configuredPrefix?: string): HeaderFamilies {
+  const configured = configuredPrefix?.toLowerCase().replace(/-$/, '');
+  if (configured !== undefined && !/^[a-z0-9][a-z0-9_-]*$/.test(configured)) {
+    throw new Error('the prefix of webhook headers must be letters, digits, - and _');
+  }
+  const prefixes = configured === undefined ? knownPrefixes : [...knownPrefixes, configured];
+  const fields = ['id', 'timestamp', 'signature'] as const;
+  return new Map(
+    prefixes.flatMap((family) => fields.map((field) => [`${family}-${field}`, { family, field }] as const)),
+  );
+}
+
+/**
+ * Finds the one complete family of signature headers. It reads the headers as they came (name, value, name,
+ * value, …) because Node joins a repeated header with a comma, and because an id of one family with a signature
+ * of another must not pass for a delivery.
+ */
+export function readSignatureHeaders(
+  rawHeaders: readonly string[],
+  families: HeaderFamilies,
+): SignatureHeaders | HeaderProblem {
+  const found: { id?: string; timestamp?: string; signature?: string } = {};
+  let family: string | undefined;
+  let problem: HeaderProblem | undefined;
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = (rawHeaders[at] as string).toLowerCase();
+    if (name === 'content-encoding') return 'encoded';
+    const slot = families.get(name);
+    if (slot === undefined) continue;
+    family ??= slot.family;
+    if (slot.family !== family) problem ??= 'headers-mixed';
+    else if (found[slot.field] !== undefined) problem ??= 'header-repeated';
+    else found[slot.field] = rawHeaders[at + 1] as string;
+  }
+  if (problem !== undefined) return problem;
+  const { id, timestamp, signature } = found;
+  if (id === undefined || timestamp === undefined || signature === undefined) return 'headers-missing';
+  return { id, timestamp, signature };
+}

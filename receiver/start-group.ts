@@ -1,0 +1,77 @@
+import type { EventGroup } from '../contract/delivery.ts';
+import type { Clock } from './clock.ts';
+import type { Log } from './log.ts';
+
+/** One attempt to start `applyEvents` for a group. */
+export interface StartRequest {
+  /** Fixed for the group: every attempt to start it carries the same. */
+  readonly workflowId: string;
+  readonly group: EventGroup;
+  /** Milliseconds until nobody waits for this attempt any more: its deadline on the wire. */
+  readonly withinMs: number;
+}
+
+/**
+ * Starts the workflow of a group. It resolves when Temporal has the group on disk, and when a workflow of that id
+ * was already started; it rejects when neither is known.
+ */
+export type Start = (request: StartRequest) => Promise<void>;
+
+/** A fast failure is tried again soon, a lasting one about once a second. */
+const pauseFirstMs = 100;
+const pauseMaxMs = 1_000;
+
+/**
+ * Starts one group, again and again under the same workflow id, until an attempt resolves or the time is over.
+ * An attempt that nobody waits for any more still counts when it resolves late. Never rejects.
+ * @param until on `clock`: when the last of the group's events has to be answered
+ * @returns whether the group is durable, and how many attempts were made
+ */
+export async function startGroup({
+  start,
+  workflowId,
+  group,
+  until,
+  startDeadlineMs,
+  clock,
+  log,
+}: {
+  start: Start;
+  workflowId: string;
+  group: EventGroup;
+  until: number;
+  startDeadlineMs: number;
+  clock: Clock;
+  log: Log;
+}): Promise<{ durable: boolean; attempts: number }> {
+  const started = Promise.withResolvers<'started'>();
+  for (let attempts = 1; ; attempts += 1) {
+    const withinMs = Math.min(startDeadlineMs, until - clock.now());
+    if (withinMs <= 0) {
+      log.error({ workflowId, events: group.events.length, attempts: attempts - 1 }, 'events given back');
+      return { durable: false, attempts: attempts - 1 };
+    }
+    const failure = Promise.withResolvers<unknown>();
+    const takeBack = clock.after(withinMs, () => failure.resolve(`no answer within ${withinMs} ms`));
+    attempt(start, { workflowId, group, withinMs }).then(() => started.resolve('started'), failure.resolve);
+    const outcome = await Promise.race([started.promise, failure.promise]);
+    takeBack();
+    if (outcome === 'started') return { durable: true, attempts };
+    const problem = outcome instanceof Error ? outcome.message : String(outcome);
+    log.warn({ workflowId, events: group.events.length, attempts, problem }, 'events not started yet');
+    const pauseMs = Math.min(pauseFirstMs * 2 ** (attempts - 1), pauseMaxMs, until - clock.now());
+    const late = await Promise.race([started.promise, pause(clock, pauseMs)]);
+    if (late === 'started') return { durable: true, attempts };
+  }
+}
+
+/** A start function that throws instead of rejecting is a failed attempt like any other. */
+async function attempt(start: Start, request: StartRequest): Promise<void> {
+  await start(request);
+}
+
+function pause(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.after(Math.max(0, ms), resolve);
+  });
+}

@@ -1,0 +1,104 @@
+import { isUtf8 } from 'node:buffer';
+import { timingSafeEqual } from 'node:crypto';
+import type { SecretSource } from './secrets.ts';
+import { type HeaderFamilies, type HeaderProblem, readSignatureHeaders } from './signature-headers.ts';
+
+/** Why a request is not a delivery of the service. The sender is not told; the counters are. */
+export type RefusalReason =
+  | HeaderProblem
+  | 'id-malformed'
+  | 'timestamp-malformed'
+  | 'timestamp-old'
+  | 'timestamp-new'
+  | 'signatures-too-many'
+  | 'signature-malformed'
+  | 'signature-wrong'
+  | 'body-not-utf8';
+
+export interface Verified {
+  readonly verified: true;
+  /** Message id: the same on every attempt (seed 5.3). */
+  readonly id: string;
+  /** Unix seconds of this attempt. */
+  readonly timestamp: number;
+  /** Exactly the signed bytes, as text. */
+  readonly body: string;
+}
+
+export interface Refused {
+  readonly verified: false;
+  readonly status: 401 | 415;
+  readonly reason: RefusalReason;
+}
+
+/** Judges one request by its headers as they came (name, value, …) and the bytes of its body. Never throws. */
+export type Verify = (rawHeaders: readonly string[], body: Buffer) => Verified | Refused;
+
+/** Printable ASCII without the dot, which would move the border between the signed parts, and the space. */
+const idPattern = /^[\x21-\x2d\x2f-\x7e]{1,256}$/;
+/** Strict, because the library's parseInt takes `1614265330junk` for a number. Ten digits last until 2286. */
+const timestampPattern = /^\d{10}$/;
+/** `v1` and 32 bytes in canonical base64: the last character carries four bits and two zeros. */
+const signaturePattern = /^v1,[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/;
+/** The current key and ten old ones may sign during rotations; the rest is room. */
+const signaturesMax = 16;
+
+/**
+ * Makes the check that every request passes before anything is done with it (seed 5.2.5). The rules stand
+ * before the library because it parses timestamps loosely, joins what is not UTF-8 into one character, and
+ * knows only its own clock; it still makes the signature. A request costs at most one HMAC a secret.
+ * @param now Unix milliseconds
+ * @param toleranceSeconds how far a timestamp may be from now, past or future
+ */
+export function createVerifier({
+  secrets,
+  families,
+  now,
+  toleranceSeconds,
+}: {
+  secrets: SecretSource;
+  families: HeaderFamilies;
+  now: () => number;
+  toleranceSeconds: number;
+}): Verify {
+  return (rawHeaders, body) => {
+    const headers = readSignatureHeaders(rawHeaders, families);
+    if (typeof headers === 'string') return refused(headers);
+    const { id } = headers;
+    if (!idPattern.test(id)) return refused('id-malformed');
+    if (!timestampPattern.test(headers.timestamp)) return refused('timestamp-malformed');
+    const timestamp = Number(headers.timestamp);
+    const age = Math.floor(now() / 1_000) - timestamp;
+    if (age > toleranceSeconds) return refused('timestamp-old');
+    if (age < -toleranceSeconds) return refused('timestamp-new');
+    const signatures = readSignatures(headers.signature);
+    if (typeof signatures === 'string') return refused(signatures);
+    if (!isUtf8(body)) return refused('body-not-utf8');
+    // Unlike a TextDecoder's default, toString keeps a byte order mark, which is signed too.
+    const text = body.toString('utf8');
+    const at = new Date(timestamp * 1_000);
+    for (const secret of secrets()) {
+      const expected = Buffer.from(secret.sign(id, at, text), 'latin1');
+      // Equal lengths, so the comparison neither throws nor accepts a beginning.
+      if (signatures.some((signature) => timingSafeEqual(signature, expected))) {
+        return { verified: true, id, timestamp, body: text };
+      }
+    }
+    return refused('signature-wrong');
+  };
+}
+
+/** The well-formed `v1` signatures of a space-separated list; those of other versions are left out. */
+function readSignatures(header: string): readonly Buffer[] | 'signatures-too-many' | 'signature-malformed' {
+  const tokens = header.split(' ', signaturesMax + 1);
+  if (tokens.length > signaturesMax) return 'signatures-too-many';
+  const signatures: Buffer[] = [];
+  for (const token of tokens) {
+    if (signaturePattern.test(token)) signatures.push(Buffer.from(token, 'latin1'));
+  }
+  return signatures.length > 0 ? signatures : 'signature-malformed';
+}
+
+function refused(reason: RefusalReason): Refused {
+  return { verified: false, status: reason === 'encoded' ? 415 : 401, reason };
+}
