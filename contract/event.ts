@@ -57,7 +57,7 @@ const ignored = (type: string): DecodedEvent => ({
  * 2.6) and are known by their shape. Returns undefined for a shape that fits nothing.
  */
 export function typeOfEvent(payload: Readonly<Record<string, unknown>>): string | undefined {
-  if (typeof payload['eventType'] === 'string') return payload['eventType'];
+  if (typeof payload.eventType === 'string') return payload.eventType;
   if ('meterId' in payload && 'intervalCount' in payload) return 'intervals.synced';
   const connectionOnly = 'datasource' in payload || 'sitesRelations' in payload || 'status' in payload;
   if (connectionOnly && 'url' in payload && !('old' in payload)) return 'connection.created.v2';

@@ -35,3 +35,7 @@ export const workflowIds = {
 export const signalNames = { wake: 'wake' } as const;
 export const queryNames = { progress: 'progress' } as const;
 export const scheduleIds = { wakeCatchUps: 'metersync-wake-catch-ups' } as const;
+
+/** How a run, or one resource of a company in it, stands. */
+export const runStates = ['running', 'complete', 'partial', 'suspect', 'failed'] as const;
+export type RunState = (typeof runStates)[number];

@@ -1,0 +1,160 @@
+import { Context } from '@temporalio/activity';
+import { limits } from '../contract/limits.ts';
+import type { CompanyResource, RunState } from '../contract/names.ts';
+import {
+  countAbsent,
+  finishRun,
+  forgetManifest,
+  notePage,
+  readManifest,
+  startRun,
+  tombstoneAbsent,
+} from '../db/runs.ts';
+import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
+import { confirmsPass, judgePass, type PageManifest, type PassJudgement } from '../service/stability.ts';
+import type { ActivityDependencies } from './dependencies.ts';
+import { walkListing } from './listing.ts';
+
+export type ListedResource = Exclude<CompanyResource, 'intervals'>;
+
+export interface ListingBackfill {
+  readonly runId: string;
+  readonly companyId: string;
+  readonly resource: ListedResource;
+}
+
+/** What the heartbeat carries: the page whose rows are in Postgres, and what was written so far. */
+interface Cursor {
+  readonly pass: number;
+  readonly page: number;
+  readonly written: PageWritten;
+}
+
+interface Pass {
+  readonly manifest: readonly PageManifest[];
+  readonly judgement: PassJudgement;
+  readonly beganAt: string;
+}
+
+/**
+ * Reads a company's listing to the end, again where it moved meanwhile, at most three times. Rows that it no longer
+ * shows are tombstoned only when two stable passes agree. Resumes at the page after the last that was written.
+ */
+export async function backfillListing(deps: ActivityDependencies, input: ListingBackfill): Promise<RunState> {
+  const { db } = deps.warehouse;
+  await startRun(db, input);
+  if (!deps.service.has(input.resource)) {
+    await finishRun(db, input, 'complete', { error: 'the endpoint catalogue has no such endpoint' });
+    return 'complete';
+  }
+  let cursor = resumedCursor();
+  let before: Pass | undefined;
+  let tombstoned = 0;
+  let state: RunState = 'suspect';
+  let reason: string | undefined;
+  let pass = cursor.pass;
+  if (pass > 1) before = await readPass(deps, input, pass - 1);
+  for (; pass <= limits.passesMax; pass++) {
+    if (cursor.pass !== pass) cursor = { pass, page: 0, written: cursor.written };
+    cursor = await readOnePass(deps, input, cursor);
+    const now = await readPass(deps, input, pass);
+    const verdict = await conclude(deps, input, before, now);
+    ({ state, tombstoned, reason } = verdict);
+    before = now;
+    if (verdict.done) break;
+  }
+  const { written } = cursor;
+  const pages = before?.manifest.length ?? 0;
+  const seen = before?.judgement.distinct ?? 0;
+  await finishRun(db, input, state, {
+    counts: {
+      ...written,
+      pages,
+      passes: Math.min(pass, limits.passesMax),
+      totalSaid: before?.judgement.total ?? null,
+      distinctIds: seen,
+      unchanged: Math.max(0, seen - written.inserted - written.changed - written.rejected),
+      tombstoned,
+    },
+    ...(reason === undefined ? {} : { error: reason }),
+  });
+  await forgetManifest(db, input);
+  return state;
+}
+
+function resumedCursor(): Cursor {
+  const details: unknown = Context.current().info.heartbeatDetails;
+  return isCursor(details) ? details : { pass: 1, page: 0, written: nothingWritten };
+}
+
+function isCursor(details: unknown): details is Cursor {
+  return typeof details === 'object' && details !== null && 'pass' in details && 'page' in details;
+}
+
+async function readOnePass(
+  deps: ActivityDependencies,
+  input: ListingBackfill,
+  from: Cursor,
+): Promise<Cursor> {
+  const { db } = deps.warehouse;
+  const { companyId, resource } = input;
+  const key = { ...input, pass: from.pass };
+  let cursor = from;
+  const { report, beganAt } = await walkListing(deps, {
+    listing: resource,
+    companyId,
+    params: { companyId },
+    lane: 'backfill',
+    from: from.page + 1,
+    onPage: async (page, asked, readAt, written) => {
+      const { currentPage, total, hasNext, ids } = page;
+      await notePage(db, key, { asked, currentPage, total, hasNext, ids }, readAt);
+      cursor = { pass: from.pass, page: asked, written: sum(from.written, written) };
+      return cursor;
+    },
+  });
+  // Pages that the walk refused, as they were not the page asked for, count against the pass.
+  for (const page of report.manifest) {
+    if (page.asked > cursor.page || page.currentPage !== page.asked) await notePage(db, key, page, beganAt);
+  }
+  return cursor;
+}
+
+async function readPass(deps: ActivityDependencies, input: ListingBackfill, pass: number): Promise<Pass> {
+  const { pages, beganAt } = await readManifest(deps.warehouse.db, { ...input, pass });
+  return { manifest: pages, judgement: judgePass(pages), beganAt: beganAt ?? '-infinity' };
+}
+
+interface Verdict {
+  readonly done: boolean;
+  readonly state: RunState;
+  readonly tombstoned: number;
+  readonly reason?: string;
+}
+
+async function conclude(
+  deps: ActivityDependencies,
+  input: ListingBackfill,
+  before: Pass | undefined,
+  now: Pass,
+): Promise<Verdict> {
+  const { db } = deps.warehouse;
+  const { companyId, resource } = input;
+  if (!now.judgement.stable) {
+    const reason = `not stable: ${now.judgement.reasons.join('; ')}`;
+    return { done: false, state: 'suspect', tombstoned: 0, reason };
+  }
+  const seen = now.manifest.flatMap((page) => page.ids.filter((id) => id !== null));
+  const { live, absent } = await countAbsent(db, resource, companyId, seen, now.beganAt);
+  if (absent === 0) return { done: true, state: 'complete', tombstoned: 0 };
+  if (seen.length === 0) {
+    const reason = `the service lists nothing where ${live} rows live: nothing was tombstoned`;
+    return { done: true, state: 'suspect', tombstoned: 0, reason };
+  }
+  if (before !== undefined && confirmsPass(before.manifest, now.manifest)) {
+    const tombstoned = await tombstoneAbsent(db, resource, companyId, seen, before.beganAt);
+    return { done: true, state: 'complete', tombstoned };
+  }
+  const reason = `${absent} rows were absent from one pass and no second one agreed: nothing was tombstoned`;
+  return { done: false, state: 'suspect', tombstoned: 0, reason };
+}

@@ -1,0 +1,71 @@
+import { Context } from '@temporalio/activity';
+import type { CatchUpKind } from '../contract/names.ts';
+import {
+  companyOfMeter,
+  dueOwners,
+  dueRanges,
+  parkOwner,
+  settleRanges,
+  warehouseNow,
+} from '../db/catch-up.ts';
+import { trySleep } from '../db/record/wake.ts';
+import { catchUpConnections, catchUpDocuments } from './catch-up-records.ts';
+import type { ActivityDependencies } from './dependencies.ts';
+import { asFailure, failing } from './failing.ts';
+import { readRange } from './intervals.ts';
+import { walkListing } from './listing.ts';
+
+export function catchUpActivities(deps: ActivityDependencies) {
+  const { db } = deps.warehouse;
+  const catchUpOf: Readonly<Record<CatchUpKind, (owner: string) => Promise<void>>> = {
+    connections: (companyId) => catchUpConnections(deps, companyId),
+    documents: (companyId) => catchUpDocuments(deps, companyId),
+    intervals: (meterId) => catchUpIntervals(deps, meterId),
+  };
+
+  return {
+    /** Companies (meters, for intervals) that have events waiting to be read again, longest waiting first. */
+    dueOwners: failing(async ({ kind, limit }: { kind: CatchUpKind; limit: number }): Promise<string[]> => {
+      return await dueOwners(db, kind, limit);
+    }),
+
+    /**
+     * Reads again what the events of these owners are about. What the service refuses for good is parked with the
+     * reason; what passes is retried by Temporal.
+     */
+    catchUpOwners: failing(
+      async ({ kind, owners }: { kind: CatchUpKind; owners: readonly string[] }): Promise<void> => {
+        for (const owner of owners) {
+          try {
+            await catchUpOf[kind](owner);
+          } catch (error) {
+            Context.current().cancellationSignal.throwIfAborted();
+            const failure = asFailure(error);
+            if (failure === undefined || failure.action === 'retry') throw error;
+            deps.log.warn({ kind, owner, code: failure.code, err: failure }, 'parked');
+            await parkOwner(db, kind, owner, `${failure.code}: ${failure.message}`);
+          }
+          Context.current().heartbeat(owner);
+        }
+      },
+    ),
+
+    trySleep: failing(
+      async ({ kind }: { kind: CatchUpKind }): Promise<{ asleep: boolean; dueInMs: number | null }> => {
+        return await db.transaction((tx) => trySleep(tx, kind));
+      },
+    ),
+  };
+}
+
+async function catchUpIntervals(deps: ActivityDependencies, meterId: string): Promise<void> {
+  const { db } = deps.warehouse;
+  const readAt = await warehouseNow(db);
+  const ranges = await dueRanges(db, meterId);
+  for (const range of ranges) await readRange(deps, { meterId, ...range }, 'live');
+  const { companyId, known } = await companyOfMeter(db, meterId);
+  if (!known && companyId !== null && deps.service.has('meters')) {
+    await walkListing(deps, { listing: 'meters', companyId, params: { companyId }, lane: 'live' });
+  }
+  await settleRanges(db, meterId, readAt, ranges);
+}

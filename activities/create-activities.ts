@@ -1,0 +1,11 @@
+import { backfillActivities } from './backfill.ts';
+import { catchUpActivities } from './catch-up.ts';
+import type { ActivityDependencies } from './dependencies.ts';
+import { recordActivities } from './record.ts';
+
+/** Everything that touches the world on a worker's behalf. Workflows import its type and nothing else. */
+export function createActivities(deps: ActivityDependencies) {
+  return { ...recordActivities(deps), ...catchUpActivities(deps), ...backfillActivities(deps) };
+}
+
+export type Activities = ReturnType<typeof createActivities>;

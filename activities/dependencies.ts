@@ -1,0 +1,17 @@
+import type { Logger } from 'pino';
+import type { CatchUpKind } from '../contract/names.ts';
+import type { Warehouse } from '../db/connect.ts';
+import type { ServiceClient } from '../service/client.ts';
+
+/** What activities are given; they open nothing themselves. */
+export interface ActivityDependencies {
+  readonly warehouse: Warehouse;
+  readonly service: ServiceClient;
+  /** Last part of SERVICE_URL, for example `v2.2`: stored beside what it brought. */
+  readonly apiVersion: string;
+  /** Companies to sync beside those that the service lists. */
+  readonly companies: readonly string[];
+  /** Starts the catch-up of a kind, or tells the running one that there is more to do. */
+  readonly wake: (kind: CatchUpKind) => Promise<void>;
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
+}

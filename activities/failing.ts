@@ -1,0 +1,43 @@
+import { ApplicationFailure, Context } from '@temporalio/activity';
+import { Failure } from '../contract/failures.ts';
+import { sqlState, warehouseFailure } from '../db/failures.ts';
+
+type Activity<I, O> = (input: I) => Promise<O>;
+
+/**
+ * Tells Temporal about failures in the words of the catalogue: whether trying again can help, and when the service
+ * asked to be left alone until.
+ */
+export function failing<I, O>(activity: Activity<I, O>): Activity<I, O> {
+  return async (input) => {
+    try {
+      return await activity(input);
+    } catch (error) {
+      Context.current().cancellationSignal.throwIfAborted();
+      const failure = asFailure(error);
+      if (failure === undefined) throw error;
+      throw ApplicationFailure.create({
+        type: failure.code,
+        message: failure.message,
+        nonRetryable: failure.action !== 'retry',
+        ...(failure.retryAfterMs === undefined ? {} : { nextRetryDelay: failure.retryAfterMs }),
+        cause: failure,
+      });
+    }
+  };
+}
+
+/** A failure of the catalogue; undefined for a mistake of ours, which Temporal retries and shows. */
+export function asFailure(error: unknown): Failure | undefined {
+  if (error instanceof Failure) return error;
+  return sqlState(error) !== undefined || isConnectionTrouble(error) ? warehouseFailure(error) : undefined;
+}
+
+function isConnectionTrouble(error: unknown): boolean {
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    const { code } = at as { code?: unknown };
+    if (typeof code === 'string' && /^E[A-Z]+$/.test(code)) return true;
+    if (/^Connection terminated|^timeout exceeded when trying to connect/.test(at.message)) return true;
+  }
+  return false;
+}

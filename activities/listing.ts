@@ -1,0 +1,85 @@
+import { Context } from '@temporalio/activity';
+import type { EndpointName } from '../contract/endpoints.ts';
+import { warehouseNow } from '../db/catch-up.ts';
+import { upsertCompanies, upsertCompanySites } from '../db/write/companies.ts';
+import { upsertConnections } from '../db/write/connections.ts';
+import { upsertDocuments } from '../db/write/documents.ts';
+import { upsertMeters } from '../db/write/meters.ts';
+import type { RecordPage, UpsertPage } from '../db/write/page.ts';
+import { upsertUsageData } from '../db/write/usage-data.ts';
+import { nothingWritten, type PageWritten, sum, writePage } from '../db/write/write-page.ts';
+import type { Page } from '../service/page.ts';
+import type { WalkReport } from '../service/walk.ts';
+import { walkPages } from '../service/walk.ts';
+import type { ActivityDependencies } from './dependencies.ts';
+
+/** Listings whose records go to a table of their own. */
+export type Listing = 'companies' | 'connections' | 'documents' | 'usageData' | 'meters';
+type Lane = 'live' | 'backfill';
+
+const upserts: Readonly<Record<Listing, readonly UpsertPage[]>> = {
+  companies: [upsertCompanies, upsertCompanySites],
+  connections: [upsertConnections],
+  documents: [upsertDocuments],
+  usageData: [upsertUsageData],
+  meters: [upsertMeters],
+};
+
+/** One page, or one record, on its way from the service into its table. */
+export interface Arrival {
+  readonly listing: Listing;
+  readonly companyId: string | null;
+  readonly readAt: string;
+  readonly page: Pick<Page, 'body' | 'itemsKey' | 'ids'>;
+}
+
+export async function write(deps: ActivityDependencies, arrival: Arrival): Promise<PageWritten> {
+  const { listing, companyId, readAt, page } = arrival;
+  const record: RecordPage = { ...page, companyId, readAt, apiVersion: deps.apiVersion };
+  let written = nothingWritten;
+  for (const upsert of upserts[listing]) {
+    written = sum(written, await writePage(deps.warehouse.db, listing, upsert, record, page.ids));
+  }
+  return written;
+}
+
+export interface ListingWalk {
+  readonly listing: Listing;
+  readonly endpoint?: EndpointName;
+  readonly companyId: string | null;
+  readonly params: Readonly<Record<string, string>>;
+  readonly lane: Lane;
+  readonly from?: number;
+  /** Called when a page's rows are in Postgres; what it returns is the cursor that the heartbeat carries. */
+  readonly onPage?: (page: Page, asked: number, readAt: string, written: PageWritten) => Promise<unknown>;
+}
+
+/** Walks a listing and writes each page before the next one is asked for. */
+export async function walkListing(
+  deps: ActivityDependencies,
+  walk: ListingWalk,
+): Promise<{ report: WalkReport; written: PageWritten; ids: string[]; beganAt: string }> {
+  const { listing, companyId, params, lane, from = 1 } = walk;
+  const signal = Context.current().cancellationSignal;
+  const pages = walkPages({
+    client: deps.service,
+    endpoint: walk.endpoint ?? listing,
+    params,
+    from,
+    lane,
+    signal,
+  });
+  const beganAt = await warehouseNow(deps.warehouse.db);
+  let readAt = beganAt;
+  let written = nothingWritten;
+  let asked = from;
+  const ids: string[] = [];
+  for await (const page of pages) {
+    written = sum(written, await write(deps, { listing, companyId, readAt, page }));
+    for (const id of page.ids) if (id !== null) ids.push(id);
+    Context.current().heartbeat(await walk.onPage?.(page, asked, readAt, written));
+    asked += 1;
+    if (page.hasNext) readAt = await warehouseNow(deps.warehouse.db);
+  }
+  return { report: pages.report(), written, ids, beganAt };
+}

@@ -1,0 +1,27 @@
+import type { EventGroup } from '../contract/delivery.ts';
+import type { CatchUpKind } from '../contract/names.ts';
+import { type Recorded, recordEvents } from '../db/record/record-events.ts';
+import type { ActivityDependencies } from './dependencies.ts';
+import { failing } from './failing.ts';
+
+export type RecordResult = Recorded;
+
+export function recordActivities(deps: ActivityDependencies) {
+  return {
+    /** Journal and effect of a group of events, in one transaction; idempotent on event ids. */
+    recordGroup: failing(async ({ events }: EventGroup): Promise<RecordResult> => {
+      const recorded = await recordEvents(deps.warehouse.db, events);
+      if (recorded.dead > 0) {
+        deps.log.warn(
+          { dead: recorded.dead },
+          'events that cannot be applied are kept as dead in metersync.events',
+        );
+      }
+      return recorded;
+    }),
+
+    wakeCatchUps: failing(async ({ kinds }: { kinds: readonly CatchUpKind[] }): Promise<void> => {
+      await Promise.all(kinds.map((kind) => deps.wake(kind)));
+    }),
+  };
+}

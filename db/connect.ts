@@ -1,0 +1,51 @@
+import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
+import pg from 'pg';
+
+export type Database = NodePgDatabase;
+export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
+/** Something that runs a statement: the pool, or a transaction on one connection. */
+export type Executor = Pick<Database, 'execute'>;
+
+export interface Warehouse {
+  readonly db: Database;
+  readonly pool: pg.Pool;
+  /** Whether the service's timestamps without a zone are UTC. */
+  readonly zoneIsUtc: boolean;
+  close(): Promise<void>;
+}
+
+/** Times, dates and numerics stay text: a Date has milliseconds, a float is not exact. */
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: 'text') => {
+    const asText: number[] = [
+      pg.types.builtins.TIMESTAMPTZ,
+      pg.types.builtins.TIMESTAMP,
+      pg.types.builtins.DATE,
+      pg.types.builtins.NUMERIC,
+    ];
+    return asText.includes(oid) ? (value: string) => value : pg.types.getTypeParser(oid, format);
+  }) as pg.CustomTypesConfig['getTypeParser'],
+};
+
+/**
+ * Opens a pool on the warehouse. `timeZone` is how its sessions read the service's timestamps, which carry none
+ * (seed 2).
+ */
+export function connectWarehouse(options: {
+  url: string;
+  timeZone: string;
+  max: number;
+  onError: (error: Error) => void;
+}): Warehouse {
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.max,
+    types,
+    application_name: 'metersync',
+    connectionTimeoutMillis: 5_000,
+    options: `-c TimeZone=${options.timeZone} -c DateStyle=ISO,YMD -c extra_float_digits=1 -c jit=off`,
+  });
+  pool.on('error', options.onError);
+  const zoneIsUtc = /^(etc\/)?(utc|gmt|zulu)$/i.test(options.timeZone);
+  return { db: drizzle(pool), pool, zoneIsUtc, close: () => pool.end() };
+}

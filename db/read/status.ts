@@ -1,0 +1,102 @@
+import { sql } from 'drizzle-orm';
+import type { Executor } from '../connect.ts';
+
+/** What `metersync status` shows. Ages are seconds. */
+export interface WarehouseStatus {
+  readonly events: Readonly<Record<'pending' | 'applied' | 'superseded' | 'ignored' | 'dead', number>>;
+  readonly oldestPendingSeconds: number;
+  readonly lastEventSecondsAgo: number | null;
+  readonly backfills: {
+    readonly running: number;
+    readonly last: { readonly runId: string; readonly state: string; readonly finishedAt: string } | null;
+  };
+  readonly waiting: readonly { readonly reason: string; readonly events: number }[];
+  readonly rejectedRecords: number;
+  readonly rows: Readonly<Record<string, number>>;
+}
+
+/** Reads the state of the pipeline from its own tables. */
+export async function readStatus(db: Executor): Promise<WarehouseStatus> {
+  const events = await db.execute<{ outcome: string; count: number }>(
+    sql`select outcome, count(*)::int as count from metersync.events group by outcome`,
+  );
+  const ages = await db.execute<{ pending: number | null; last: number | null; rejected: number }>(sql`
+    select
+      (select extract(epoch from clock_timestamp() - min(received_at))::float8 from metersync.events
+        where outcome = 'pending') as pending,
+      (select extract(epoch from clock_timestamp() - max(received_at))::float8 from metersync.events) as last,
+      (select count(*)::int from metersync.rejected_records) as rejected`);
+  const waiting = await db.execute<{ reason: string; events: number }>(sql`
+    select error as reason, count(*)::int as events from metersync.events
+    where outcome = 'pending' and error is not null group by error order by count(*) desc limit 10`);
+  const backfills = await db.execute<{
+    running: number;
+    run_id: string;
+    state: string;
+    finished_at: string;
+  }>(sql`
+    select (select count(*)::int from metersync.runs where resource is null and company_id is null and state = 'running')
+        as running, last.run_id, last.state, last.finished_at::text
+    from (select 1) one left join lateral (
+      select run_id, state, finished_at from metersync.runs
+      where resource is null and company_id is null and finished_at is not null
+      order by finished_at desc limit 1) last on true`);
+  const count = (outcome: string) => events.rows.find((row) => row.outcome === outcome)?.count ?? 0;
+  const backfill = backfills.rows[0];
+  return {
+    events: {
+      pending: count('pending'),
+      applied: count('applied'),
+      superseded: count('superseded'),
+      ignored: count('ignored'),
+      dead: count('dead'),
+    },
+    oldestPendingSeconds: Math.max(0, ages.rows[0]?.pending ?? 0),
+    lastEventSecondsAgo: ages.rows[0]?.last ?? null,
+    backfills: {
+      running: backfill?.running ?? 0,
+      last: backfill?.run_id
+        ? { runId: backfill.run_id, state: backfill.state, finishedAt: backfill.finished_at }
+        : null,
+    },
+    waiting: waiting.rows,
+    rejectedRecords: ages.rows[0]?.rejected ?? 0,
+    rows: await countRows(db),
+  };
+}
+
+const recordTables = [
+  'companies',
+  'sites',
+  'connections',
+  'documents',
+  'usage_data',
+  'meters',
+  'intervals',
+] as const;
+
+/** Live rows of every resource, counted. */
+export async function countRows(db: Executor): Promise<Record<string, number>> {
+  const counts = recordTables.map(
+    (table) => sql`select ${table} as name, count(*)::int as count from ${sql.raw(`utility.${table}`)}
+      ${table === 'intervals' ? sql`` : sql`where deleted_at is null`}`,
+  );
+  const result = await db.execute<{ name: string; count: number }>(sql.join(counts, sql` union all `));
+  return Object.fromEntries(result.rows.map((row) => [row.name, row.count]));
+}
+
+/** Milliseconds from the receiver having an event to its effect, over events applied since `since` (ISO time). */
+export async function eventToRow(
+  db: Executor,
+  since: string,
+): Promise<{ events: number; p50Ms: number | null; p99Ms: number | null }> {
+  const result = await db.execute<{ events: number; p50: number | null; p99: number | null }>(sql`
+    select count(*)::int as events,
+      percentile_cont(0.5) within group (order by ms) as p50, percentile_cont(0.99) within group (order by ms) as p99
+    from (
+      select extract(epoch from applied_at - received_at)::float8 * 1000 as ms from metersync.events
+      where outcome = 'applied' and received_at >= ${since}::timestamptz
+    ) applied`);
+  const row = result.rows[0];
+  return { events: row?.events ?? 0, p50Ms: row?.p50 ?? null, p99Ms: row?.p99 ?? null };
+}

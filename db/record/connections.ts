@@ -1,0 +1,69 @@
+import { sql } from 'drizzle-orm';
+import { array } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+
+/**
+ * Connection events update at once what they carry: newer `updated` wins. A tie between events is broken by their
+ * content, the same way whatever the order; against a state that the API told, an event's tie never wins.
+ */
+export async function applyConnections(tx: Executor, eventIds: readonly string[]): Promise<void> {
+  const ids = array(eventIds, 'text');
+  await tx.execute(sql`
+    with incoming as (
+      select distinct on (record_id) record_id::uuid as id, company_id, payload ->> 'externalId' as external_id,
+        payload #>> '{datasource,name}' as datasource, payload ->> 'status' as status, payload ->> 'url' as url,
+        metersync.read_time(payload ->> 'created') as created, occurred_at as updated,
+        metersync.elements(payload -> 'sitesRelations') as relations
+      from metersync.events where id = any(${ids}) and kind = 'connection'
+      order by record_id, occurred_at desc, payload ->> 'status' desc nulls last, payload -> 'sitesRelations' desc,
+        payload desc
+    ), written as (
+      insert into utility.connections as c
+        (id, company_id, external_id, datasource, status, url, created, updated)
+      select id, company_id, external_id, datasource, status, url, created, updated from incoming order by id
+      on conflict (id) do update set
+        company_id = excluded.company_id, external_id = excluded.external_id, datasource = excluded.datasource,
+        status = excluded.status, url = excluded.url, created = excluded.created, updated = excluded.updated,
+        deleted_at = case when excluded.updated > c.updated then null else c.deleted_at end,
+        deleted_reason = case when excluded.updated > c.updated then null else c.deleted_reason end
+      where c.updated is null or excluded.updated > c.updated
+        or (excluded.updated = c.updated and c.raw_updated is distinct from c.updated
+          and (excluded.status, excluded.url, excluded.external_id, excluded.datasource)
+            > (c.status, c.url, c.external_id, c.datasource))
+      returning id
+    ), relation as (
+      select i.id as connection_id, metersync.id_of(r -> 'site')::uuid as site_id,
+        metersync.text_array(r -> 'accountIds') as account_ids,
+        metersync.text_array(r -> 'datasourceTypes') as datasource_types
+      from incoming i join written using (id), jsonb_array_elements(i.relations) r
+      where metersync.id_of(r -> 'site') is not null
+    ), gone as (
+      delete from utility.connection_sites s using written w
+      where s.connection_id = w.id
+        and not exists (select from relation r where r.connection_id = s.connection_id and r.site_id = s.site_id)
+    )
+    insert into utility.connection_sites as s (connection_id, site_id, account_ids, datasource_types)
+    select distinct on (connection_id, site_id) connection_id, site_id, account_ids, datasource_types
+    from relation order by connection_id, site_id, account_ids, datasource_types
+    on conflict (connection_id, site_id) do update set
+      account_ids = excluded.account_ids, datasource_types = excluded.datasource_types
+    where (s.account_ids, s.datasource_types) is distinct from (excluded.account_ids, excluded.datasource_types)`);
+}
+
+/** A row of status history for each change that an event tells; several events of one change share it. */
+export async function applyStatusChanges(tx: Executor, eventIds: readonly string[]): Promise<void> {
+  await tx.execute(sql`
+    insert into utility.connection_status_changes as s (connection_id, old_status, status, at, event_id)
+    select distinct on (connection_id, at, status) connection_id, old_status, status, at, event_id
+    from (
+      select record_id::uuid as connection_id, payload #>> '{old,status}' as old_status,
+        payload ->> 'status' as status, occurred_at as at, id as event_id
+      from metersync.events
+      where id = any(${array(eventIds, 'text')}) and kind = 'connection' and payload ->> 'status' is not null
+        and (type = 'connection.created.v2' or payload #>> '{old,status}' is not null)
+    ) told
+    order by connection_id, at, status, event_id
+    on conflict (connection_id, at, status) do update set
+      old_status = coalesce(s.old_status, excluded.old_status), event_id = excluded.event_id
+    where excluded.event_id < s.event_id`);
+}

@@ -1,0 +1,78 @@
+import { sql } from 'drizzle-orm';
+import { array } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+
+/**
+ * Created and updated documents: the header columns. Newer `updated` wins; ties between events are broken by
+ * content; a tombstone yields only to a newer state.
+ */
+export async function applyDocuments(tx: Executor, eventIds: readonly string[]): Promise<void> {
+  await tx.execute(sql`
+    insert into utility.documents as d (id, company_id, site_id, created, updated)
+    select distinct on (record_id) record_id::uuid as id, company_id, metersync.id_of(payload -> 'site')::uuid,
+      metersync.read_time(payload ->> 'created'), occurred_at
+    from metersync.events
+    where id = any(${array(eventIds, 'text')}) and kind = 'document' and type <> 'document.deleted.v2'
+    order by record_id, occurred_at desc, metersync.id_of(payload -> 'site') desc nulls last
+    on conflict (id) do update set
+      company_id = excluded.company_id, site_id = coalesce(excluded.site_id, d.site_id),
+      created = excluded.created, updated = excluded.updated,
+      deleted_at = case when excluded.updated > d.updated then null else d.deleted_at end,
+      deleted_reason = case when excluded.updated > d.updated then null else d.deleted_reason end
+    where d.updated is null or excluded.updated > d.updated
+      or (excluded.updated = d.updated and d.raw_updated is distinct from d.updated
+        and d.deleted_reason is distinct from 'event' and excluded.site_id > d.site_id)`);
+}
+
+/**
+ * Deleted documents: a tombstone with the state at deletion (seed 2.5), also for a document never seen, so that no
+ * late event or page brings it back. The usage that came from it goes with it.
+ */
+export async function applyDocumentDeletes(tx: Executor, eventIds: readonly string[]): Promise<void> {
+  await tx.execute(sql`
+    insert into utility.documents as d (id, company_id, site_id, created, updated, deleted_at, deleted_reason)
+    select distinct on (record_id) record_id::uuid as id, company_id, metersync.id_of(payload -> 'site')::uuid,
+      metersync.read_time(payload ->> 'created'), occurred_at, received_at, 'event'
+    from metersync.events
+    where id = any(${array(eventIds, 'text')}) and type = 'document.deleted.v2'
+    order by record_id, occurred_at desc, received_at
+    on conflict (id) do update set
+      company_id = excluded.company_id, site_id = coalesce(excluded.site_id, d.site_id),
+      created = excluded.created, updated = excluded.updated,
+      deleted_at = excluded.deleted_at, deleted_reason = 'event'
+    where d.updated is null or excluded.updated > d.updated
+      or (excluded.updated = d.updated and d.deleted_reason is distinct from 'event')`);
+  await tx.execute(sql`
+    update utility.usage_data u set deleted_at = d.deleted_at, deleted_reason = 'document'
+    from utility.documents d
+    where u.document_id = d.id and u.deleted_at is null and d.deleted_reason = 'event'
+      and d.id in (
+        select record_id::uuid from metersync.events
+        where id = any(${array(eventIds, 'text')}) and type = 'document.deleted.v2')`);
+}
+
+/** Events that a tombstone covers need no reading: whatever they told is gone. */
+export async function supersedeByTombstones(tx: Executor, eventIds: readonly string[]): Promise<void> {
+  await tx.execute(sql`
+    update metersync.events e set outcome = 'superseded', applied_at = clock_timestamp()
+    from utility.documents d
+    where e.kind = 'document' and e.outcome = 'pending' and e.record_id = d.id::text
+      and d.deleted_reason = 'event' and e.occurred_at <= d.updated
+      and d.id in (
+        select record_id::uuid from metersync.events
+        where id = any(${array(eventIds, 'text')}) and kind = 'document')`);
+}
+
+/** Events older than the state that was last read have nothing to tell. */
+export async function supersedeByReads(
+  tx: Executor,
+  eventIds: readonly string[],
+  kind: 'document' | 'connection',
+): Promise<void> {
+  const table = kind === 'document' ? sql`utility.documents` : sql`utility.connections`;
+  await tx.execute(sql`
+    update metersync.events e set outcome = 'superseded', applied_at = clock_timestamp()
+    from ${table} known
+    where e.id = any(${array(eventIds, 'text')}) and e.outcome = 'pending' and e.kind = ${kind}
+      and known.id = e.record_id::uuid and e.occurred_at < known.raw_updated`);
+}

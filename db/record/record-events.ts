@@ -1,0 +1,135 @@
+import type { DeliveredEvent } from '../../contract/delivery.ts';
+import { type DecodedEvent, decodeEvent, typeOfEvent } from '../../contract/event.ts';
+import { Failure } from '../../contract/failures.ts';
+import type { CatchUpKind } from '../../contract/names.ts';
+import type { Database, Transaction } from '../connect.ts';
+import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
+import { applyCompanies, applySites } from './companies.ts';
+import { applyConnections, applyStatusChanges } from './connections.ts';
+import {
+  applyDocumentDeletes,
+  applyDocuments,
+  supersedeByReads,
+  supersedeByTombstones,
+} from './documents.ts';
+import { insertJournal, type JournalEntry } from './journal.ts';
+import { holdAwake, markAwake, stillPending } from './wake.ts';
+
+/** What recording a group led to. */
+export interface Recorded {
+  /** Events that were new to the journal, or dead and tried again. */
+  readonly fresh: number;
+  readonly duplicates: number;
+  readonly dead: number;
+  /** Catch-ups that slept and must be woken. */
+  readonly wake: readonly CatchUpKind[];
+  /** Companies that no backfill has read yet. */
+  readonly newCompanies: readonly string[];
+}
+
+/**
+ * Writes a group of verified events: journal and effect in one transaction, idempotent on event ids. An event that
+ * cannot be applied is kept as `dead` with its error and its bytes, after the group was split to find it; its
+ * neighbours commit.
+ * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble; nothing is half done then.
+ */
+export async function recordEvents(db: Database, events: readonly DeliveredEvent[]): Promise<Recorded> {
+  const unique = new Map(events.map((event) => [event.id, event]));
+  try {
+    return await recordSplitting(db, [...unique.values()].map(readDelivery));
+  } catch (error) {
+    throw warehouseFailure(error);
+  }
+}
+
+async function recordSplitting(db: Database, entries: readonly JournalEntry[]): Promise<Recorded> {
+  try {
+    return await db.transaction((tx) => recordTogether(tx, entries));
+  } catch (error) {
+    const [only] = entries;
+    if (!isRefusal(error) || only === undefined) throw error;
+    if (entries.length === 1) {
+      if (only.error !== null) throw error;
+      return await recordSplitting(db, [buried(only, sqlMessage(error))]);
+    }
+    const middle = Math.ceil(entries.length / 2);
+    const first = await recordSplitting(db, entries.slice(0, middle));
+    const second = await recordSplitting(db, entries.slice(middle));
+    return {
+      fresh: first.fresh + second.fresh,
+      duplicates: first.duplicates + second.duplicates,
+      dead: first.dead + second.dead,
+      wake: [...new Set([...first.wake, ...second.wake])],
+      newCompanies: [...first.newCompanies, ...second.newCompanies],
+    };
+  }
+}
+
+async function recordTogether(tx: Transaction, entries: readonly JournalEntry[]): Promise<Recorded> {
+  await holdAwake(tx);
+  const freshIds = await insertJournal(tx, entries);
+  const isFresh = new Set(freshIds);
+  const alive = entries.filter((entry) => isFresh.has(entry.id) && entry.error === null);
+  const idsOf = (kind: DecodedEvent['kind']) => alive.filter((e) => e.event.kind === kind).map((e) => e.id);
+  const connections = idsOf('connection');
+  const documents = idsOf('document');
+  const deletes = alive.filter((e) => e.event.deletes).map((e) => e.id);
+  const records = [...connections, ...documents];
+  const newCompanies = records.length > 0 ? await applyCompanies(tx, records) : [];
+  if (records.length > 0) await applySites(tx, records);
+  if (connections.length > 0) {
+    await applyConnections(tx, connections);
+    await applyStatusChanges(tx, connections);
+    await supersedeByReads(tx, connections, 'connection');
+  }
+  if (documents.length > 0) {
+    await applyDocuments(tx, documents);
+    if (deletes.length > 0) await applyDocumentDeletes(tx, deletes);
+    await supersedeByTombstones(tx, documents);
+    await supersedeByReads(tx, documents, 'document');
+  }
+  const wake = new Set(await markAwake(tx, freshIds));
+  const known = entries.filter((entry) => !isFresh.has(entry.id)).map((entry) => entry.id);
+  if (known.length > 0) for (const kind of await stillPending(tx, known)) wake.add(kind);
+  return {
+    fresh: freshIds.length,
+    duplicates: known.length,
+    dead: entries.filter((entry) => isFresh.has(entry.id) && entry.error !== null).length,
+    wake: [...wake],
+    newCompanies,
+  };
+}
+
+/** Reads a delivery for the journal. What cannot be read is dead from the start, with its bytes. */
+function readDelivery(delivery: DeliveredEvent): JournalEntry {
+  const text = delivery.body ?? Buffer.from(delivery.bodyBase64 ?? '', 'base64').toString('utf8');
+  const known = { id: delivery.id, receivedAt: delivery.receivedAt, payload: text, body: null, error: null };
+  let payload: unknown;
+  try {
+    payload = JSON.parse(text);
+    return { ...known, event: decodeEvent(payload) };
+  } catch (error) {
+    const reason = error instanceof Failure ? error.message : `not JSON: ${(error as Error).message}`;
+    return buried({ ...known, event: unreadable(payload) }, reason);
+  }
+}
+
+function buried(entry: JournalEntry, error: string): JournalEntry {
+  return {
+    ...entry,
+    payload: null,
+    body: Buffer.from(entry.payload ?? '', 'utf8'),
+    error: withoutNul(error),
+  };
+}
+
+/** Postgres's own text cannot hold NUL, which an error may quote. */
+function withoutNul(text: string): string {
+  return text.replaceAll('\0', '\\0').toWellFormed().slice(0, 2_000);
+}
+
+function unreadable(payload: unknown): DecodedEvent {
+  const isObject = typeof payload === 'object' && payload !== null && !Array.isArray(payload);
+  const type = (isObject && typeOfEvent(payload as Record<string, unknown>)) || 'unknown';
+  return { type, kind: 'ignored', deletes: false, recordId: null, companyId: null, occurredAt: null };
+}

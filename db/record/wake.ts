@@ -1,0 +1,48 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { CatchUpKind } from '../../contract/names.ts';
+import { array } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+
+/** Held shared by whoever records events and alone by a catch-up that wants to sleep: neither misses the other. */
+const sleepLock: SQL = sql`hashtext('metersync.catch_ups')`;
+
+export async function holdAwake(tx: Executor): Promise<void> {
+  await tx.execute(sql`select pg_advisory_xact_lock_shared(${sleepLock})`);
+}
+
+/** Marks the catch-ups awake that have something to do; returns those that slept and must be woken. */
+export async function markAwake(tx: Executor, eventIds: readonly string[]): Promise<CatchUpKind[]> {
+  const result = await tx.execute<{ kind: CatchUpKind }>(sql`
+    update metersync.catch_ups set awake = true
+    where not awake and kind in (
+      select kind || 's' from metersync.events
+      where id = any(${array(eventIds, 'text')}) and outcome = 'pending')
+    returning kind`);
+  return result.rows.map((row) => row.kind);
+}
+
+/** Kinds of the given events that still wait: for a redelivered group, whose first wake-up may have been lost. */
+export async function stillPending(tx: Executor, eventIds: readonly string[]): Promise<CatchUpKind[]> {
+  const result = await tx.execute<{ kind: CatchUpKind }>(sql`
+    select distinct kind || 's' as kind from metersync.events
+    where id = any(${array(eventIds, 'text')}) and outcome = 'pending'`);
+  return result.rows.map((row) => row.kind);
+}
+
+/**
+ * Puts a catch-up to sleep unless something is due. Returns whether it may sleep, and otherwise or until when
+ * something that waits becomes due (milliseconds from now; 0 when it is due already, null when nothing waits).
+ */
+export async function trySleep(
+  tx: Executor,
+  kind: CatchUpKind,
+): Promise<{ asleep: boolean; dueInMs: number | null }> {
+  await tx.execute(sql`select pg_advisory_xact_lock(${sleepLock})`);
+  const waiting = await tx.execute<{ due_in_ms: number | null }>(sql`
+    select (extract(epoch from min(coalesce(next_attempt_at, '-infinity')) - clock_timestamp()) * 1000)::float8 as due_in_ms
+    from metersync.events where outcome = 'pending' and kind || 's' = ${kind}`);
+  const due = waiting.rows[0]?.due_in_ms ?? null;
+  if (due !== null) return { asleep: false, dueInMs: Math.max(0, Math.ceil(due)) };
+  await tx.execute(sql`update metersync.catch_ups set awake = false where kind = ${kind}`);
+  return { asleep: true, dueInMs: null };
+}

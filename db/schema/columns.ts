@@ -1,0 +1,19 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { jsonb, text, timestamp } from 'drizzle-orm/pg-core';
+
+/** Microseconds, and text in JavaScript: a Date would round them to milliseconds. */
+export const time = (name: string) => timestamp(name, { withTimezone: true, precision: 6, mode: 'string' });
+
+export const now: SQL = sql`now()`;
+
+export const deletedReasons = ['event', 'absent', 'not_found', 'document'] as const;
+
+/** What every record table carries beside the service's own fields. */
+export const synced = () => ({
+  raw: jsonb('raw'),
+  apiVersion: text('api_version'),
+  firstSyncedAt: time('first_synced_at').notNull().default(now),
+  syncedAt: time('synced_at'),
+  deletedAt: time('deleted_at'),
+  deletedReason: text('deleted_reason', { enum: deletedReasons }),
+});

@@ -1,0 +1,131 @@
+import { sql } from 'drizzle-orm';
+import { check, date, index, integer, numeric, pgSchema, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
+import { synced, time } from './columns.ts';
+
+/** One table a resource: the current state, as the service sent it. Comments stand in the migrations. */
+export const utility = pgSchema('utility');
+
+export const companies = utility.table('companies', {
+  id: uuid('id').primaryKey(),
+  externalId: text('external_id'),
+  publicId: text('public_id'),
+  name: text('name'),
+  ...synced(),
+});
+
+export const sites = utility.table(
+  'sites',
+  { id: uuid('id').primaryKey(), companyId: uuid('company_id'), name: text('name'), ...synced() },
+  (t) => [index('sites_company').on(t.companyId)],
+);
+
+export const connections = utility.table(
+  'connections',
+  {
+    id: uuid('id').primaryKey(),
+    companyId: uuid('company_id'),
+    externalId: text('external_id'),
+    datasource: text('datasource'),
+    status: text('status'),
+    url: text('url'),
+    created: time('created'),
+    updated: time('updated'),
+    rawUpdated: time('raw_updated'),
+    ...synced(),
+  },
+  (t) => [
+    index('connections_company').on(t.companyId),
+    check('connections_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
+  ],
+);
+
+export const connectionSites = utility.table(
+  'connection_sites',
+  {
+    connectionId: uuid('connection_id').notNull(),
+    siteId: uuid('site_id').notNull(),
+    accountIds: text('account_ids').array().notNull(),
+    datasourceTypes: text('datasource_types').array().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.connectionId, t.siteId] })],
+);
+
+export const connectionStatusChanges = utility.table(
+  'connection_status_changes',
+  {
+    connectionId: uuid('connection_id').notNull(),
+    oldStatus: text('old_status'),
+    status: text('status').notNull(),
+    at: time('at').notNull(),
+    eventId: text('event_id').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.connectionId, t.at, t.status] })],
+);
+
+export const documents = utility.table(
+  'documents',
+  {
+    id: uuid('id').primaryKey(),
+    companyId: uuid('company_id'),
+    siteId: uuid('site_id'),
+    created: time('created'),
+    updated: time('updated'),
+    rawUpdated: time('raw_updated'),
+    ...synced(),
+  },
+  (t) => [
+    index('documents_company').on(t.companyId),
+    check('documents_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
+  ],
+);
+
+export const usageData = utility.table(
+  'usage_data',
+  {
+    id: uuid('id').primaryKey(),
+    companyId: uuid('company_id'),
+    documentId: uuid('document_id'),
+    meterId: text('meter_id'),
+    startDate: date('start_date'),
+    endDate: date('end_date'),
+    usage: numeric('usage'),
+    usageUnits: text('usage_units'),
+    created: time('created'),
+    updated: time('updated'),
+    ...synced(),
+  },
+  (t) => [
+    index('usage_data_company').on(t.companyId),
+    index('usage_data_document').on(t.documentId),
+    index('usage_data_meter').on(t.meterId),
+  ],
+);
+
+export const meters = utility.table(
+  'meters',
+  {
+    id: text('id').primaryKey(),
+    companyId: uuid('company_id'),
+    siteId: uuid('site_id'),
+    accountId: text('account_id'),
+    datasourceType: text('datasource_type'),
+    ...synced(),
+  },
+  (t) => [index('meters_company').on(t.companyId)],
+);
+
+/** Partitioned by month of `start_at`, which is part of the key and never changes: see the migration. */
+export const intervals = utility.table(
+  'intervals',
+  {
+    meterId: text('meter_id').notNull(),
+    startAt: time('start_at').notNull(),
+    granularitySeconds: integer('granularity_seconds').notNull(),
+    usageUnits: text('usage_units').notNull(),
+    usage: numeric('usage'),
+    quality: text('quality'),
+    updated: time('updated'),
+    syncedAt: time('synced_at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.meterId, t.startAt, t.granularitySeconds, t.usageUnits] })],
+);

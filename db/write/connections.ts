@@ -1,0 +1,60 @@
+import { sql } from 'drizzle-orm';
+import { countWritten, items, newerRead, rawOf, setColumns, type UpsertPage } from './page.ts';
+
+const columns = [
+  'company_id',
+  'external_id',
+  'datasource',
+  'status',
+  'url',
+  'created',
+  'updated',
+  'raw_updated',
+] as const;
+
+/** Connections, and where a record tells them (seed 2.4) the sites that each one serves. */
+export const upsertConnections: UpsertPage = async (tx, page, slice) => {
+  const written = await countWritten(
+    tx,
+    sql`with ${items(page, slice)}
+    insert into utility.connections as c (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
+    select distinct on (id) (r ->> 'id')::uuid as id, coalesce(metersync.id_of(r -> 'company')::uuid, ${page.companyId}::uuid),
+      r ->> 'externalId', coalesce(r #>> '{datasource,name}', r ->> 'datasource'), r ->> 'status', r ->> 'url',
+      metersync.read_time(r ->> 'created'), metersync.read_time(r ->> 'updated'), metersync.read_time(r ->> 'updated'),
+      ${rawOf}, ${page.apiVersion}, ${page.readAt}::timestamptz
+    from item order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
+    on conflict (id) do update set ${setColumns(columns)}
+    where ${newerRead('c', columns)}
+    returning (xmax = 0) as inserted`,
+  );
+  await replaceConnectionSites(tx, page, slice);
+  return written;
+};
+
+/** Sites of the connections whose row now holds the page's record; a record that tells no relations leaves them. */
+const replaceConnectionSites: UpsertPage = (tx, page, slice) =>
+  countWritten(
+    tx,
+    sql`with ${items(page, slice)}, current as (
+      select distinct on (c.id) c.id, item.r -> 'sitesRelations' as relations
+      from item join utility.connections c on c.id = (item.r ->> 'id')::uuid and c.raw = ${rawOf}
+      where jsonb_typeof(item.r -> 'sitesRelations') = 'array'
+    ), relation as (
+      select distinct on (1, 2) id as connection_id, metersync.id_of(x -> 'site')::uuid as site_id,
+        metersync.text_array(x -> 'accountIds') as account_ids,
+        metersync.text_array(x -> 'datasourceTypes') as datasource_types
+      from current, jsonb_array_elements(relations) x
+      where metersync.id_of(x -> 'site') is not null
+      order by 1, 2, 3, 4
+    ), gone as (
+      delete from utility.connection_sites s using current c
+      where s.connection_id = c.id
+        and not exists (select from relation r where r.connection_id = s.connection_id and r.site_id = s.site_id)
+    )
+    insert into utility.connection_sites as s (connection_id, site_id, account_ids, datasource_types)
+    select connection_id, site_id, account_ids, datasource_types from relation order by 1, 2
+    on conflict (connection_id, site_id) do update set
+      account_ids = excluded.account_ids, datasource_types = excluded.datasource_types
+    where (s.account_ids, s.datasource_types) is distinct from (excluded.account_ids, excluded.datasource_types)
+    returning (xmax = 0) as inserted`,
+  );

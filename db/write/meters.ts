@@ -1,0 +1,19 @@
+import { sql } from 'drizzle-orm';
+import { countWritten, items, laterRead, rawOf, setColumns, type UpsertPage } from './page.ts';
+
+const columns = ['company_id', 'site_id', 'account_id', 'datasource_type'] as const;
+
+/** Meters. */
+export const upsertMeters: UpsertPage = (tx, page, slice) =>
+  countWritten(
+    tx,
+    sql`with ${items(page, slice)}
+    insert into utility.meters as m (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
+    select distinct on (id) r ->> 'id' as id, ${page.companyId}::uuid,
+      coalesce(metersync.id_of(r -> 'site'), r ->> 'siteId')::uuid, metersync.id_of(r -> 'account'),
+      r ->> 'datasourceType', ${rawOf}, ${page.apiVersion}, ${page.readAt}::timestamptz
+    from item order by id, place desc
+    on conflict (id) do update set ${setColumns(columns)}
+    where ${laterRead('m', columns)}
+    returning (xmax = 0) as inserted`,
+  );

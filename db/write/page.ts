@@ -1,0 +1,104 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { Executor } from '../connect.ts';
+
+/**
+ * A page of records on its way into a table: the body exactly as the service sent it, which only Postgres reads, so
+ * that no number passes through a float.
+ */
+export interface RecordPage {
+  readonly body: string;
+  /** Key of the items in the envelope; null when the body is a bare array, '' when it is one record. */
+  readonly itemsKey: string | null;
+  /** Company in whose listing the page stands, where it stands in one. */
+  readonly companyId: string | null;
+  readonly apiVersion: string;
+  /** When the read began, by the warehouse's clock. */
+  readonly readAt: string;
+}
+
+export interface WrittenRows {
+  readonly inserted: number;
+  readonly changed: number;
+}
+
+/** Items by position, counted from 1; null is the whole page. */
+export type Slice = { readonly first: number; readonly last: number } | null;
+
+export type UpsertPage = (tx: Executor, page: RecordPage, slice: Slice) => Promise<WrittenRows>;
+
+/** Never stored: fields by which someone could act in the customer's name (service-facts 2). */
+export const secretFields = [
+  'connectionMagicLinkSecret',
+  'password',
+  'securityQuestions',
+  'credentials',
+  'token',
+] as const;
+
+/**
+ * The page's records as a table `item(r, place)`. A whole page is read as jsonb at once; a slice is cut from the
+ * text first, so that a record which jsonb cannot hold (NUL, lone surrogate) spoils no other.
+ */
+export function items(page: RecordPage, slice: Slice): SQL {
+  if (slice === null) {
+    return sql`item as materialized (
+      select r, place from jsonb_array_elements(${itemList(page, 'jsonb')}) with ordinality as t (r, place))`;
+  }
+  return sql`item as materialized (
+    select r::jsonb as r, place from json_array_elements(${itemList(page, 'json')}) with ordinality as t (r, place)
+    where place between ${slice.first} and ${slice.last})`;
+}
+
+/** The items of a page as one array. */
+export function itemList(page: Pick<RecordPage, 'body' | 'itemsKey'>, type: 'json' | 'jsonb'): SQL {
+  const body = sql`${page.body}::${sql.raw(type)}`;
+  if (page.itemsKey === null) return body;
+  if (page.itemsKey === '') return sql`${sql.raw(type)}_build_array(${body})`;
+  return sql`${body} -> ${page.itemsKey}::text`;
+}
+
+/** `raw`: the record less its secret fields. */
+export const rawOf: SQL = sql.raw(`(r - '{${secretFields.join(',')}}'::text[])`);
+
+/** Counts what an upsert that ends with `returning (xmax = 0) as inserted` did. */
+export async function countWritten(tx: Executor, upsert: SQL): Promise<WrittenRows> {
+  const result = await tx.execute<{ inserted: boolean }>(upsert);
+  const inserted = result.rows.filter((row) => row.inserted).length;
+  return { inserted, changed: result.rows.length - inserted };
+}
+
+/**
+ * The guard of a record with `updated`, for `where` of its upsert. In words: a newer state wins; at the same
+ * `updated` the read that began later wins, as it does when the service tells no `updated`; an event's tombstone
+ * yields only to a newer state, an inferred one to any later read; an identical row is not touched.
+ */
+export function newerRead(table: string, columns: readonly string[]): SQL {
+  const t = (column: string) => `${table}.${column}`;
+  const row = (source: string) =>
+    `(${[...columns, 'raw', 'api_version'].map((c) => `${source}.${c}`).join(', ')})`;
+  return sql.raw(`(
+    ${t('updated')} is null or excluded.updated > ${t('updated')}
+    or (${t('updated')} = excluded.updated or excluded.updated is null)
+      and (${t('raw')} is null or ${t('synced_at')} is null or excluded.synced_at >= ${t('synced_at')}
+        ${columns.includes('raw_updated') ? `or ${t('raw_updated')} is distinct from ${t('updated')}` : ''})
+  ) and (
+    ${t('deleted_at')} is null
+    or case ${t('deleted_reason')} when 'event' then excluded.updated > ${t('updated')}
+      else excluded.synced_at > ${t('deleted_at')} end
+  ) and (${t('deleted_at')} is not null or ${row(table)} is distinct from ${row('excluded')})`);
+}
+
+/** The same for a record without `updated`: the read that began later wins. */
+export function laterRead(table: string, columns: readonly string[]): SQL {
+  const row = (source: string) =>
+    `(${[...columns, 'raw', 'api_version'].map((c) => `${source}.${c}`).join(', ')})`;
+  return sql.raw(`(${table}.synced_at is null or excluded.synced_at >= ${table}.synced_at)
+    and (${table}.deleted_at is null or excluded.synced_at > ${table}.deleted_at)
+    and (${table}.deleted_at is not null or ${row(table)} is distinct from ${row('excluded')})`);
+}
+
+/** `set` of an upsert: every given column, and the columns that each table carries; a row that is seen lives. */
+export function setColumns(columns: readonly string[]): SQL {
+  const all = [...columns, 'raw', 'api_version', 'synced_at'].map((c) => `${c} = excluded.${c}`);
+  return sql.raw([...all, 'deleted_at = null', 'deleted_reason = null'].join(', '));
+}

@@ -1,0 +1,38 @@
+import { ActivityFailure, ParentClosePolicy, startChild, uuid4 } from '@temporalio/workflow';
+import type { EventGroup } from '../contract/delivery.ts';
+import { taskQueues, workflowIds } from '../contract/names.ts';
+import { backfillAll } from './backfill-all.ts';
+import { local, patient } from './proxies.ts';
+
+/** Writes a group of events to the warehouse, wakes whoever reads again what they told of, reads new companies. */
+export async function applyEvents(group: EventGroup): Promise<void> {
+  const recorded = await localFirst(
+    () => local.recordGroup(group),
+    () => patient.recordGroup(group),
+  );
+  if (recorded.wake.length > 0) {
+    const kinds = recorded.wake;
+    await localFirst(
+      () => local.wakeCatchUps({ kinds }),
+      () => patient.wakeCatchUps({ kinds }),
+    );
+  }
+  if (recorded.newCompanies.length > 0) {
+    const runId = uuid4();
+    await startChild(backfillAll, {
+      workflowId: workflowIds.backfillAll(runId),
+      taskQueue: taskQueues.backfill,
+      parentClosePolicy: ParentClosePolicy.ABANDON,
+      args: [{ runId, companies: recorded.newCompanies }],
+    });
+  }
+}
+
+async function localFirst<T>(fast: () => Promise<T>, patiently: () => Promise<T>): Promise<T> {
+  try {
+    return await fast();
+  } catch (error) {
+    if (error instanceof ActivityFailure) return await patiently();
+    throw error;
+  }
+}

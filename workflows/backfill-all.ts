@@ -1,0 +1,120 @@
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import {
+  ActivityFailure,
+  CancellationScope,
+  ChildWorkflowFailure,
+  continueAsNew,
+  defineQuery,
+  executeChild,
+  isCancellation,
+  ParentClosePolicy,
+  setHandler,
+  sleep,
+  uuid4,
+} from '@temporalio/workflow';
+import { queryNames, type RunState, taskQueues, workflowIds } from '../contract/names.ts';
+import { backfillCompany, reasonOf } from './backfill-company.ts';
+import { backfillBounds, backfilling, companyBusy, noting } from './proxies.ts';
+
+export interface BackfillInput {
+  /** Absent when a schedule starts it. */
+  readonly runId?: string;
+  /** The companies to read; all that are known when absent. */
+  readonly companies?: readonly string[];
+  /** Set when a long run continues as new: the last company of the run before, and how many it had done. */
+  readonly after?: { readonly companyId: string; readonly done: number };
+}
+
+export interface BackfillProgress {
+  readonly runId: string;
+  readonly companiesDone: number;
+  readonly companiesRunning: readonly string[];
+}
+
+export const backfillProgress = defineQuery<BackfillProgress>(queryNames.progress);
+
+/** Reads everything that the service has, some companies at a time; returns how the run ended. */
+export async function backfillAll(input: BackfillInput): Promise<RunState> {
+  const runId = input.runId ?? uuid4();
+  const running = new Set<string>();
+  let done = input.after?.done ?? 0;
+  setHandler(backfillProgress, () => ({ runId, companiesDone: done, companiesRunning: [...running] }));
+
+  const readCompany = async (companyId: string): Promise<void> => {
+    running.add(companyId);
+    await readWhenFree(runId, companyId);
+    running.delete(companyId);
+    done += 1;
+  };
+
+  try {
+    if (input.after === undefined) await backfilling.beginRun({ runId, companies: input.companies ?? [] });
+    const after = input.after?.companyId ?? null;
+    const ids =
+      input.companies ?? (await noting.companiesAfter({ after, limit: backfillBounds.companiesPerRun }));
+    await someAtOnce(ids, backfillBounds.companiesAtOnce, readCompany);
+    const last = ids.at(-1);
+    if (
+      input.companies === undefined &&
+      last !== undefined &&
+      ids.length === backfillBounds.companiesPerRun
+    ) {
+      await continueAsNew<typeof backfillAll>({ runId, after: { companyId: last, done } });
+    }
+    return await noting.concludeRun({ runId });
+  } catch (error) {
+    if (isCancellation(error)) await CancellationScope.nonCancellable(() => fail(runId, 'cancelled'));
+    else if (error instanceof ActivityFailure) return await fail(runId, reasonOf(error));
+    throw error;
+  }
+}
+
+async function fail(runId: string, error: string): Promise<RunState> {
+  await noting.failRun({ runId, companyId: null, resource: null, error });
+  return 'failed';
+}
+
+/** A company is read by one run at a time: another run waits for its turn, as it promised a fresh read. */
+async function readWhenFree(runId: string, companyId: string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await executeChild(backfillCompany, {
+        workflowId: workflowIds.backfillCompany(companyId),
+        taskQueue: taskQueues.backfill,
+        parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
+        args: [{ runId, companyId }],
+      });
+      return;
+    } catch (error) {
+      if (error instanceof WorkflowExecutionAlreadyStartedError && tries < companyBusy.triesMax) {
+        await sleep(companyBusy.everyMs);
+        continue;
+      }
+      if (isCancellation(error)) throw error;
+      if (
+        !(error instanceof ChildWorkflowFailure) &&
+        !(error instanceof WorkflowExecutionAlreadyStartedError)
+      )
+        throw error;
+      await noting.failRun({
+        runId,
+        companyId,
+        resource: 'connections',
+        error: String(error.cause ?? error),
+      });
+      return;
+    }
+  }
+}
+
+async function someAtOnce<T>(
+  items: readonly T[],
+  atOnce: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  const worker = async () => {
+    for (let item = items[next++]; item !== undefined; item = items[next++]) await work(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
+}

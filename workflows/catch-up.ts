@@ -1,0 +1,63 @@
+import {
+  condition,
+  continueAsNew,
+  defineQuery,
+  defineSignal,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { type CatchUpKind, queryNames, signalNames } from '../contract/names.ts';
+import { catchingUp, catchUpBounds, patient } from './proxies.ts';
+
+export interface CatchUpProgress {
+  readonly kind: CatchUpKind;
+  readonly rounds: number;
+  readonly owners: number;
+}
+
+export const wake = defineSignal(signalNames.wake);
+export const catchUpProgress = defineQuery<CatchUpProgress>(queryNames.progress);
+
+/**
+ * Drains what is pending of one kind. When nothing is, it lingers for a while and ends; whoever adds something wakes
+ * it, or starts it again.
+ */
+export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
+  let woken = false;
+  let rounds = 0;
+  let owners = 0;
+  setHandler(wake, () => {
+    woken = true;
+  });
+  setHandler(catchUpProgress, () => ({ kind, rounds, owners }));
+  const { ownersPerChunk, chunksAtOnce, roundsPerRun } = catchUpBounds;
+  for (;;) {
+    woken = false;
+    const due = await patient.dueOwners({ kind, limit: ownersPerChunk * chunksAtOnce });
+    if (due.length > 0) {
+      const chunks = shared(due, chunksAtOnce);
+      await Promise.all(chunks.map((chunk) => catchingUp.catchUpOwners({ kind, owners: chunk })));
+      rounds += 1;
+      owners += due.length;
+      // A signal that arrived meanwhile is not lost: the next run begins by looking.
+      if (rounds >= roundsPerRun || workflowInfo().continueAsNewSuggested) {
+        await continueAsNew<typeof catchUp>({ kind });
+      }
+      continue;
+    }
+    const { asleep, dueInMs } = await patient.trySleep({ kind });
+    if (asleep && !(await condition(() => woken, catchUpBounds.lingerMs))) return;
+    if (dueInMs !== null && dueInMs > 0) await condition(() => woken, dueInMs);
+  }
+}
+
+/** Deals the owners out evenly, in order. */
+function shared(owners: readonly string[], chunks: number): string[][] {
+  const dealt: string[][] = [];
+  for (const [at, owner] of owners.entries()) {
+    const chunk = dealt[at % chunks];
+    if (chunk === undefined) dealt.push([owner]);
+    else chunk.push(owner);
+  }
+  return dealt;
+}

@@ -1,0 +1,66 @@
+import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+import type { Activities } from '../activities/create-activities.ts';
+import { taskQueues } from '../contract/names.ts';
+
+/**
+ * All timeouts and retries of the workflows. What fails for good says so itself (see the catalogue of failures), so
+ * whatever is retried here can succeed later.
+ */
+
+/** First try of short work on the warehouse: within the workflow task, 1.3 times as fast as a remote activity. */
+export const local = proxyLocalActivities<Activities>({
+  startToCloseTimeout: '8 seconds',
+  retry: { maximumAttempts: 2, initialInterval: '50 milliseconds' },
+});
+
+/** The same work when the warehouse is in trouble: tried until it succeeds, for no event may be lost. */
+export const patient = proxyActivities<Activities>({
+  taskQueue: taskQueues.events,
+  startToCloseTimeout: '1 minute',
+  retry: { initialInterval: '500 milliseconds', backoffCoefficient: 2, maximumInterval: '30 seconds' },
+});
+
+/** Reading again what events told of. */
+export const catchingUp = proxyActivities<Activities>({
+  taskQueue: taskQueues.events,
+  startToCloseTimeout: '1 hour',
+  heartbeatTimeout: '90 seconds',
+  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '1 minute' },
+});
+
+/** Reading a listing or the readings of some meters, to its end. */
+export const backfilling = proxyActivities<Activities>({
+  taskQueue: taskQueues.backfill,
+  startToCloseTimeout: '12 hours',
+  heartbeatTimeout: '90 seconds',
+  retry: {
+    initialInterval: '2 seconds',
+    backoffCoefficient: 2,
+    maximumInterval: '2 minutes',
+    maximumAttempts: 12,
+  },
+});
+
+/** Notes about a run. */
+export const noting = proxyActivities<Activities>({
+  taskQueue: taskQueues.backfill,
+  startToCloseTimeout: '30 seconds',
+  retry: { initialInterval: '500 milliseconds', backoffCoefficient: 2, maximumInterval: '30 seconds' },
+});
+
+/**
+ * Owners that one catch-up activity serves, activities at once, and rounds before it continues as new. It lingers
+ * when it has nothing to do, as Temporal refuses to start a workflow id again within a second.
+ */
+export const catchUpBounds = {
+  ownersPerChunk: 8,
+  chunksAtOnce: 4,
+  roundsPerRun: 400,
+  lingerMs: 20_000,
+} as const;
+
+/** Companies in backfill at once, and companies that one run of backfillAll starts before it continues as new. */
+export const backfillBounds = { companiesAtOnce: 4, companiesPerRun: 200 } as const;
+
+/** A company that another run is reading is waited for. */
+export const companyBusy = { everyMs: 3_000, triesMax: 2_400 } as const;

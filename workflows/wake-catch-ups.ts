@@ -1,0 +1,12 @@
+import { type CatchUpKind, catchUpKinds } from '../contract/names.ts';
+import { patient } from './proxies.ts';
+
+/** Started by a schedule once a minute, so that no lost wake-up leaves an event waiting. */
+export async function wakeCatchUps(): Promise<void> {
+  const kinds: CatchUpKind[] = [];
+  for (const kind of catchUpKinds) {
+    const due = await patient.dueOwners({ kind, limit: 1 });
+    if (due.length > 0) kinds.push(kind);
+  }
+  if (kinds.length > 0) await patient.wakeCatchUps({ kinds });
+}
