@@ -15,7 +15,7 @@ export interface IntervalColumns {
   /** Null where the record doesn't say: then it is the meter asked for. */
   readonly meterId: (string | null)[];
   /** Null where the record doesn't say: then it is end − start. */
-  readonly granularitySeconds: (string | null)[];
+  readonly granularitySeconds: (number | null)[];
   /** Positions of the records that have no place in time and stand in no column. */
   readonly unplaced: number[];
 }
@@ -44,8 +44,8 @@ type Json = Readonly<Record<string, unknown>>;
 type Amounts = readonly (string | undefined)[];
 
 const numericKeys: ReadonlySet<string> = new Set([
-  ...['usage', 'meterId', 'meter', 'id', 'granularitySeconds', 'granularity', 'updated'],
-  ...['usageUnits', 'quality', 'start', 'end', 'startDate', 'endDate'],
+  ...['usage', 'usageUnits', 'quality', 'updated', 'meterId', 'meter', 'id'],
+  ...['start', 'end', 'startDate', 'endDate'],
 ]);
 
 function itemsOf(parsed: unknown, itemsKey: string | null): readonly unknown[] {
@@ -105,11 +105,10 @@ function columnsOf(items: readonly unknown[], amounts: Amounts): IntervalColumns
     const quality = textOf(item.quality);
     const updated = textOf(item.updated);
     const meter = textOf(meterOf(item));
-    const granularity = textOf(item.granularitySeconds ?? item.granularity);
+    const granularity = wholeSeconds(item.granularitySeconds ?? item.granularity);
     if (usage === undefined || start === undefined || end === undefined || units === undefined)
       return undefined;
     if (quality === undefined || updated === undefined || meter === undefined) return undefined;
-    if (granularity === undefined) return undefined;
     if (start === null || (end === null && granularity === null)) {
       columns.unplaced.push(position);
       continue;
@@ -129,6 +128,12 @@ function columnsOf(items: readonly unknown[], amounts: Amounts): IntervalColumns
 function meterOf(item: Json): unknown {
   if (item.meterId !== undefined && item.meterId !== null) return item.meterId;
   return isObject(item.meter) ? item.meter.id : item.meter;
+}
+
+/** Null for what is no whole number of seconds: start and end tell it then. */
+function wholeSeconds(value: unknown): number | null {
+  const seconds = typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value;
+  return typeof seconds === 'number' && Number.isSafeInteger(seconds) && seconds > 0 ? seconds : null;
 }
 
 /** Undefined for a number that a float may have rounded. */

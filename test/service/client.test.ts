@@ -1,0 +1,224 @@
+import { inspect } from 'node:util';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { defaultEndpoints } from '../../contract/endpoints.ts';
+import { createServiceClient } from '../../service/client.ts';
+import { pageOf, someDocuments } from './listing.ts';
+import type { Reply } from './scripted-server.ts';
+import { apiKey, documents, rejection, setup } from './setup.ts';
+
+const once = { budget: { attemptsMax: 1, waitMaxMs: 0 } };
+const document = { endpoint: 'document', params: { id: 'd1' }, lane: 'live' } as const;
+
+describe('a request', () => {
+  test('carries the key, the user agent and the versioned path', async () => {
+    const { server, client } = await setup((asked) => pageOf(someDocuments(1), asked), { version: '1.2.3' });
+    await client.page(documents());
+    expect(server.asked[0]).toMatchObject({
+      path: '/v2.2/document/company/c1',
+      headers: { 'x-api-key': apiKey, 'user-agent': 'metersync/1.2.3', accept: 'application/json' },
+    });
+    expect(server.asked[0]?.query.toString()).toBe('page=1');
+  });
+
+  test('bears a base address with a slash at its end', async () => {
+    const { server, client } = await setup((asked) => pageOf([], asked));
+    const other = createServiceClient({ ...silent, baseUrl: `${server.url}/` });
+    await other.page(documents());
+    await other.close();
+    expect(server.asked[0]?.path).toBe('/v2.2/document/company/c1');
+    await client.close();
+  });
+
+  test('is counted by endpoint, with its bytes', async () => {
+    const { client } = await setup((asked) =>
+      asked.path.endsWith('/ping') ? { body: '{"version":"v2.2"}' } : { status: 404, body: 'gone' },
+    );
+    await client.ping();
+    await client.record(document);
+    expect(client.counts()).toEqual({
+      ping: { requests: 1, retries: 0, busy: 0, bytes: 18 },
+      document: { requests: 1, retries: 0, busy: 0, bytes: 4 },
+    });
+  });
+});
+
+const silent = {
+  apiKey,
+  endpoints: defaultEndpoints,
+  clock: { now: () => 0, sleep: () => new Promise<void>(() => undefined) },
+  random: () => 0,
+  log: { debug: () => undefined, warn: () => undefined },
+};
+
+describe('an answer', () => {
+  const body = JSON.stringify({ documents: [{ id: 'ä–😀' }], hasNext: false });
+  const packed = (bytes: Buffer, encoding: string): Reply => ({
+    body: bytes,
+    headers: { 'content-encoding': encoding },
+  });
+
+  test('is kept as it was received', async () => {
+    const text = '{ "documents" : [ {"id":"a", "amount": 1.10} ],\n "hasNext":false }\n';
+    const { client } = await setup(() => ({ body: text }));
+    expect((await client.page(documents())).body).toBe(text);
+  });
+
+  test('may be packed with gzip', async () => {
+    const { server, client } = await setup(() => packed(gzipSync(body), 'gzip'));
+    expect((await client.page(documents())).body).toBe(body);
+    expect(server.asked[0]?.headers['accept-encoding']).toBe('gzip');
+    expect(client.counts().documents?.bytes).toBe(gzipSync(body).length);
+  });
+
+  test('may begin with a byte order mark, which Postgres must not see', async () => {
+    const { client } = await setup(() => ({ body: `\ufeff${body}` }));
+    expect((await client.page(documents())).body).toBe(body);
+  });
+
+  const unreadable: [string, Reply][] = [
+    ['in an encoding that was not asked for', packed(brotliCompressSync(body), 'br')],
+    ['that is not the gzip it says', packed(Buffer.from(body), 'gzip')],
+    ['whose gzip is cut short', packed(gzipSync(body).subarray(0, 30), 'gzip')],
+    ['that unpacks without end', packed(gzipSync(Buffer.alloc(1_000_000, 32)), 'gzip')],
+    ['that is too long', { body: `{"documents": [], "x": "${'y'.repeat(100_000)}"}` }],
+    ['that is not UTF-8', { body: Buffer.from([0x5b, 0x22, 0xff, 0x22, 0x5d]) }],
+    ['that is a web page', { body: '<html>maintenance</html>', headers: { 'content-type': 'text/html' } }],
+    ['that is JSON cut in the middle', { body: body.slice(0, 20) }],
+    ['that is empty', { body: '' }],
+    ['without content', { status: 204, body: '' }],
+  ];
+  test.each(unreadable)('%s is SERVICE_ANSWER_UNREADABLE', async (_, reply) => {
+    const { client } = await setup(() => reply, { ...once, maxBodyBytes: 50_000 });
+    expect(await rejection(client.page(documents()))).toMatchObject({ code: 'SERVICE_ANSWER_UNREADABLE' });
+  });
+
+  const unreachable: [string, Reply][] = [
+    ['cut in the middle of its body', { cut: '{"documents": [' }],
+    ['that never comes', 'hang up'],
+  ];
+  test.each(unreachable)('%s is SERVICE_UNREACHABLE', async (_, reply) => {
+    const { client } = await setup(() => reply, once);
+    expect(await rejection(client.page(documents()))).toMatchObject({ code: 'SERVICE_UNREACHABLE' });
+  });
+
+  test('that refuses is quoted, with what was asked and its status', async () => {
+    const { client } = await setup(() => ({ status: 403, json: { detail: 'You shall not pass' } }));
+    const error = await rejection(client.page(documents(2)));
+    expect(error).toMatchObject({ code: 'SERVICE_ACCESS_DENIED', status: 403 });
+    expect(`${error}`).toContain('GET /document/company/c1?page=2: answered 403');
+    expect(`${error}`).toContain('You shall not pass');
+  });
+
+  test('that refuses at great length is still known by its status', async () => {
+    const { client } = await setup(() => ({ status: 401, body: 'x'.repeat(1_000_000) }));
+    expect(await rejection(client.page(documents()))).toMatchObject({ code: 'SERVICE_KEY_REFUSED' });
+  });
+
+  test('that redirects is refused, and its address never asked', async () => {
+    const { server, client } = await setup(({ path }) =>
+      path.endsWith('/c1') ? { status: 302, body: '', headers: { location: '/elsewhere' } } : { json: [] },
+    );
+    const error = await rejection(client.page(documents()));
+    expect(error).toMatchObject({ code: 'SERVICE_REQUEST_REFUSED', status: 302 });
+    expect(server.asked.map(({ path }) => path)).toEqual(['/v2.2/document/company/c1']);
+  });
+});
+
+describe('a record', () => {
+  test('comes as it was received, and parsed', async () => {
+    const { client } = await setup(() => ({ body: '{"id": "d1", "amount": 1.10}' }));
+    expect(await client.record(document)).toEqual({
+      found: true,
+      body: '{"id": "d1", "amount": 1.10}',
+      value: { id: 'd1', amount: 1.1 },
+    });
+  });
+
+  test.each([404, 410])('that is gone (%i) is not found', async (status) => {
+    const { client } = await setup(() => ({ status, body: '' }));
+    expect(await client.record(document)).toEqual({ found: false });
+  });
+
+  test('that is no object is unreadable', async () => {
+    const { client } = await setup(() => ({ json: [{ id: 'd1' }] }), once);
+    expect(await rejection(client.record(document))).toMatchObject({ code: 'SERVICE_ANSWER_UNREADABLE' });
+  });
+
+  test('of an endpoint that the catalogue lacks is a failure, not a deleted record', async () => {
+    const endpoints = { ...defaultEndpoints, document: null };
+    const { server, client } = await setup(() => ({ json: {} }), { endpoints });
+    expect(client.has('document')).toBe(false);
+    expect(client.has('documents')).toBe(true);
+    expect(await rejection(client.record(document))).toMatchObject({
+      code: 'SERVICE_NOT_FOUND',
+      status: undefined,
+    });
+    expect(server.asked).toEqual([]);
+  });
+});
+
+describe('ping', () => {
+  test.each([
+    ['{"version": "v2.2"}', 'v2.2'],
+    ['{"apiVersion": "v2.1"}', 'v2.1'],
+    ['"v2"', 'v2'],
+    ['{"ok": true}', null],
+    ['pong', null],
+    ['', null],
+  ])('reads %j as version %j', async (body, version) => {
+    const { client } = await setup(() => ({ body }));
+    expect(await client.ping()).toEqual({ body, version });
+  });
+});
+
+describe('the API key', () => {
+  const echo: [string, Reply][] = [
+    ['an error body', { status: 500, json: { headers: { 'x-api-key': apiKey } } }],
+    ['a refusal', { status: 401, body: `key ${apiKey} is unknown` }],
+    ['an unreadable page', { body: `<html>${apiKey}` }],
+    ['an unreadable envelope', { json: { key: apiKey } }],
+  ];
+  test.each(echo)('is in no error and no log when the service echoes it in %s', async (_, reply) => {
+    const { client, logged } = await setup(() => reply);
+    const error = await rejection(client.page(documents()));
+    expect(inspect(error, { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toContain(apiKey);
+    expect(inspect(logged, { depth: Number.POSITIVE_INFINITY })).not.toContain(apiKey);
+    expect(`${error}`).toMatch(/\[API key\]/);
+  });
+
+  test.each<Reply>(['hang up', { cut: '[' }])('is in no error when the network fails: %j', async (reply) => {
+    const { client, logged } = await setup(() => reply);
+    const error = await rejection(client.page(documents()));
+    expect(inspect([error, logged], { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toContain(
+      apiKey,
+    );
+  });
+
+  test.each(['', 'two words', 'line\nbreak', 'schlüssel'])('is refused when it is %j, unquoted', (key) => {
+    const create = () => createServiceClient({ ...silent, apiKey: key, baseUrl: 'http://localhost/v2.2' });
+    expect(create).toThrow('printable ASCII');
+    if (key !== '') expect(create).not.toThrow(key);
+  });
+});
+
+test.each(['', 'localhost', 'ftp://service/v2', '/v2'])('the base address %j is refused', (baseUrl) => {
+  expect(() => createServiceClient({ ...silent, baseUrl })).toThrow('http or https URL');
+});
+
+test('a service that is not there is SERVICE_UNREACHABLE', async () => {
+  const { server, client } = await setup(() => ({ json: [] }), once);
+  const gone = createServiceClient({ ...silent, ...once, baseUrl: server.url });
+  await server.stop();
+  expect(await rejection(gone.page(documents()))).toMatchObject({ code: 'SERVICE_UNREACHABLE' });
+  await Promise.all([gone.close(), client.close()]);
+});
+
+test('a client that is closed under a request fails it at once, without a retry', async () => {
+  const { server, client } = await setup(() => 'silence');
+  const page = rejection(client.page(documents()));
+  await expect.poll(() => server.inFlight).toBe(1);
+  await client.close();
+  expect(await page).toMatchObject({ code: 'UND_ERR_DESTROYED' });
+  expect(server.asked).toHaveLength(1);
+});

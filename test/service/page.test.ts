@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+import { readPage } from '../../service/page.ts';
+import { createQuote } from '../../service/quote.ts';
+
+const quote = createQuote('the-key');
+const endpoint = { path: '/document/company/{companyId}', items: 'documents', total: 'totalDocuments' };
+const read = (value: unknown, asked = 1) =>
+  readPage({ body: typeof value === 'string' ? value : JSON.stringify(value), endpoint, asked, quote });
+
+const full = {
+  totalDocuments: 201,
+  perPage: 100,
+  totalPages: 3,
+  currentPage: 2,
+  hasNext: true,
+  hasPrevious: true,
+  documents: [{ id: 'a' }, { id: 'b' }],
+};
+
+const without = (...fields: string[]) =>
+  Object.fromEntries(Object.entries(full).filter(([field]) => !fields.includes(field)));
+
+describe('a page', () => {
+  test('of a whole envelope', () => {
+    const body = `  ${JSON.stringify(full)}\n`;
+    expect(read(body, 2)).toEqual({
+      body,
+      itemsKey: 'documents',
+      items: full.documents,
+      ids: ['a', 'b'],
+      count: 2,
+      currentPage: 2,
+      totalPages: 3,
+      total: 201,
+      hasNext: true,
+      endSaid: true,
+      perPage: 100,
+    });
+  });
+
+  test('that is a bare array is the only one, whichever was asked for', () => {
+    expect(read([{ id: 'a' }], 4)).toMatchObject({
+      itemsKey: null,
+      ids: ['a'],
+      currentPage: 1,
+      total: 1,
+      hasNext: false,
+      endSaid: true,
+    });
+  });
+
+  test('takes hasNext for the word of the service, whatever the counts say', () => {
+    expect(read({ ...full, hasNext: false })).toMatchObject({ hasNext: false, endSaid: true });
+    expect(read({ ...full, hasNext: true, totalPages: 1 })).toMatchObject({ hasNext: true });
+  });
+
+  test('without hasNext goes by totalPages', () => {
+    expect(read(without('hasNext'), 2)).toMatchObject({ hasNext: true, endSaid: true });
+    expect(read({ ...without('hasNext'), currentPage: 3 }, 3)).toMatchObject({
+      hasNext: false,
+      endSaid: true,
+    });
+    expect(read({ ...full, hasNext: 'true', totalPages: 2 }, 2)).toMatchObject({ hasNext: false });
+  });
+
+  test('without either only knows whether it holds something', () => {
+    expect(read(without('hasNext', 'totalPages'))).toMatchObject({ hasNext: true, endSaid: false });
+    expect(read({ ...without('hasNext', 'totalPages'), documents: [] })).toMatchObject({
+      hasNext: false,
+      endSaid: false,
+    });
+  });
+
+  test('that does not say which it is, is the one asked for', () => {
+    expect(read(without('currentPage'), 7).currentPage).toBe(7);
+    expect(read({ ...full, currentPage: '2' }, 7).currentPage).toBe(7);
+  });
+
+  test('of an empty list may call itself page 0 of 0', () => {
+    const empty = { totalDocuments: 0, perPage: 100, totalPages: 0, currentPage: 0, documents: [] };
+    expect(read(empty)).toMatchObject({ currentPage: 1, count: 0, total: 0, hasNext: false });
+  });
+
+  test('may lack every other field', () => {
+    expect(read({ documents: [{ id: 'a' }] })).toMatchObject({
+      total: null,
+      perPage: null,
+      totalPages: null,
+    });
+  });
+
+  test('finds the total under another name than the catalogue gives, if it is the only one', () => {
+    expect(read({ ...without('totalDocuments'), totalBills: 9 }).total).toBe(9);
+    expect(read({ ...without('totalDocuments'), total: 9 }).total).toBe(9);
+    expect(read({ ...without('totalDocuments'), totalBills: 9, totalCharges: 3 }).total).toBeNull();
+    expect(read({ ...full, totalDocuments: '201' }).total).toBeNull();
+  });
+
+  test('finds the records under another name, if they are the only array', () => {
+    expect(read({ ...without('documents'), bills: [{ id: 'x' }] })).toMatchObject({
+      itemsKey: 'bills',
+      ids: ['x'],
+    });
+  });
+
+  test('keeps every digit of an id, wherever it stands', () => {
+    const body =
+      '{"id": 1, "documents": [{"id": 90071992547409931234}, {"id": 12.50}, {"id": "a"}, {}, null, 5, {"id": null}]}';
+    expect(read(body).ids).toEqual(['90071992547409931234', '12.50', 'a', null, null, null, null]);
+    expect(read('[{"id": 9007199254740993}]').ids).toEqual(['9007199254740993']);
+  });
+});
+
+describe('what is no page', () => {
+  test.each([
+    ['another object', { detail: 'nothing here' }, 'nothing here'],
+    ['two arrays of unknown names', { a: [], b: [] }, 'an array \\"documents\\"'],
+    ['records that are null', { documents: null }, 'documents'],
+    ['a scalar', '7', '7'],
+    ['null', 'null', 'null'],
+    ['a web page', '<html>\n<title>Log in</title>', 'Log in'],
+    ['an answer cut short', JSON.stringify(full).slice(0, 80), 'totalDocuments'],
+    ['nothing at all', '', 'an empty body'],
+  ])('%s is SERVICE_ANSWER_UNREADABLE, quoted', (_, value, quoted) => {
+    expect(() => read(value)).toThrow(expect.objectContaining({ code: 'SERVICE_ANSWER_UNREADABLE' }));
+    expect(() => read(value)).toThrow(quoted.replaceAll('\\"', '"'));
+  });
+
+  test('is quoted in some 200 characters, on one line, without the key', () => {
+    const message = quote(`{"echo": "the-key",\n ${'x'.repeat(10_000)}`);
+    expect(message).not.toContain('the-key');
+    expect(message).toContain('[API key]');
+    expect(message.length).toBeLessThan(230);
+    expect(message).not.toContain('\n');
+  });
+
+  test('hides a key that crosses the end of the quotation', () => {
+    for (let before = 180; before < 210; before++) {
+      expect(quote(`${'x'.repeat(before)}the-key${'y'.repeat(50)}`)).not.toMatch(/the-/);
+    }
+  });
+});

@@ -1,0 +1,124 @@
+import { describe, expect, test } from 'vitest';
+import type { Reply, Script } from './scripted-server.ts';
+import { apiKey, documents, rejection, setup } from './setup.ts';
+
+const good: Reply = { json: [{ id: 'd1' }] };
+const refused = (status: number, headers: Record<string, string> = {}): Reply => ({
+  status,
+  body: 'no',
+  headers,
+});
+
+/** Answers with each reply in turn, and with the last for ever. */
+const inTurn =
+  (...replies: Reply[]): Script =>
+  ({ number }) =>
+    replies[Math.min(number, replies.length) - 1] ?? good;
+
+describe('a failure that may pass', () => {
+  const passing: [string, Reply][] = [
+    ['500', refused(500)],
+    ['503', refused(503)],
+    ['408', refused(408)],
+    ['a connection that is cut', 'hang up'],
+    ['half an answer', { cut: '[' }],
+    ['a web page', { body: '<html>one moment</html>' }],
+  ];
+  test.each(passing)('%s is tried again after a wait', async (_, reply) => {
+    const { server, client, clock, logged } = await setup(inTurn(reply, reply, good));
+    expect((await client.page(documents())).ids).toEqual(['d1']);
+    expect(server.asked).toHaveLength(3);
+    // Full jitter, here at one half: of up to one second, then of up to two.
+    expect(clock.slept).toEqual([500, 1000]);
+    expect(client.counts().documents).toMatchObject({ requests: 3, retries: 2, busy: 0 });
+    expect(logged.map(({ level }) => level)).toEqual(['debug', 'debug']);
+  });
+
+  test('is given up after four attempts, as the failure it is', async () => {
+    const { server, client, clock } = await setup(() => refused(502));
+    expect(await rejection(client.page(documents()))).toMatchObject({ code: 'SERVICE_ERROR', status: 502 });
+    expect(server.asked).toHaveLength(4);
+    expect(clock.slept).toEqual([500, 1000, 2000]);
+  });
+
+  test('waits anywhere between nothing and the ceiling', async () => {
+    const jitter = [0, 0.999, 0.25];
+    const { client, clock } = await setup(() => refused(500), { random: () => jitter.shift() ?? 0 });
+    await rejection(client.page(documents()));
+    expect(clock.slept).toEqual([1998, 1000]);
+  });
+
+  test('waits no longer in sum than its budget', async () => {
+    const { server, client, clock } = await setup(() => refused(500), {
+      budget: { attemptsMax: 100, waitMaxMs: 10_000 },
+    });
+    expect(await rejection(client.page(documents()))).toMatchObject({ code: 'SERVICE_ERROR' });
+    expect(clock.slept).toEqual([500, 1000, 2000, 4000]);
+    expect(server.asked).toHaveLength(5);
+  });
+
+  test('of one request leaves the others their pace', async () => {
+    const { server, client, clock } = await setup(({ query }) =>
+      query.get('page') === '1' ? refused(500) : good,
+    );
+    const failing = rejection(client.page(documents(1)));
+    await Promise.all(Array.from({ length: 20 }, (_, index) => client.page(documents(index + 2))));
+    await failing;
+    expect(server.asked).toHaveLength(24);
+    expect(clock.slept).toHaveLength(3);
+  });
+});
+
+test.each([400, 401, 403, 404, 422])('%i is not tried again', async (status) => {
+  const { server, client } = await setup(() => refused(status));
+  expect(await rejection(client.page(documents()))).toMatchObject({ status });
+  expect(server.asked).toHaveLength(1);
+});
+
+describe('when the service asks to slow down', () => {
+  test.each([
+    ['in seconds', '7'],
+    ['by a date', 'Wed, 01 Jan 2025 00:00:07 GMT'],
+  ])('%s, the request waits that long', async (_, retryAfter) => {
+    const headers = { 'retry-after': retryAfter, date: 'Wed, 01 Jan 2025 00:00:00 GMT' };
+    const { client, clock } = await setup(inTurn(refused(429, headers), good));
+    await client.page({ ...documents(), lane: 'live' });
+    expect(clock.slept).toEqual([7000]);
+    expect(client.counts().documents).toMatchObject({ requests: 2, retries: 1, busy: 1 });
+  });
+
+  test('without saying how long, the wait is at least half of what a backoff may be', async () => {
+    const { client, clock } = await setup(() => refused(429), { random: () => 0 });
+    expect(await rejection(client.page({ ...documents(), lane: 'live' }))).toMatchObject({
+      code: 'SERVICE_BUSY',
+      retryAfterMs: undefined,
+    });
+    expect(clock.slept).toEqual([500, 1000, 2000]);
+  });
+
+  test('for longer than the budget, the failure tells for how long, at once', async () => {
+    const { server, client, clock } = await setup(() => refused(429, { 'retry-after': '600' }));
+    expect(await rejection(client.page(documents()))).toMatchObject({
+      code: 'SERVICE_BUSY',
+      status: 429,
+      retryAfterMs: 600_000,
+    });
+    expect(clock.slept).toEqual([]);
+    // Nor does anyone else send meanwhile.
+    clock.advance(200_000);
+    const other = await rejection(client.page({ ...documents(2), lane: 'live' }));
+    expect(other).toMatchObject({ code: 'SERVICE_BUSY', status: undefined, retryAfterMs: 400_000 });
+    expect(server.asked).toHaveLength(1);
+    clock.advance(400_000);
+    await rejection(client.page(documents(3)));
+    expect(server.asked).toHaveLength(2);
+  });
+
+  test('a 503 with Retry-After is heeded like a 429', async () => {
+    const { client, clock, logged } = await setup(inTurn(refused(503, { 'retry-after': '9' }), good));
+    await client.page({ ...documents(), lane: 'live' });
+    expect(clock.slept).toEqual([9000]);
+    expect(logged.some(({ level }) => level === 'warn')).toBe(true);
+    expect(JSON.stringify(logged)).not.toContain(apiKey);
+  });
+});

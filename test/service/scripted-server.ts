@@ -1,0 +1,105 @@
+import { once } from 'node:events';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface Asked {
+  /** Path without the query. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingHttpHeaders;
+  /** Counted from 1, over the whole server. */
+  readonly number: number;
+}
+
+/** What the server does with one request. */
+export type Reply =
+  | { readonly json: unknown; readonly status?: number; readonly headers?: Record<string, string> }
+  | { readonly body: string | Buffer; readonly status?: number; readonly headers?: Record<string, string> }
+  /** Announces more than it sends, and hangs up. */
+  | { readonly cut: string }
+  /** Closes the connection without an answer. */
+  | 'hang up'
+  /** Answers nothing, ever. */
+  | 'silence'
+  /** Sends the head and the beginning of a body, and nothing more. */
+  | 'trickle';
+
+export type Script = (asked: Asked) => Reply | Promise<Reply>;
+
+/** A real HTTP server that answers by a script: it stands for the service, and for all that can be wrong with one. */
+export class ScriptedServer {
+  readonly asked: Asked[] = [];
+  /** The most requests that were unanswered at one moment. */
+  inFlightMax = 0;
+  #inFlight = 0;
+  readonly #script: Script;
+  readonly #server: Server;
+
+  private constructor(script: Script) {
+    this.#script = script;
+    this.#server = createServer((request, response) => void this.#answer(request, response));
+  }
+
+  static async start(script: Script): Promise<ScriptedServer> {
+    const server = new ScriptedServer(script);
+    server.#server.listen(0, '127.0.0.1');
+    await once(server.#server, 'listening');
+    return server;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v2.2`;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  async stop(): Promise<void> {
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '/', 'http://service');
+    const number = this.asked.length + 1;
+    const asked = { path: url.pathname, query: url.searchParams, headers: request.headers, number };
+    this.asked.push(asked);
+    this.#inFlight += 1;
+    this.inFlightMax = Math.max(this.inFlightMax, this.#inFlight);
+    response.on('close', () => {
+      this.#inFlight -= 1;
+    });
+    perform(await this.#script(asked), response);
+  }
+}
+
+function perform(reply: Reply, response: ServerResponse): void {
+  if (reply === 'silence') return;
+  if (reply === 'hang up') {
+    response.destroy();
+    return;
+  }
+  if (reply === 'trickle') {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.write('{"documents": [');
+    return;
+  }
+  if ('cut' in reply) {
+    response.writeHead(200, { 'content-length': Buffer.byteLength(reply.cut) + 1000 });
+    // The bytes are out before the connection goes.
+    response.write(reply.cut, () => response.destroy());
+    return;
+  }
+  const body = 'json' in reply ? JSON.stringify(reply.json) : reply.body;
+  response.writeHead(reply.status ?? 200, { 'content-type': 'application/json', ...reply.headers });
+  response.end(body);
+}

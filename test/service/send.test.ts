@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'vitest';
+import { createDoor } from './door.ts';
+import type { Reply } from './scripted-server.ts';
+import { documents, rejection, setup } from './setup.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+const once = { budget: { attemptsMax: 1, waitMaxMs: 0 } };
+const reason = new Error('the activity was cancelled');
+
+describe('the deadline', () => {
+  const never: Reply[] = ['silence', 'trickle'];
+  test.each(never)('covers the whole answer: %s', async (reply) => {
+    const clock = new VirtualClock();
+    const { server, client } = await setup(() => reply, { ...once, clock, timeoutMs: 30_000 });
+    const error = rejection(client.page(documents()));
+    await expect.poll(() => server.inFlight).toBe(1);
+    clock.advance(29_999);
+    await expect.poll(() => server.inFlight).toBe(1);
+    clock.advance(1);
+    expect(await error).toMatchObject({ code: 'SERVICE_UNREACHABLE' });
+    expect(`${await error}`).toContain('no whole answer within 30000 ms');
+    // The connection is given up, not left to the service.
+    await expect.poll(() => server.inFlight).toBe(0);
+  });
+
+  test('is each attempt’s own, and is forgotten when the answer is there', async () => {
+    const clock = new VirtualClock();
+    const { client } = await setup(() => ({ json: [] }), { clock, timeoutMs: 30_000 });
+    await client.page(documents());
+    expect(clock.sleeping).toBe(0);
+    clock.advance(60_000);
+    await client.page(documents());
+  });
+});
+
+describe('an aborted signal ends a request at once', () => {
+  const never: Reply[] = ['silence', 'trickle'];
+  test.each(never)('while the answer is awaited: %s', async (reply) => {
+    const { server, client } = await setup(() => reply);
+    const controller = new AbortController();
+    const error = rejection(client.page({ ...documents(), signal: controller.signal }));
+    await expect.poll(() => server.inFlight).toBe(1);
+    controller.abort(reason);
+    expect(await error).toBe(reason);
+    await expect.poll(() => server.inFlight).toBe(0);
+    expect(server.asked).toHaveLength(1);
+  });
+
+  test('while it waits for its turn, and sends nothing', async () => {
+    const door = createDoor();
+    const { server, client } = await setup(
+      async () => {
+        await door.pass();
+        return { json: [] };
+      },
+      { maxConcurrency: 1 },
+    );
+    const first = client.page(documents(1));
+    const controller = new AbortController();
+    const error = rejection(client.page({ ...documents(2), signal: controller.signal }));
+    await expect.poll(() => door.waiting).toBe(1);
+    controller.abort(reason);
+    expect(await error).toBe(reason);
+    door.open();
+    await first;
+    expect(server.asked).toHaveLength(1);
+  });
+
+  test.each<[string, Reply]>([
+    ['an attempt that failed', { status: 500, body: '' }],
+    ['a Retry-After', { status: 429, body: '', headers: { 'retry-after': '50' } }],
+  ])('while it waits after %s', async (_, reply) => {
+    const clock = new VirtualClock();
+    const { server, client } = await setup(() => reply, { clock });
+    const controller = new AbortController();
+    const error = rejection(client.page({ ...documents(), signal: controller.signal }));
+    // The deadline of the request is gone by then: the one who sleeps is the wait.
+    await expect
+      .poll(() => server.asked.length === 1 && server.inFlight === 0 && clock.sleeping === 1)
+      .toBe(true);
+    controller.abort(reason);
+    expect(await error).toBe(reason);
+    expect(clock.sleeping).toBe(0);
+    expect(server.asked).toHaveLength(1);
+  });
+
+  test('before it began', async () => {
+    const { server, client } = await setup(() => ({ json: [] }));
+    const error = await rejection(client.page({ ...documents(), signal: AbortSignal.abort(reason) }));
+    expect(error).toBe(reason);
+    expect(server.asked).toEqual([]);
+  });
+
+  test('and leaves no listener on a signal that lives on', async () => {
+    const { client } = await setup(() => ({ json: [] }));
+    const { signal } = new AbortController();
+    const listening = new Set<unknown>();
+    const { addEventListener, removeEventListener } = signal;
+    signal.addEventListener = (...args: Parameters<typeof addEventListener>) => {
+      listening.add(args[1]);
+      return addEventListener.apply(signal, args);
+    };
+    signal.removeEventListener = (...args: Parameters<typeof removeEventListener>) => {
+      listening.delete(args[1]);
+      return removeEventListener.apply(signal, args);
+    };
+    for (let page = 1; page <= 20; page++) await client.page({ ...documents(page), signal });
+    await expect.poll(() => listening.size).toBe(0);
+  });
+});

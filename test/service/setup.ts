@@ -1,0 +1,63 @@
+import { onTestFinished } from 'vitest';
+import { defaultEndpoints } from '../../contract/endpoints.ts';
+import { createServiceClient, type ServiceClient } from '../../service/client.ts';
+import type { ServiceClientOptions } from '../../service/wire.ts';
+import { type Script, ScriptedServer } from './scripted-server.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+export const apiKey = 'key-3f9a-secret-b71c';
+
+/** Longer than any wait between attempts, so that a clock that skips those leaves the deadline alone. */
+export const timeoutMs = 100_000_000;
+
+export interface Logged {
+  readonly level: 'debug' | 'warn';
+  readonly fields: object;
+  readonly message: string;
+}
+
+export interface Setup {
+  readonly server: ScriptedServer;
+  readonly client: ServiceClient;
+  readonly clock: VirtualClock;
+  readonly logged: Logged[];
+}
+
+/** A client and the server it talks to, both gone when the test is over. Jitter is half of what it can be. */
+export async function setup(script: Script, options: Partial<ServiceClientOptions> = {}): Promise<Setup> {
+  const server = await ScriptedServer.start(script);
+  const clock = new VirtualClock({ skipBelowMs: timeoutMs });
+  const logged: Logged[] = [];
+  const client = createServiceClient({
+    baseUrl: server.url,
+    apiKey,
+    endpoints: defaultEndpoints,
+    timeoutMs,
+    clock,
+    random: () => 0.5,
+    log: {
+      debug: (fields, message) => void logged.push({ level: 'debug', fields, message }),
+      warn: (fields, message) => void logged.push({ level: 'warn', fields, message }),
+    },
+    ...options,
+  });
+  onTestFinished(async () => {
+    await client.close();
+    await server.stop();
+  });
+  return { server, client, clock, logged };
+}
+
+/** A request for one page of a company's documents. */
+export const documents = (page = 1) =>
+  ({ endpoint: 'documents', params: { companyId: 'c1' }, page, lane: 'backfill' }) as const;
+
+/** What the promise rejects with. */
+export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  return await promise.then(
+    (value) => {
+      throw new Error(`Expected a rejection, got ${JSON.stringify(value)}`);
+    },
+    (error: unknown) => error,
+  );
+}

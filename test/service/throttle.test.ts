@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { createDoor } from './door.ts';
+import type { Reply } from './scripted-server.ts';
+import { documents, setup } from './setup.ts';
+
+const good: Reply = { json: [] };
+const busy: Reply = { status: 429, body: '', headers: { 'retry-after': '30' } };
+const pages = (from: number, to: number): number[] =>
+  Array.from({ length: to - from + 1 }, (_, index) => from + index);
+
+describe('requests in flight', () => {
+  test.each([10, 3, 1])(
+    'are never more than the bound of %i, and as many as it allows',
+    async (maxConcurrency) => {
+      const door = createDoor();
+      const { server, client } = await setup(
+        async () => {
+          await door.pass();
+          return good;
+        },
+        { maxConcurrency },
+      );
+      const all = Promise.all(pages(1, 50).map((page) => client.page(documents(page))));
+      await expect.poll(() => door.waiting).toBe(maxConcurrency);
+      door.open();
+      await all;
+      expect(server.asked).toHaveLength(50);
+      expect(server.inFlightMax).toBe(maxConcurrency);
+    },
+  );
+
+  test('are ten by default', async () => {
+    const door = createDoor();
+    const { server, client } = await setup(async () => {
+      await door.pass();
+      return good;
+    });
+    const all = Promise.all(pages(1, 12).map((page) => client.page(documents(page))));
+    await expect.poll(() => door.waiting).toBe(10);
+    door.open();
+    await all;
+    expect(server.inFlightMax).toBe(10);
+  });
+});
+
+test('what is live goes before a backfill that came earlier', async () => {
+  const door = createDoor();
+  const { server, client } = await setup(
+    async () => {
+      await door.pass();
+      return good;
+    },
+    { maxConcurrency: 1 },
+  );
+  const backfill = pages(1, 4).map((page) => client.page(documents(page)));
+  const live = pages(11, 12).map((page) => client.page({ ...documents(page), lane: 'live' }));
+  await expect.poll(() => door.waiting).toBe(1);
+  door.open();
+  await Promise.all([...backfill, ...live]);
+  expect(server.asked.map(({ query }) => Number(query.get('page')))).toEqual([1, 11, 12, 2, 3, 4]);
+});
+
+describe('one 429', () => {
+  test('holds every request back until the moment it named', async () => {
+    const sentAt: number[] = [];
+    const { client, clock } = await setup(
+      ({ number }) => {
+        sentAt.push(clock.now());
+        return number === 1 ? busy : good;
+      },
+      { maxConcurrency: 1 },
+    );
+    const begun = clock.now();
+    await Promise.all(pages(1, 40).map((page) => client.page(documents(page))));
+    expect(sentAt[0]).toBe(begun);
+    expect(sentAt).toHaveLength(41);
+    for (const at of sentAt.slice(1)) expect(at).toBeGreaterThanOrEqual(begun + 30_000);
+  });
+
+  test('lets live requests through first when the wait is over', async () => {
+    const { server, client } = await setup(({ number }) => (number === 1 ? busy : good), {
+      maxConcurrency: 1,
+    });
+    const backfill = pages(1, 3).map((page) => client.page(documents(page)));
+    const live = pages(11, 12).map((page) => client.page({ ...documents(page), lane: 'live' }));
+    await Promise.all([...backfill, ...live]);
+    const order = server.asked.map(({ query }) => Number(query.get('page')));
+    expect(order.slice(1, 3).sort()).toEqual([11, 12]);
+  });
+
+  test('halves the pace, once for all that were in flight, and success brings it back', async () => {
+    let door = createDoor();
+    const limited = new Set(pages(1, 8).map(String));
+    const { server, client, logged } = await setup(
+      async ({ query }) => {
+        await door.pass();
+        return limited.delete(query.get('page') ?? '') ? busy : good;
+      },
+      { maxConcurrency: 8 },
+    );
+    /** Sends twenty requests, and tells how many of them were in flight at once before any was answered. */
+    const wave = async (expected: number): Promise<void> => {
+      door = createDoor();
+      server.inFlightMax = 0;
+      const all = Promise.all(pages(21, 40).map((page) => client.page(documents(page))));
+      await expect.poll(() => door.waiting).toBe(expected);
+      const atOnce = server.inFlightMax;
+      door.open();
+      await all;
+      expect(atOnce).toBe(expected);
+    };
+    const first = Promise.all(pages(1, 8).map((page) => client.page(documents(page))));
+    await expect.poll(() => door.waiting).toBe(8);
+    door.open();
+    await first;
+    const warned = logged.filter(({ level }) => level === 'warn');
+    expect(warned).toMatchObject([{ fields: { waitMs: 30_000, concurrency: 4 } }]);
+    // Eight successes since: a round of four, which brought the fifth, and most of a round of five.
+    await wave(5);
+    await wave(8);
+  });
+});

@@ -1,0 +1,285 @@
+import { describe, expect, test } from 'vitest';
+import { confirmsPass, judgePass } from '../../service/stability.ts';
+import { walkPages } from '../../service/walk.ts';
+import { type ListingShape, pageOf, someDocuments } from './listing.ts';
+import type { Script } from './scripted-server.ts';
+import { rejection, setup } from './setup.ts';
+
+/** Walks a listing to its end, and tells what came. */
+async function walked(script: Script, options: { from?: number; signal?: AbortSignal } = {}) {
+  const { server, client } = await setup(script);
+  const walk = walkPages({
+    client,
+    endpoint: 'documents',
+    params: { companyId: 'c1' },
+    lane: 'backfill',
+    ...options,
+  });
+  const ids: (string | null)[] = [];
+  for await (const page of walk) ids.push(...page.ids);
+  const report = walk.report();
+  const asked = server.asked.map(({ query }) => Number(query.get('page')));
+  return { ids, asked, report, judgement: judgePass(report.manifest) };
+}
+
+const whole = (count: number, shape: ListingShape = {}): Script => {
+  const items = someDocuments(count);
+  return (asked) => pageOf(items, asked, shape);
+};
+
+const idsOf = (count: number): string[] => someDocuments(count).map(({ id }) => id);
+
+describe('a listing that keeps still', () => {
+  test.each([
+    [1, [1]],
+    [99, [1]],
+    [100, [1]],
+    [101, [1, 2]],
+    [200, [1, 2]],
+    [250, [1, 2, 3]],
+  ])('of %i records is read once, page by page', async (count, pages) => {
+    const { ids, asked, report, judgement } = await walked(whole(count));
+    expect(ids).toEqual(idsOf(count));
+    expect(asked).toEqual(pages);
+    expect(report).toMatchObject({ ended: 'last', shrunk: false, pages: pages.length, rows: count });
+    expect(judgement).toEqual({
+      stable: true,
+      reasons: [],
+      distinct: count,
+      total: count,
+      pages: pages.length,
+    });
+  });
+
+  test.each([0, 1] as const)(
+    'that is empty, with totalPages %i, is one empty page',
+    async (totalPagesWhenEmpty) => {
+      const { ids, asked, judgement } = await walked(whole(0, { totalPagesWhenEmpty }));
+      expect(ids).toEqual([]);
+      expect(asked).toEqual([1]);
+      expect(judgement).toEqual({ stable: true, reasons: [], distinct: 0, total: 0, pages: 1 });
+    },
+  );
+
+  test('may be a bare array', async () => {
+    const { ids, asked, judgement } = await walked(() => ({ json: someDocuments(250) }));
+    expect(ids).toHaveLength(250);
+    expect(asked).toEqual([1]);
+    expect(judgement).toMatchObject({ stable: true, distinct: 250, total: 250 });
+  });
+
+  test.each([
+    [['hasNext'], [1, 2]],
+    [['totalPages'], [1, 2]],
+    [
+      ['hasNext', 'currentPage'],
+      [1, 2],
+    ],
+    [
+      ['totalDocuments', 'perPage', 'currentPage', 'totalPages'],
+      [1, 2],
+    ],
+    // With no word of where it ends, one more page is asked for, which is the last again.
+    [
+      ['hasNext', 'totalPages'],
+      [1, 2, 3],
+    ],
+    [
+      ['hasNext', 'totalPages', 'currentPage'],
+      [1, 2, 3],
+    ],
+    [
+      ['hasNext', 'totalPages', 'currentPage', 'totalDocuments', 'perPage'],
+      [1, 2, 3],
+    ],
+  ])('may leave %j out of its envelope', async (omit, pages) => {
+    const { ids, asked, report, judgement } = await walked(whole(200, { omit }));
+    expect(ids).toEqual(idsOf(200));
+    expect(asked).toEqual(pages);
+    expect(report).toMatchObject({ ended: 'last', shrunk: false, pages: 2, rows: 200 });
+    expect(judgement).toMatchObject({ stable: true, distinct: 200, pages: 2 });
+  });
+
+  test('with no word of where it ends may also end with an empty page', async () => {
+    const items = someDocuments(150);
+    const { ids, asked, judgement } = await walked(({ query }) => {
+      const page = Number(query.get('page'));
+      return { json: { documents: items.slice((page - 1) * 100, page * 100) } };
+    });
+    expect(ids).toEqual(idsOf(150));
+    expect(asked).toEqual([1, 2, 3]);
+    expect(judgement).toMatchObject({ stable: true, distinct: 150 });
+  });
+
+  test('may hold short pages, and an empty one, before the last', async () => {
+    const pages = [['a', 'b'], ['c'], [], ['d']];
+    const { ids, judgement } = await walked(({ query }) => {
+      const page = Number(query.get('page'));
+      const documents = (pages[page - 1] ?? []).map((id) => ({ id }));
+      return { json: { documents, totalDocuments: 4, totalPages: 4, currentPage: page, hasNext: page < 4 } };
+    });
+    expect(ids).toEqual(['a', 'b', 'c', 'd']);
+    expect(judgement.stable).toBe(true);
+  });
+});
+
+describe('a listing that changes under the walk', () => {
+  test('becomes shorter: the last page that comes back is not taken twice', async () => {
+    let items = someDocuments(300);
+    const { ids, asked, report, judgement } = await walked((request) => {
+      if (request.number === 3) items = items.slice(0, 200);
+      return pageOf(items, request);
+    });
+    expect(asked).toEqual([1, 2, 3]);
+    expect(ids).toEqual(idsOf(200));
+    expect(report).toMatchObject({ ended: 'shrunk', shrunk: true, pages: 2, rows: 200 });
+    expect(judgement.stable).toBe(false);
+    expect(judgement.reasons).toContain('1 of 3 pages were not the page asked for');
+  });
+
+  test('becomes empty: the page that comes back is the first', async () => {
+    let items = someDocuments(300);
+    const { report, judgement } = await walked((request) => {
+      if (request.number === 2) items = [];
+      return pageOf(items, request, { totalPagesWhenEmpty: 0 });
+    });
+    expect(report).toMatchObject({ ended: 'shrunk', shrunk: true, pages: 1 });
+    expect(judgement.stable).toBe(false);
+  });
+
+  test('becomes longer: the walk goes on to the new end', async () => {
+    let items = someDocuments(150);
+    const { ids, judgement } = await walked((request) => {
+      if (request.number === 2) items = someDocuments(350);
+      return pageOf(items, request);
+    });
+    expect(ids).toEqual(idsOf(350));
+    expect(judgement.reasons).toEqual([
+      'the total changed between pages',
+      '350 distinct records of a total of 150',
+    ]);
+  });
+
+  test('loses a record that was read: the one that slipped by is noticed', async () => {
+    let items = someDocuments(250);
+    const { ids, judgement } = await walked((request) => {
+      if (request.number === 2) items = items.slice(1);
+      return pageOf(items, request);
+    });
+    expect(ids).not.toContain('d101');
+    expect(judgement.stable).toBe(false);
+  });
+
+  test('gains a record at its head: the one that comes twice is noticed', async () => {
+    let items = someDocuments(250);
+    const { judgement } = await walked((request) => {
+      if (request.number === 2) items = [{ id: 'new' }, ...items];
+      return pageOf(items, request);
+    });
+    expect(judgement.reasons).toContain('1 records came twice');
+  });
+
+  test('balances a loss and a gain: the pass looks stable, and the next one does not confirm it', async () => {
+    let items = someDocuments(250);
+    const drifting = await walked((request) => {
+      if (request.number === 2) items = [...items.slice(1), { id: 'new' }];
+      return pageOf(items, request);
+    });
+    expect(drifting.ids).not.toContain('d101');
+    expect(drifting.judgement.stable).toBe(true);
+    const quiet = await walked((request) => pageOf(items, request));
+    expect(quiet.ids).toContain('d101');
+    expect(confirmsPass(drifting.report.manifest, quiet.report.manifest)).toBe(false);
+    expect(confirmsPass(quiet.report.manifest, quiet.report.manifest)).toBe(true);
+  });
+});
+
+describe('a service that loops', () => {
+  test('giving the same page for ever ends the walk at the first repetition', async () => {
+    const { asked, report, judgement } = await walked(({ query }) => ({
+      json: {
+        documents: [{ id: 'a' }],
+        currentPage: Number(query.get('page')),
+        hasNext: true,
+        totalDocuments: 1,
+      },
+    }));
+    expect(asked).toEqual([1, 2]);
+    expect(report).toMatchObject({ ended: 'repeated', pages: 1, rows: 1 });
+    expect(judgement.stable).toBe(false);
+  });
+
+  test('giving the last page for ever, as seed 7 has it, and saying that one follows, ends it too', async () => {
+    const items = someDocuments(200);
+    const { ids, asked, report } = await walked((request) => {
+      const { json } = pageOf(items, request) as { json: Record<string, unknown> };
+      return { json: { ...json, hasNext: true } };
+    });
+    expect(asked).toEqual([1, 2, 3]);
+    expect(ids).toEqual(idsOf(200));
+    expect(report.ended).toBe('shrunk');
+  });
+
+  test('giving records without ids is known by the records', async () => {
+    const { asked, report, judgement } = await walked(({ query }) => ({
+      json: {
+        documents: [{ name: Math.min(Number(query.get('page')), 3) }],
+        currentPage: Number(query.get('page')),
+        hasNext: true,
+      },
+    }));
+    expect(asked).toEqual([1, 2, 3, 4]);
+    expect(report.ended).toBe('repeated');
+    expect(judgement.reasons).toContain('4 records have no id');
+  });
+
+  test('without ever repeating a page ends at a bound', async () => {
+    const { asked, report, judgement } = await walked(({ query }) => {
+      const page = Number(query.get('page'));
+      return { json: { documents: [{ id: `d${page}` }], currentPage: page, totalPages: 3, hasNext: true } };
+    });
+    expect(asked).toHaveLength(103);
+    expect(report).toMatchObject({ ended: 'bound', pages: 103 });
+    expect(judgement.reasons).toEqual(['the last page was not reached']);
+  });
+});
+
+describe('a walk', () => {
+  test('begins at the page of a cursor', async () => {
+    const { ids, asked } = await walked(whole(250), { from: 3 });
+    expect(asked).toEqual([3]);
+    expect(ids).toEqual(idsOf(250).slice(200));
+  });
+
+  test('that begins beyond the end takes nothing for granted', async () => {
+    const { ids, report } = await walked(whole(250), { from: 7 });
+    expect(ids).toEqual([]);
+    expect(report).toMatchObject({ ended: 'shrunk', shrunk: true, pages: 0 });
+  });
+
+  test('tells how far it is at any page, and asks for no page that nobody wants', async () => {
+    const { server, client } = await setup(whole(300));
+    const walk = walkPages({ client, endpoint: 'documents', params: { companyId: 'c1' }, lane: 'live' });
+    expect(walk.report()).toMatchObject({ ended: null, pages: 0 });
+    for await (const page of walk) {
+      expect(walk.report()).toMatchObject({
+        ended: null,
+        pages: page.currentPage,
+        rows: page.currentPage * 100,
+      });
+      if (page.currentPage === 2) break;
+    }
+    expect(server.asked).toHaveLength(2);
+    expect(judgePass(walk.report().manifest).reasons).toContain('the last page was not reached');
+  });
+
+  test('ends with its signal', async () => {
+    const controller = new AbortController();
+    const reason = new Error('enough');
+    const script: Script = (asked) => {
+      if (asked.number === 2) controller.abort(reason);
+      return pageOf(someDocuments(300), asked);
+    };
+    expect(await rejection(walked(script, { signal: controller.signal }))).toBe(reason);
+  });
+});
