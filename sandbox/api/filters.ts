@@ -1,0 +1,90 @@
+import { type Query, readBoolean, readChoice, readDate, readTime } from './query.ts';
+
+/** SQL conditions that grow with the filters asked for; `name` tells one combination from another. */
+export interface Conditions {
+  readonly name: string;
+  readonly where: string;
+  readonly parameters: readonly unknown[];
+}
+
+export const dateTypes = ['USAGE_PERIOD', 'BILL_DATE', 'CREATED_DATE', 'UPDATED_DATE'] as const;
+export type DateType = (typeof dateTypes)[number];
+
+export function alsoWhere(
+  conditions: Conditions,
+  name: string,
+  where: (parameter: string) => string,
+  value: unknown,
+): Conditions {
+  return {
+    name: `${conditions.name} ${name}`,
+    where: `${conditions.where} and ${where(`$${conditions.parameters.length + 1}`)}`,
+    parameters: [...conditions.parameters, value],
+  };
+}
+
+/** Columns that a date filter of documents or usage rows compares: start bound with `to`, end bound with `from`. */
+export interface DateColumns {
+  readonly alias: string;
+  readonly periodStart: string;
+  readonly periodEnd: string;
+}
+
+/**
+ * `startDate`, `endDate` (each alone or both, inclusive) by `dateType`. A usage period matches when one of its
+ * days is in the range; creation and change compare with 00:00 UTC of the dates given.
+ */
+export function dateFilters(
+  conditions: Conditions,
+  query: Query,
+  columns: DateColumns,
+  defaultType: DateType,
+): Conditions {
+  const dateType = readChoice(query, 'dateType', dateTypes, defaultType);
+  const startDate = readDate(query, 'startDate');
+  const endDate = readDate(query, 'endDate');
+  const { from, to, cast } = comparedColumns(dateType, columns);
+  let result = conditions;
+  if (startDate !== undefined) {
+    result = alsoWhere(result, `from ${dateType}`, (value) => `${to} >= ${value}::${cast}`, startDate);
+  }
+  if (endDate !== undefined) {
+    result = alsoWhere(result, `to ${dateType}`, (value) => `${from} <= ${value}::${cast}`, endDate);
+  }
+  return result;
+}
+
+function comparedColumns(dateType: DateType, { alias, periodStart, periodEnd }: DateColumns) {
+  const same = (column: string, cast: string) => ({ from: column, to: column, cast });
+  if (dateType === 'USAGE_PERIOD') {
+    return { from: `${alias}.${periodStart}`, to: `${alias}.${periodEnd}`, cast: 'date' };
+  }
+  if (dateType === 'BILL_DATE') return same(`${alias}.bill_date`, 'date');
+  return same(`${alias}.${dateType === 'CREATED_DATE' ? 'created' : 'updated'}`, 'timestamp');
+}
+
+/** Deleted documents are left out unless `isDeleted=true`, which brings them in beside the others. */
+export function deletedFilter(conditions: Conditions, query: Query): Conditions {
+  if (readBoolean(query, 'isDeleted')) return { ...conditions, name: `${conditions.name} deleted` };
+  return {
+    ...conditions,
+    name: `${conditions.name} kept`,
+    where: `${conditions.where} and d.deleted_at is null`,
+  };
+}
+
+/** Intervals that lie in [startDate, endDate): they begin at or after the first and end at or before the second. */
+export function intervalFilters(conditions: Conditions, query: Query): Conditions {
+  const start = readTime(query, 'startDate');
+  const end = readTime(query, 'endDate');
+  let result = conditions;
+  if (start !== undefined) {
+    result = alsoWhere(result, 'from', (value) => `i.start_at >= ${value}::timestamp`, start);
+  }
+  if (end !== undefined) {
+    const within = (value: string) =>
+      `i.start_at < ${value}::timestamp and i.start_at + i.seconds * interval '1 second' <= ${value}::timestamp`;
+    result = alsoWhere(result, 'to', within, end);
+  }
+  return result;
+}

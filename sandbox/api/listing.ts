@@ -1,0 +1,67 @@
+import type { Pool } from 'pg';
+
+/** What a list endpoint reads: rows, their order, and how one becomes JSON text. */
+export interface Listing {
+  /** Also the name under which Postgres keeps the plan, so it is unique for each combination of filters. */
+  readonly name: string;
+  readonly itemsKey: string;
+  readonly totalKey: string;
+  /** `table alias`, whose alias `where` and `order` use. */
+  readonly from: string;
+  readonly where: string;
+  readonly order: string;
+  /** Rows of the page under the same alias, joined with whatever `record` reads besides. */
+  readonly join?: string;
+  readonly record: string;
+  /** An SQL condition: the record that the list belongs to is there and visible. */
+  readonly exists: string;
+  readonly parameters: readonly unknown[];
+}
+
+export interface PageAsked {
+  readonly page: number;
+  readonly perPage: number;
+}
+
+/** Seed 8: every list has pages of 100, connections alone honour `limit`. */
+export const recordsPerPage = 100;
+
+interface PageRow {
+  readonly found: boolean;
+  readonly total: number;
+  readonly pages: number;
+  readonly page: number;
+  readonly body: string | null;
+}
+
+/**
+ * One page as the envelope of seed 2.7, in one statement, so that total and records are of one moment.
+ * A page beyond the last is the last page and says so in `currentPage` (seed 7); an empty list has one empty page.
+ * Undefined when what the list belongs to is not there.
+ */
+export async function readPage(pool: Pool, listing: Listing, asked: PageAsked): Promise<string | undefined> {
+  const alias = listing.from.split(' ')[1];
+  const perPage = `$${listing.parameters.length + 1}::bigint`;
+  const page = `$${listing.parameters.length + 2}::bigint`;
+  const text = `
+with size as (select count(*) as total from sandbox.${listing.from} where ${listing.where}),
+  place as (select total, pages, least(${page}, pages) as page
+    from size, lateral (select greatest((total + ${perPage} - 1) / ${perPage}, 1) as pages) p)
+select ${listing.exists} as found, total::float8 as total, pages::float8 as pages, page::float8 as page,
+  (select string_agg(${listing.record}, ',' order by ${listing.order}) from (
+    select * from sandbox.${listing.from} where ${listing.where} order by ${listing.order}
+    limit ${perPage} offset (select (page - 1) * ${perPage} from place)) ${alias} ${listing.join ?? ''}) as body
+from place`;
+  const values = [...listing.parameters, asked.perPage, asked.page];
+  const { rows } = await pool.query<PageRow>({ name: listing.name, text, values });
+  const [row] = rows;
+  return row?.found ? envelope(listing, row, asked.perPage) : undefined;
+}
+
+function envelope(listing: Listing, row: PageRow, perPage: number): string {
+  const { total, pages, page } = row;
+  return (
+    `{"${listing.totalKey}":${total},"perPage":${perPage},"totalPages":${pages},"currentPage":${page},` +
+    `"hasNext":${page < pages},"hasPrevious":${page > 1},"${listing.itemsKey}":[${row.body ?? ''}]}`
+  );
+}

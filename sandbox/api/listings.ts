@@ -1,0 +1,130 @@
+import { type Conditions, dateFilters, deletedFilter, intervalFilters } from './filters.ts';
+import type { Listing } from './listing.ts';
+import type { Query } from './query.ts';
+import {
+  connectionRecord,
+  documentRecord,
+  intervalRecord,
+  meterRecord,
+  siteRecord,
+  usageRecord,
+  type Version,
+} from './recordSql.ts';
+
+/** What a listing belongs to: `/{resource}/{scope}/{id}`. */
+export type Scope = 'company' | 'site' | 'connection' | 'meter' | 'document';
+
+export interface ListAsked {
+  readonly version: Version;
+  readonly organizationId: string;
+  readonly scope: Scope;
+  readonly id: string;
+  readonly query: Query;
+}
+
+/** The scope's record is there and of the caller's organization; $1 is its id, $2 the organization. */
+const visible: Readonly<Record<Scope, string>> = {
+  company: owned('sandbox.companies c', 'c.id'),
+  site: owned('sandbox.sites x join sandbox.companies c on c.id = x.company_id', 'x.id'),
+  connection: owned('sandbox.connections x join sandbox.companies c on c.id = x.company_id', 'x.id'),
+  meter: owned('sandbox.meters x join sandbox.companies c on c.id = x.company_id', 'x.id'),
+  document: owned(
+    'sandbox.documents x join sandbox.companies c on c.id = x.company_id',
+    'x.deleted_at is null and x.id',
+  ),
+};
+
+function owned(from: string, id: string): string {
+  return `exists (select from ${from} where ${id} = $1::uuid and c.organization_id = $2::uuid)`;
+}
+
+const scoped = (asked: ListAsked, resource: string, column: string): Conditions => ({
+  name: `${resource} ${asked.scope} ${asked.version}`,
+  where: `${column} = $1::uuid`,
+  parameters: [asked.id, asked.organizationId],
+});
+
+export function listSites(asked: ListAsked): Listing {
+  return {
+    ...scoped(asked, 'sites', 's.company_id'),
+    itemsKey: 'sites',
+    totalKey: 'totalSites',
+    from: 'sites s',
+    order: 's.position',
+    record: siteRecord,
+    exists: visible[asked.scope],
+  };
+}
+
+export function listConnections(asked: ListAsked): Listing {
+  return {
+    ...scoped(asked, 'connections', 'k.company_id'),
+    itemsKey: 'connections',
+    totalKey: 'totalConnections',
+    from: 'connections k',
+    order: 'k.created, k.id',
+    record: connectionRecord,
+    exists: visible[asked.scope],
+  };
+}
+
+export function listMeters(asked: ListAsked): Listing {
+  return {
+    ...scoped(asked, 'meters', `m.${asked.scope}_id`),
+    itemsKey: 'meters',
+    totalKey: 'totalMeters',
+    from: 'meters m',
+    order: 'm.number',
+    record: meterRecord,
+    exists: visible[asked.scope],
+  };
+}
+
+export function listDocuments(asked: ListAsked): Listing {
+  const columns = { alias: 'd', periodStart: 'period_start', periodEnd: 'period_end' };
+  const kept = deletedFilter(scoped(asked, 'documents', `d.${asked.scope}_id`), asked.query);
+  return {
+    ...dateFilters(kept, asked.query, columns, 'BILL_DATE'),
+    itemsKey: 'documents',
+    totalKey: 'totalDocuments',
+    from: 'documents d',
+    order: 'd.created, d.id',
+    record: documentRecord(asked.version),
+    exists: visible[asked.scope],
+  };
+}
+
+export function listUsageData(asked: ListAsked): Listing {
+  const columns = { alias: 'u', periodStart: 'start_date', periodEnd: 'end_date' };
+  const conditions = scoped(asked, 'usage', `u.${asked.scope}_id`);
+  const defaultType = asked.scope === 'document' ? 'USAGE_PERIOD' : 'BILL_DATE';
+  return {
+    ...dateFilters(conditions, asked.query, columns, defaultType),
+    itemsKey: 'usageData',
+    totalKey: 'totalUsageData',
+    from: 'usage_data u',
+    join: 'join sandbox.documents d on d.id = u.document_id',
+    order: 'u.created, u.id',
+    record: usageRecord(asked.version),
+    exists: visible[asked.scope],
+  };
+}
+
+export function listIntervals(asked: ListAsked): Listing {
+  const column = asked.scope === 'meter' ? 'm.id' : 'm.connection_id';
+  const conditions: Conditions = {
+    name: `intervals ${asked.scope}`,
+    where: `i.meter_number in (select m.number from sandbox.meters m where ${column} = $1::uuid)`,
+    parameters: [asked.id, asked.organizationId],
+  };
+  return {
+    ...intervalFilters(conditions, asked.query),
+    itemsKey: 'intervals',
+    totalKey: 'totalIntervals',
+    from: 'intervals i',
+    join: 'join sandbox.meters m on m.number = i.meter_number',
+    order: 'i.meter_number, i.start_at, i.seconds, i.usage_units',
+    record: intervalRecord,
+    exists: visible[asked.scope],
+  };
+}

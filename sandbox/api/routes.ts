@@ -1,0 +1,118 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Pool } from 'pg';
+import { notFound, Problem } from '../problem.ts';
+import { configureWebhook, type PortalLinks } from './configureWebhook.ts';
+import type { ApiKeys } from './keys.ts';
+import { type Listing, readPage, recordsPerPage } from './listing.ts';
+import {
+  type ListAsked,
+  listConnections,
+  listDocuments,
+  listIntervals,
+  listMeters,
+  listSites,
+  listUsageData,
+  type Scope,
+} from './listings.ts';
+import { type Query, readBoolean, readCount, readId } from './query.ts';
+import { type Version, versions } from './recordSql.ts';
+import { type Resource, readCompanies, readRecord } from './single.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Whose key the request carries. */
+    organizationId: string;
+  }
+}
+
+export interface ApiDependencies {
+  readonly pool: Pool;
+  readonly keys: ApiKeys;
+  readonly links: PortalLinks;
+}
+
+interface ById {
+  Params: { id: string };
+  Querystring: Query;
+}
+
+/** The scopes under which each list is found, and how it is read. */
+const lists: readonly (readonly [string, readonly Scope[], (asked: ListAsked) => Listing])[] = [
+  ['site', ['company'], listSites],
+  ['connection', ['company'], listConnections],
+  ['meter', ['company', 'site', 'connection'], listMeters],
+  ['document', ['company', 'site', 'connection'], listDocuments],
+  ['usage', ['company', 'site', 'connection', 'meter', 'document'], listUsageData],
+  ['interval', ['meter', 'connection'], listIntervals],
+];
+
+const records: readonly (readonly [string, Resource])[] = [
+  ['/company/:id', 'company'],
+  ['/site/:id', 'site'],
+  ['/connection/:id', 'connection'],
+  ['/connection/:id/details', 'connection'],
+  ['/meter/:id', 'meter'],
+  ['/document/:id', 'document'],
+  ['/usage/:id', 'usage'],
+];
+
+/** Most records that `limit` may ask of `/connection/company/{id}`. */
+const limitMax = 500;
+/** Far beyond any page there can be; more digits would not be a number that Postgres takes. */
+const pageMax = 999_999_999;
+
+/** The API under each of its version prefixes: same paths, key and data (seed 4, 5, 9). */
+export function apiRoutes(app: FastifyInstance, dependencies: ApiDependencies): void {
+  app.decorateRequest('organizationId', '');
+  for (const version of versions) {
+    app.register(async (scope) => versionRoutes(scope, version, dependencies), { prefix: `/${version}` });
+  }
+}
+
+function versionRoutes(app: FastifyInstance, version: Version, { pool, keys, links }: ApiDependencies): void {
+  app.addHook('onRequest', async (request, reply) => {
+    // Records leave as text that is JSON already.
+    reply.type('application/json; charset=utf-8');
+    request.organizationId = organizationOf(request, keys);
+  });
+  app.get('/ping', async () => ({ version, status: 'ok' }));
+  app.get('/company', (request) => readCompanies(pool, request.organizationId));
+  for (const [path, resource] of records) {
+    app.get<ById>(path, async (request) => {
+      const id = readId(request.params.id);
+      const withDeleted = readBoolean(request.query, 'isDeleted');
+      const record = await readRecord(pool, resource, version, id, request.organizationId, withDeleted);
+      if (record === undefined) throw notFound(resource);
+      return record;
+    });
+  }
+  for (const [resource, scopes, list] of lists) {
+    for (const scope of scopes) {
+      app.get<ById>(`/${resource}/${scope}/:id`, async (request) => {
+        const { query, organizationId } = request;
+        const id = readId(request.params.id);
+        const page = readCount(query, 'page', 1, pageMax);
+        const perPage =
+          resource === 'connection' ? readCount(query, 'limit', recordsPerPage, limitMax) : recordsPerPage;
+        const body = await readPage(pool, list({ version, organizationId, scope, id, query }), {
+          page,
+          perPage,
+        });
+        if (body === undefined) throw notFound(scope);
+        return body;
+      });
+    }
+  }
+  configureWebhook(app, pool, links);
+}
+
+/** @throws Problem 401 without a key that is known. */
+function organizationOf(request: FastifyRequest, keys: ApiKeys): string {
+  const key = request.headers['x-api-key'];
+  if (typeof key !== 'string' || key === '') {
+    throw new Problem(401, 'Authentication credentials were not provided: send the X-API-Key header.');
+  }
+  const organizationId = keys.get(key);
+  if (organizationId === undefined) throw new Problem(401, 'The API key is not valid.');
+  return organizationId;
+}

@@ -1,0 +1,23 @@
+import Fastify, { type FastifyInstance } from 'fastify';
+
+/**
+ * The HTTP server of API, control routes and portal. Every refusal is JSON `{"detail": …}`; what is not known
+ * is told as 500 and handed to `report`, never to the caller.
+ */
+export function createServer(report: (error: Error) => void): FastifyInstance {
+  const app = Fastify({
+    bodyLimit: 64 * 1024 * 1024,
+    keepAliveTimeout: 72_000,
+    requestTimeout: 0,
+    routerOptions: { ignoreTrailingSlash: true, caseSensitive: true },
+    forceCloseConnections: true,
+  });
+  app.setNotFoundHandler((_request, reply) => reply.status(404).send({ detail: 'No such path.' }));
+  app.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
+    const status = error.statusCode ?? 500;
+    if (status < 500) return reply.status(status).send({ detail: error.message });
+    report(error);
+    return reply.status(status).send({ detail: 'The sandbox failed; its log says why.' });
+  });
+  return app;
+}

@@ -1,0 +1,41 @@
+import type { ChangeOf } from './schema.ts';
+import type { ChangeContext } from './workingSet.ts';
+
+/** A company with one site. No event tells of it. Returns its id. */
+export function createCompany({ set, newId }: ChangeContext, change: ChangeOf<'createCompany'>): string {
+  const id = change.id ?? newId();
+  const company = {
+    externalId: change.externalId ?? `C-${id.slice(0, 8)}`,
+    id,
+    name: change.name ?? `Company ${id.slice(0, 8)}`,
+    publicId: newId(),
+  };
+  const site = { id: newId(), companyId: id, name: 'Head office' };
+  set.companies.set(id, company);
+  set.sites.set(site.id, site);
+  set.newCompanies.push({
+    organizationId: change.organizationId,
+    company,
+    facts: {
+      users: [],
+      dataCollectionStartDate: '2025-01-01',
+      isDemandEnabled: false,
+      isImpliedMeteringEnabled: false,
+      impliedMeteringFraction: '0.0000',
+      isBasicIdentifierMappingEnabled: true,
+      isLowAccuracyModeEnabled: false,
+    },
+  });
+  set.newSites.push({
+    ...site,
+    timeZone: 'America/New_York',
+    facts: {
+      dataCollectionStopDate: null,
+      externalId: null,
+      address: '1 Main St, New York, NY 10001',
+      path: ['US', 'NY', 'New York'],
+      occupancyPercent: null,
+    },
+  });
+  return id;
+}

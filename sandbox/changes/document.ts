@@ -1,0 +1,114 @@
+import { documentPayload } from '../events/payloads.ts';
+import { composeBill } from '../generate/bills.ts';
+import { createRandom } from '../generate/random.ts';
+import { Problem } from '../problem.ts';
+import type { Bill, Reading } from '../records/bill.ts';
+import type { SiteObject } from '../records/company.ts';
+import { mainMeter } from '../records/documentRows.ts';
+import { addDays, fromText, laterThan, toText } from '../timestamps.ts';
+import type { ChangeOf } from './schema.ts';
+import { type ChangeContext, type Document, emit, take } from './workingSet.ts';
+
+/** A bill of the meter's account was retrieved or uploaded: `document.created.v2`. Returns its id. */
+export function createDocument(context: ChangeContext, change: ChangeOf<'createDocument'>): string {
+  const { set, now, newId } = context;
+  const meter = take(set.meters, 'meter', change.meterId);
+  const own = [...set.meters.values()].filter((other) => other.accountId === meter.accountId);
+  const meters = [meter, ...own.filter((other) => other.id !== meter.id)];
+  const id = change.id ?? newId();
+  const random = createRandom('document', id);
+  const stamp = toText(now);
+  const end = change.billDate ?? addDays(stamp.slice(0, 10), -random.int(1, 10));
+  const bill = composeBill(random, meters, addDays(end, -random.int(28, 33)), end);
+  const company = take(set.companies, 'company', meter.companyId);
+  const document = { id, company, created: stamp, updated: stamp, deletedAt: null, bill };
+  store(context, document, true);
+  emit(set, company.id, 'document.created.v2', payload(context, 'document.created.v2', document));
+  return id;
+}
+
+/** A correction, a move to another meter or new usage values: `document.updated.v2` when its data differs. */
+export function reprocessDocument(context: ChangeContext, change: ChangeOf<'reprocessDocument'>): void {
+  const before = present(context, change.documentId);
+  const bill = reprocessed(context, before, change);
+  if (bill === before.bill) return;
+  const after = { ...before, updated: moved(context, before), bill };
+  store(context, after, true);
+  const oldSite = siteOf(context, before);
+  const siteChanged = oldSite.id !== siteOf(context, after).id;
+  const old = { updated: before.updated, ...(siteChanged ? { site: oldSite } : {}) };
+  const type = 'document.updated.v2';
+  emit(context.set, before.company.id, type, payload(context, type, after, old));
+}
+
+function reprocessed(
+  context: ChangeContext,
+  document: Document,
+  change: ChangeOf<'reprocessDocument'>,
+): Bill {
+  const { bill } = document;
+  const [first, ...rest] = bill.readings;
+  if (first === undefined) return bill;
+  if (change.reason === 'meterAssignment') {
+    const meter = take(context.set.meters, 'meter', change.meterId ?? first.meterId);
+    if (meter.companyId !== document.company.id)
+      throw new Problem(400, `meter ${meter.id} is of another company`);
+    if (meter.id === first.meterId) return bill;
+    return { ...bill, readings: [{ ...first, meterId: meter.id }, ...rest] };
+  }
+  const random = createRandom('reprocess', document.id, document.updated);
+  const corrected = (reading: Reading): Reading => ({
+    ...reading,
+    usageMilli: reading.usageMilli + random.int(1, 50_000),
+    isEstimated: false,
+  });
+  const readings = bill.readings.map(corrected);
+  if (change.reason === 'usageUpdate') return { ...bill, readings };
+  return { ...bill, readings, notes: 'Corrected bill', fixedCents: bill.fixedCents + random.int(1, 500) };
+}
+
+/** `document.deleted.v2` with the state at deletion; its usage rows are gone from every list. */
+export function deleteDocument(context: ChangeContext, change: ChangeOf<'deleteDocument'>): void {
+  const before = present(context, change.documentId);
+  emit(
+    context.set,
+    before.company.id,
+    'document.deleted.v2',
+    payload(context, 'document.deleted.v2', before),
+  );
+  const updated = moved(context, before);
+  store(context, { ...before, updated, deletedAt: updated }, false);
+}
+
+/** Moves `updated` and nothing else: no event (seed 6.1.3). */
+export function touchDocument(context: ChangeContext, id: string): void {
+  const before = present(context, id);
+  store(context, { ...before, updated: moved(context, before) }, false);
+}
+
+function present({ set }: ChangeContext, id: string): Document {
+  const document = take(set.documents, 'document', id);
+  if (document.deletedAt !== null) throw new Problem(409, `document ${id} is deleted`);
+  return document;
+}
+
+const moved = ({ now }: ChangeContext, { updated }: Document): string =>
+  toText(laterThan(fromText(updated), now));
+
+function store({ set }: ChangeContext, document: Document, rewritten: boolean): void {
+  set.documents.set(document.id, document);
+  set.changedDocuments.add(document.id);
+  if (rewritten) set.rewrittenDocuments.add(document.id);
+}
+
+const siteOf = ({ set }: ChangeContext, document: Document): SiteObject =>
+  mainMeter(document, set.meters).site;
+
+function payload(
+  context: ChangeContext,
+  type: 'document.created.v2' | 'document.updated.v2' | 'document.deleted.v2',
+  document: Document,
+  old?: object,
+): object {
+  return documentPayload(type, { ...document, site: siteOf(context, document) }, old);
+}

@@ -1,0 +1,105 @@
+import type { ClientBase } from 'pg';
+import { intervalsPayload } from '../events/payloads.ts';
+import { notFound, Problem } from '../problem.ts';
+import { fromText, secondsToMicros, toText } from '../timestamps.ts';
+import type { ChangeOf } from './schema.ts';
+import { type ChangeContext, emit } from './workingSet.ts';
+
+type Sync = ChangeOf<'syncIntervals'>;
+
+interface SyncedRow {
+  readonly meterId: string;
+  readonly companyId: string;
+  readonly companyExternalId: string;
+  readonly accountNumber: string;
+  readonly createdCount: number;
+  readonly updatedCount: number;
+  readonly granularitySeconds: number[];
+  readonly usageUnits: string[];
+  readonly qualities: string[];
+}
+
+/** Intervals that one change may write: ten years of a quarter-hour meter fit. */
+const slotsMax = 400_000;
+
+/**
+ * Interval data is inserted or updated (seed 6.2): `intervals.synced` with the counts, nothing when none was.
+ * `insert` leaves what is there, `update` writes only that, `both` writes the range; [start, end).
+ */
+export async function syncIntervals(
+  client: ClientBase,
+  context: ChangeContext,
+  changes: readonly Sync[],
+): Promise<void> {
+  for (const change of changes) checkRange(change);
+  // A statement writes a row once: changes of one meter follow one another, those of different meters go together.
+  for (let waiting = [...changes]; waiting.length > 0; ) {
+    const meters = new Set<string>();
+    const round = waiting.filter(({ meterId }) => !meters.has(meterId) && meters.add(meterId));
+    const chosen = new Set(round);
+    waiting = waiting.filter((change) => !chosen.has(change));
+    const synced = await writeRound(client, context, round);
+    for (const change of round) emitSynced(context, change, synced.get(change.meterId));
+  }
+}
+
+function checkRange({ start, end, granularitySeconds }: Sync): void {
+  const slots = (fromText(end) - fromText(start)) / secondsToMicros(granularitySeconds);
+  if (slots < 1n || slots > BigInt(slotsMax)) {
+    throw new Problem(400, `a sync writes 1 to ${slotsMax} intervals, not ${slots}`);
+  }
+}
+
+function emitSynced({ set }: ChangeContext, change: Sync, synced: SyncedRow | undefined): void {
+  if (synced === undefined) throw notFound(`meter ${change.meterId}`);
+  if (synced.createdCount + synced.updatedCount === 0) return;
+  const { companyId, ...counts } = synced;
+  const range = { start: toText(fromText(change.start)), end: toText(fromText(change.end)) };
+  emit(set, companyId, 'intervals.synced', intervalsPayload({ ...counts, ...range }));
+}
+
+async function writeRound(
+  client: ClientBase,
+  { now }: ChangeContext,
+  round: readonly Sync[],
+): Promise<Map<string, SyncedRow>> {
+  const { rows } = await client.query<SyncedRow>({
+    name: 'sync intervals',
+    text: `with asked as (
+        select m.number, v.* from unnest($1::uuid[], $2::timestamp[], $3::timestamp[], $4::int[], $5::text[],
+          $6::text[], $7::text[]) v (meter_id, start_at, end_at, seconds, units, quality, mode)
+        join sandbox.meters m on m.id = v.meter_id),
+      slots as (
+        select a.*, g.at from asked a, generate_series(a.start_at, a.end_at - a.seconds * interval '1 second',
+          a.seconds * interval '1 second') g (at)
+        where a.mode = 'both' or (a.mode = 'update') = exists (select from sandbox.intervals i
+          where i.meter_number = a.number and i.start_at = g.at and i.seconds = a.seconds and i.usage_units = a.units)),
+      written as (
+        insert into sandbox.intervals as i
+          (meter_number, start_at, seconds, usage_units, created, updated, usage, quality)
+        select s.number, s.at, s.seconds, s.units, $8, $8,
+          (500 + abs(hashtextextended(s.meter_id || s.at::text, 0)) % 40000)::numeric / 1000, s.quality from slots s
+        on conflict (meter_number, start_at, seconds, usage_units) do update set
+          usage = i.usage + 0.125, quality = excluded.quality,
+          updated = greatest(excluded.updated, i.updated + interval '1 microsecond')
+        returning i.meter_number, i.quality, (xmax = 0) as inserted)
+      select a.meter_id as "meterId", c.id as "companyId", c.external_id as "companyExternalId",
+        m.account_number as "accountNumber", count(*) filter (where w.inserted)::int as "createdCount",
+        count(*) filter (where not w.inserted)::int as "updatedCount",
+        array[a.seconds] as "granularitySeconds", array[a.units] as "usageUnits", array[a.quality] as qualities
+      from asked a join sandbox.meters m on m.number = a.number join sandbox.companies c on c.id = m.company_id
+      left join written w on w.meter_number = a.number
+      group by a.meter_id, c.id, m.account_number, a.seconds, a.units, a.quality`,
+    values: [
+      round.map((sync) => sync.meterId),
+      round.map((sync) => sync.start),
+      round.map((sync) => sync.end),
+      round.map((sync) => sync.granularitySeconds),
+      round.map((sync) => sync.usageUnits),
+      round.map((sync) => sync.quality),
+      round.map((sync) => sync.mode),
+      toText(now),
+    ],
+  });
+  return new Map(rows.map((row) => [row.meterId, row]));
+}

@@ -1,0 +1,210 @@
+import type { ClientBase } from 'pg';
+import type { Random } from '../generate/random.ts';
+import { connectionStatuses } from '../records/connection.ts';
+import { fromText, secondsToMicros, toText } from '../timestamps.ts';
+import type { Change, ChangeType } from './schema.ts';
+
+/** How often each type is drawn. Touches, no-ops and new companies come only when asked for by name. */
+const weights = {
+  createDocument: 24,
+  reprocessDocument: 22,
+  deleteDocument: 5,
+  syncIntervals: 15,
+  validateConnection: 12,
+  updateConnection: 9,
+  rotateCredentials: 5,
+  assignSites: 4,
+  createConnection: 4,
+  touch: 0,
+  noop: 0,
+} as const satisfies Partial<Record<ChangeType, number>>;
+
+export type RandomType = keyof typeof weights;
+export const randomTypes = Object.keys(weights) as RandomType[];
+
+interface ConnectionSample {
+  readonly id: string;
+  readonly companyId: string;
+  readonly status: string;
+  readonly sites: string[];
+}
+
+interface DocumentSample {
+  readonly id: string;
+  readonly meters: string[];
+}
+
+interface MeterSample {
+  readonly id: string;
+  readonly datasourceType: string;
+  readonly seconds: number | null;
+  readonly units: string | null;
+  readonly last: string | null;
+}
+
+interface Samples {
+  readonly connections: ConnectionSample[];
+  readonly documents: DocumentSample[];
+  readonly meters: MeterSample[];
+}
+
+/** Draws up to `count` valid changes for one batch from what the database holds; at least one when it can. */
+export async function drawChanges(
+  client: ClientBase,
+  random: Random,
+  count: number,
+  types: readonly RandomType[] | undefined,
+  until: string,
+): Promise<Change[]> {
+  const drawn = Array.from({ length: count }, () => drawType(random, types));
+  const samples = await sample(client, random, count);
+  const before: Drawn = { statuses: new Map(), documents: new Set() };
+  const changes: Change[] = [];
+  for (const [index, type] of drawn.entries()) {
+    const change = compose(random, type, index, samples, before, until);
+    if (change !== undefined) changes.push(change);
+  }
+  return changes;
+}
+
+function drawType(random: Random, types: readonly RandomType[] | undefined): RandomType {
+  if (types !== undefined) return random.pick(types);
+  const total = Object.values(weights).reduce<number>((sum, weight) => sum + weight, 0);
+  let left = random.int(1, total);
+  for (const type of randomTypes) {
+    left -= weights[type];
+    if (left <= 0) return type;
+  }
+  return 'createDocument';
+}
+
+/** What one batch has drawn so far, so that a later change of it stays valid. */
+interface Drawn {
+  readonly statuses: Map<string, string>;
+  readonly documents: Set<string>;
+}
+
+function compose(
+  random: Random,
+  type: RandomType,
+  index: number,
+  samples: Samples,
+  drawn: Drawn,
+  until: string,
+): Change | undefined {
+  const connection = samples.connections[index % samples.connections.length];
+  const document = samples.documents[index % samples.documents.length];
+  const meter = samples.meters[index % samples.meters.length];
+  const plain = type === 'touch' || type === 'noop';
+  if (type === 'createDocument') return meter && { type, meterId: meter.id };
+  if (type === 'syncIntervals') return meter && drawSync(random, meter, until);
+  if (type === 'reprocessDocument' || type === 'deleteDocument' || (plain && random.chance(0.5))) {
+    return document && drawForDocument(random, type, document, drawn);
+  }
+  return connection && drawForConnection(random, type, connection, drawn.statuses);
+}
+
+/** Undefined when this batch has drawn the document before: it may be deleted by then. */
+function drawForDocument(
+  random: Random,
+  type: 'reprocessDocument' | 'deleteDocument' | 'touch' | 'noop',
+  document: DocumentSample,
+  drawn: Drawn,
+): Change | undefined {
+  if (drawn.documents.has(document.id)) return undefined;
+  drawn.documents.add(document.id);
+  if (type === 'deleteDocument') return { type, documentId: document.id };
+  if (type === 'reprocessDocument') return drawReprocess(random, document);
+  return { type, resource: 'document', id: document.id };
+}
+
+function drawReprocess(random: Random, document: DocumentSample): Change {
+  const type = 'reprocessDocument';
+  if (random.chance(0.2) && document.meters.length > 0) {
+    const meterId = random.pick(document.meters);
+    return { type, documentId: document.id, reason: 'meterAssignment', meterId };
+  }
+  return { type, documentId: document.id, reason: random.chance(0.5) ? 'correction' : 'usageUpdate' };
+}
+
+function drawForConnection(
+  random: Random,
+  type: RandomType,
+  { id, companyId, status, sites }: ConnectionSample,
+  statuses: Map<string, string>,
+): Change | undefined {
+  switch (type) {
+    case 'createConnection':
+      return { type, companyId };
+    case 'validateConnection': {
+      const before = statuses.get(id) ?? status;
+      const others = connectionStatuses.filter((candidate) => candidate !== before);
+      const next = before !== 'CONNECTED' && random.chance(0.6) ? 'CONNECTED' : random.pick(others);
+      statuses.set(id, next);
+      return { type, connectionId: id, status: next };
+    }
+    case 'updateConnection':
+      return { type, connectionId: id, externalId: `K-${random.digits(9)}` };
+    case 'rotateCredentials':
+      return { type, connectionId: id, password: random.uuid() };
+    case 'assignSites':
+      return { type, connectionId: id, siteIds: sites.filter(() => random.chance(0.6)) };
+    case 'touch':
+    case 'noop':
+      return { type, resource: 'connection', id };
+    default:
+      return undefined;
+  }
+}
+
+/** Some hours after the meter's last interval, or some that were there before, or both. */
+function drawSync(random: Random, meter: MeterSample, until: string): Change {
+  const granularitySeconds = meter.seconds ?? 3600;
+  const usageUnits = meter.units ?? (meter.datasourceType === 'ELECTRICITY' ? 'kWh' : 'CCF');
+  const slot = secondsToMicros(granularitySeconds);
+  const after = meter.last === null ? fromText(until) : fromText(meter.last) + slot;
+  const mode = meter.last === null ? 'insert' : random.pick(['insert', 'update', 'both'] as const);
+  const back = mode === 'insert' ? 0 : random.int(4, 48);
+  const forth = mode === 'update' ? 0 : random.int(4, 48);
+  return {
+    type: 'syncIntervals',
+    meterId: meter.id,
+    start: toText(after - slot * BigInt(back)),
+    end: toText(after + slot * BigInt(forth)),
+    mode,
+    granularitySeconds,
+    usageUnits,
+    quality: random.chance(0.9) ? 'ACTUAL' : 'ESTIMATED',
+  };
+}
+
+/** Records near random points of the key: an even draw without reading the tables. */
+async function sample(client: ClientBase, random: Random, count: number): Promise<Samples> {
+  const probes = Array.from({ length: count }, () => random.uuid());
+  const near = (
+    table: string,
+    condition: string,
+  ) => `from unnest($1::uuid[]) with ordinality p (probe, position)
+    cross join lateral (select * from (
+      (select * from sandbox.${table} where id >= p.probe and ${condition} order by id limit 1)
+      union all (select * from sandbox.${table} where ${condition} order by id limit 1)) both_ limit 1) x`;
+  const connections = await client.query<ConnectionSample>(
+    `select x.id, x.company_id as "companyId", x.status,
+      array(select s.id from sandbox.sites s where s.company_id = x.company_id order by s.position limit 5) as sites
+      ${near('connections', 'true')} order by p.position`,
+    [probes],
+  );
+  const documents = await client.query<DocumentSample>(
+    `select x.id, array(select m.id from sandbox.meters m where m.company_id = x.company_id order by m.number limit 5) as meters
+      ${near('documents', 'deleted_at is null')} order by p.position`,
+    [probes],
+  );
+  const meters = await client.query<MeterSample>(
+    `select x.id, x.datasource_type as "datasourceType", i.seconds, i.usage_units as units,
+      to_char(i.start_at, 'YYYY-MM-DD"T"HH24:MI:SS.US') as last ${near('meters', 'true')}
+      left join lateral (select * from sandbox.intervals i where i.meter_number = x.number
+        order by i.start_at desc, i.seconds desc, i.usage_units desc limit 1) i on true order by p.position`,
+    [probes],
+  );
+  return { connections: connections.rows, documents: documents.rows, meters: meters.rows };
+}

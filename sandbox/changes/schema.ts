@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { connectionStatuses } from '../records/connection.ts';
+import { fromText } from '../timestamps.ts';
+
+const id = z.uuid().transform((value) => value.toLowerCase());
+const text = z.string().max(2_000_000);
+const time = z.string().refine((value) => {
+  try {
+    fromText(value);
+    return true;
+  } catch {
+    return false;
+  }
+}, 'a timestamp YYYY-MM-DDTHH:MM:SS[.ffffff] without a zone, or a date');
+const date = z.iso.date();
+/** The statuses known, or any other: the full list is not shown (seed 2.4). */
+const status = z.union([z.enum(connectionStatuses), z.string().regex(/^[A-Z_]{1,60}$/)]);
+
+/** What `POST /sandbox/changes` takes. Creating changes take the new record's `id` if the caller wants to know it. */
+export const changeSchema = z.discriminatedUnion('type', [
+  z.strictObject({
+    type: z.literal('createCompany'),
+    id: id.optional(),
+    organizationId: id.optional(),
+    name: text.optional(),
+    externalId: text.optional(),
+  }),
+  z.strictObject({
+    type: z.literal('createConnection'),
+    id: id.optional(),
+    companyId: id,
+    externalId: text.optional(),
+    datasource: text.optional(),
+    url: text.optional(),
+    status: status.optional(),
+    siteIds: z.array(id).optional(),
+  }),
+  z.strictObject({
+    type: z.literal('updateConnection'),
+    connectionId: id,
+    status: status.optional(),
+    externalId: text.optional(),
+    url: text.optional(),
+    datasource: text.optional(),
+    workflowOwnerEmail: text.optional(),
+    isActive: z.boolean().optional(),
+    multiplyByOccupancy: z.boolean().optional(),
+    statusErrorDetail: text.optional(),
+  }),
+  z.strictObject({
+    type: z.literal('validateConnection'),
+    connectionId: id,
+    status: status.default('CONNECTED'),
+    statusErrorDetail: text.optional(),
+  }),
+  z.strictObject({ type: z.literal('assignSites'), connectionId: id, siteIds: z.array(id) }),
+  z.strictObject({
+    type: z.literal('addAccount'),
+    id: id.optional(),
+    meterId: id.optional(),
+    connectionId: id,
+    siteId: id,
+    datasourceType: z.enum(['ELECTRICITY', 'GAS', 'WATER']).default('ELECTRICITY'),
+  }),
+  z.strictObject({
+    type: z.literal('rotateCredentials'),
+    connectionId: id,
+    username: text.optional(),
+    password: text.optional(),
+    securityQuestions: z.array(text).optional(),
+  }),
+  z.strictObject({
+    type: z.literal('createDocument'),
+    id: id.optional(),
+    meterId: id,
+    billDate: date.optional(),
+  }),
+  z.strictObject({
+    type: z.literal('reprocessDocument'),
+    documentId: id,
+    reason: z.enum(['correction', 'meterAssignment', 'usageUpdate']).default('correction'),
+    /** For meterAssignment: the meter that the first reading moves to. */
+    meterId: id.optional(),
+  }),
+  z.strictObject({ type: z.literal('deleteDocument'), documentId: id }),
+  z.strictObject({
+    type: z.literal('syncIntervals'),
+    meterId: id,
+    start: time,
+    end: time,
+    mode: z.enum(['insert', 'update', 'both']).default('both'),
+    granularitySeconds: z.int().min(60).max(86_400).default(900),
+    usageUnits: text.default('kWh'),
+    quality: text.default('ACTUAL'),
+  }),
+  z.strictObject({ type: z.literal('touch'), resource: z.enum(['connection', 'document']), id }),
+  z.strictObject({ type: z.literal('noop'), resource: z.enum(['connection', 'document']), id }),
+]);
+
+export type Change = z.infer<typeof changeSchema>;
+export type ChangeType = Change['type'];
+export type ChangeOf<T extends ChangeType> = Extract<Change, { type: T }>;
+
+/** Changes that one request may carry. */
+export const changesMax = 10_000;
+export const changesSchema = z.strictObject({ changes: z.array(changeSchema).min(1).max(changesMax) });

@@ -1,0 +1,99 @@
+import type { Pool, PoolClient } from 'pg';
+import type { Clock } from '../clock.ts';
+import { inTransaction } from '../database/transaction.ts';
+import type { Disturbance } from '../delivery/disturbance.ts';
+import { createRandom } from '../generate/random.ts';
+import { type Applied, applyChanges } from './apply.ts';
+import { drawChanges, type RandomType } from './random.ts';
+import type { Change } from './schema.ts';
+
+export interface ChangeServiceDependencies {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly disturbance: () => Disturbance;
+  readonly newId: () => string;
+  readonly newMessageId: () => string;
+  /** Last day of the generated history: intervals of a meter without any begin there. */
+  readonly until: string;
+  /** Events were committed. */
+  readonly committed: () => void;
+}
+
+export interface RandomAsked {
+  readonly count: number;
+  readonly seed: number;
+  readonly types: readonly RandomType[] | undefined;
+}
+
+export interface RandomResult {
+  readonly changes: number;
+  readonly changesByType: Readonly<Record<string, number>>;
+  readonly events: number;
+  readonly byType: Readonly<Record<string, number>>;
+}
+
+/** The one way in which records change. Batches follow one another, so events are numbered in commit order. */
+export interface ChangeService {
+  apply(changes: readonly Change[]): Promise<Applied>;
+  /** Draws and applies valid changes until there are `count`. */
+  random(asked: RandomAsked): Promise<RandomResult>;
+}
+
+/** Changes drawn and written together. */
+const randomBatch = 500;
+
+export function createChangeService(dependencies: ChangeServiceDependencies): ChangeService {
+  const { pool, clock, disturbance, newId, newMessageId, until, committed } = dependencies;
+  const inTurn = createTurns();
+
+  const applyIn = (client: PoolClient, changes: readonly Change[]) => {
+    const { delayMs, seed } = disturbance();
+    const delays = delayMs as [number, number];
+    return applyChanges(client, changes, {
+      now: clock.now(),
+      newId,
+      newMessageId,
+      delayMs: delays,
+      drawSeed: seed,
+    });
+  };
+
+  const run = async (work: (client: PoolClient) => Promise<Applied>): Promise<Applied> => {
+    const applied = await inTurn(() => inTransaction(pool, work));
+    if (applied.events.length > 0) committed();
+    return applied;
+  };
+
+  return {
+    apply: (changes) => run((client) => applyIn(client, changes)),
+    async random({ count, seed, types }) {
+      const random = createRandom('random', seed);
+      const changesByType: Record<string, number> = {};
+      const byType: Record<string, number> = {};
+      let changes = 0;
+      let events = 0;
+      while (changes < count) {
+        const size = Math.min(randomBatch, count - changes);
+        const applied = await run(async (client) =>
+          applyIn(client, await drawChanges(client, random, size, types, until)),
+        );
+        if (applied.changes.length === 0) break;
+        changes += applied.changes.length;
+        events += applied.events.length;
+        for (const { type } of applied.changes) changesByType[type] = (changesByType[type] ?? 0) + 1;
+        for (const { type } of applied.events) byType[type] = (byType[type] ?? 0) + 1;
+      }
+      return { changes, changesByType, events, byType };
+    },
+  };
+}
+
+/** Runs one piece of work after the other, whether or not the one before failed. */
+function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const mine = last.then(work, work);
+    last = mine.catch(() => undefined);
+    return mine;
+  };
+}

@@ -1,0 +1,95 @@
+import type { PendingEvent } from '../events/outbox.ts';
+import type { EventType } from '../events/payloads.ts';
+import { notFound } from '../problem.ts';
+import type { Bill } from '../records/bill.ts';
+import type { CompanyFacts, CompanyObject, SiteFacts, SiteObject } from '../records/company.ts';
+import type { ConnectionFacts } from '../records/connection.ts';
+import type { MeterInPlace } from '../records/meter.ts';
+import type { Micros } from '../timestamps.ts';
+
+export interface Connection {
+  readonly id: string;
+  readonly created: string;
+  readonly updated: string;
+  readonly facts: ConnectionFacts;
+  readonly secrets: Readonly<Record<string, unknown>>;
+}
+
+export interface Document {
+  readonly id: string;
+  readonly company: CompanyObject;
+  readonly created: string;
+  readonly updated: string;
+  readonly deletedAt: string | null;
+  readonly bill: Bill;
+}
+
+export interface Site extends SiteObject {
+  readonly companyId: string;
+}
+
+export interface NewCompany {
+  readonly organizationId: string | undefined;
+  readonly company: CompanyObject;
+  readonly facts: CompanyFacts;
+}
+
+export interface NewSite extends Site {
+  readonly timeZone: string;
+  readonly facts: SiteFacts;
+}
+
+/**
+ * The records that a batch of changes touches, in memory between one read and one write: changes are applied in
+ * their order, each seeing what those before it did, however many they are.
+ */
+export interface WorkingSet {
+  readonly companies: Map<string, CompanyObject>;
+  readonly sites: Map<string, Site>;
+  readonly connections: Map<string, Connection>;
+  readonly meters: Map<string, MeterInPlace>;
+  readonly documents: Map<string, Document>;
+  readonly newCompanies: NewCompany[];
+  readonly newSites: NewSite[];
+  readonly newMeters: MeterInPlace[];
+  readonly changedConnections: Set<string>;
+  /** Documents whose columns change; those whose bill changes too stand in `rewrittenDocuments`. */
+  readonly changedDocuments: Set<string>;
+  readonly rewrittenDocuments: Set<string>;
+  readonly events: PendingEvent[];
+}
+
+/** What a change needs besides records: all of it given, so that the same input makes the same change. */
+export interface ChangeContext {
+  readonly set: WorkingSet;
+  readonly now: Micros;
+  readonly newId: () => string;
+}
+
+export function emptyWorkingSet(): WorkingSet {
+  return {
+    companies: new Map(),
+    sites: new Map(),
+    connections: new Map(),
+    meters: new Map(),
+    documents: new Map(),
+    newCompanies: [],
+    newSites: [],
+    newMeters: [],
+    changedConnections: new Set(),
+    changedDocuments: new Set(),
+    rewrittenDocuments: new Set(),
+    events: [],
+  };
+}
+
+/** @throws Problem 404 when the record isn't there. */
+export function take<T>(records: ReadonlyMap<string, T>, what: string, id: string): T {
+  const record = records.get(id);
+  if (record === undefined) throw notFound(`${what} ${id}`);
+  return record;
+}
+
+export function emit(set: WorkingSet, companyId: string, type: EventType, payload: object): void {
+  set.events.push({ companyId, type, payload });
+}

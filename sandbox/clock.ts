@@ -1,0 +1,36 @@
+import { type Micros, secondsToMicros } from './timestamps.ts';
+
+/** Real time in microseconds. */
+export type RealTime = () => Micros;
+
+/** The service's own time: real time plus what a test has moved it forward, at `scale` times the real speed. */
+export interface Clock {
+  now(): Micros;
+  advance(seconds: number): void;
+  /** Microseconds of service time ahead of the moment it was started at: kept so that a restart doesn't go back. */
+  offset(): Micros;
+  /** Real milliseconds until the service's clock shows `at`; 0 when it has passed. */
+  millisUntil(at: Micros): number;
+}
+
+export function createClock(real: RealTime, offset: Micros = 0n, scale = 1): Clock {
+  const start = real();
+  let ahead = offset;
+  const factor = BigInt(Math.round(scale * 1000));
+  const now = () => start + ((real() - start) * factor) / 1000n + ahead;
+  return {
+    now,
+    advance: (seconds) => {
+      ahead += secondsToMicros(seconds);
+    },
+    offset: () => now() - real(),
+    millisUntil: (at) => Math.max(0, Math.ceil(Number(at - now()) / 1000 / scale)),
+  };
+}
+
+/** The machine's clock with the microseconds that Date lacks, never going back while the process lives. */
+export function createRealTime(): RealTime {
+  const start = BigInt(Date.now()) * 1000n;
+  const tick = process.hrtime.bigint();
+  return () => start + (process.hrtime.bigint() - tick) / 1000n;
+}

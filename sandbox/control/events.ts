@@ -1,0 +1,46 @@
+import type { Pool } from 'pg';
+
+export interface ListedEvent {
+  readonly seq: number;
+  readonly id: string;
+  readonly type: string;
+  readonly created: string;
+  readonly payload: unknown;
+}
+
+/** Events in the order in which they were written, after event number `after`. */
+export async function readEvents(pool: Pool, after: number, limit: number): Promise<ListedEvent[]> {
+  const { rows } = await pool.query<ListedEvent>(
+    `select seq::float8 as seq, id, type, to_char(created, 'YYYY-MM-DD"T"HH24:MI:SS.US') as created,
+      payload::json as payload from sandbox.events where seq > $1 order by seq limit $2`,
+    [after, limit],
+  );
+  return rows;
+}
+
+export interface ListedDelivery {
+  readonly id: number;
+  readonly eventId: string;
+  readonly type: string;
+  readonly endpointId: string;
+  readonly state: string;
+  readonly attempts: number;
+  readonly duplicates: number;
+  readonly dueAt: string;
+}
+
+export async function readDeliveries(
+  pool: Pool,
+  state: string | undefined,
+  after: number,
+  limit: number,
+): Promise<ListedDelivery[]> {
+  const { rows } = await pool.query<ListedDelivery>(
+    `select d.id::float8 as id, e.id as "eventId", e.type, d.endpoint_id as "endpointId", d.state, d.attempts,
+      d.duplicates, to_char(d.due_at, 'YYYY-MM-DD"T"HH24:MI:SS.US') as "dueAt"
+      from sandbox.deliveries d join sandbox.events e on e.seq = d.event_seq
+      where d.id > $1 and ($3::text is null or d.state = $3) order by d.id limit $2`,
+    [after, limit, state ?? null],
+  );
+  return rows;
+}

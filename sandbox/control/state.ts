@@ -1,0 +1,17 @@
+import type { Pool } from 'pg';
+
+/** Settings that a caller changes at run time and that survive a restart, as JSON under their name. */
+export async function readSetting<T>(pool: Pool, name: string): Promise<T | undefined> {
+  const { rows } = await pool.query<{ value: string }>('select value from sandbox.settings where name = $1', [
+    name,
+  ]);
+  return rows[0] === undefined ? undefined : (JSON.parse(rows[0].value) as T);
+}
+
+export async function writeSetting(pool: Pool, name: string, value: unknown): Promise<void> {
+  await pool.query(
+    `insert into sandbox.settings (name, value) values ($1, $2)
+      on conflict (name) do update set value = excluded.value`,
+    [name, JSON.stringify(value)],
+  );
+}

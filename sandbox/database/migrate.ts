@@ -1,0 +1,33 @@
+import { readdir, readFile } from 'node:fs/promises';
+import type { Client } from 'pg';
+
+/** Held for as long as a sandbox runs, so that two processes never share a database. */
+const advisoryLock = 7_205_114;
+
+/**
+ * Brings the database to the newest schema: ordered SQL files, each applied once, all in one transaction.
+ * `client` keeps the lock until it is closed.
+ * @throws Error when another sandbox runs on this database.
+ */
+export async function migrate(client: Client, folder = new URL('../migrations/', import.meta.url)) {
+  const lock = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
+    advisoryLock,
+  ]);
+  if (!lock.rows[0]?.taken) throw new Error('another sandbox is running on this database');
+  const files = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort();
+  await client.query('begin');
+  try {
+    await client.query('create schema if not exists sandbox');
+    await client.query('create table if not exists sandbox.migrations (name text primary key)');
+    const done = await client.query<{ name: string }>('select name from sandbox.migrations');
+    const applied = new Set(done.rows.map((row) => row.name));
+    for (const name of files.filter((file) => !applied.has(file))) {
+      await client.query(await readFile(new URL(name, folder), 'utf8'));
+      await client.query('insert into sandbox.migrations (name) values ($1)', [name]);
+    }
+    await client.query('commit');
+  } catch (error) {
+    await client.query('rollback');
+    throw error;
+  }
+}

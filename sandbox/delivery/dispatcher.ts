@@ -1,0 +1,134 @@
+import type { Pool } from 'pg';
+import type { Clock } from '../clock.ts';
+import { fromText, toText } from '../timestamps.ts';
+import { claimDue, nextDue, releaseClaims, unclaim } from './claim.ts';
+import type { Disturbance } from './disturbance.ts';
+import { type Endpoint, listEndpoints } from './endpoints.ts';
+import { createLane, type Lane } from './lane.ts';
+import { createLedger } from './ledger.ts';
+import { createSender, type Sender } from './send.ts';
+
+export interface DispatcherDependencies {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly concurrency: number;
+  readonly headerPrefix: string;
+  readonly disturbance: () => Disturbance;
+  readonly signingTime: () => Date;
+  readonly report: (error: Error) => void;
+}
+
+/** Sends what the due-table holds to the active endpoints. */
+export interface Dispatcher {
+  /** Reads the endpoints again: one was added, changed or removed. */
+  reload(): Promise<void>;
+  /** Something may be due: a change was committed or the clock moved. */
+  wake(): void;
+  /** Sendings under way or not written down yet, second copies included. */
+  busy(): number;
+  close(): Promise<void>;
+}
+
+interface Route {
+  readonly endpoint: Endpoint;
+  readonly lane: Lane;
+  readonly sender: Sender;
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** A timer sleeps this long at most: the clock may have been moved by its scale. */
+const timerMaxMs = 60_000;
+/** How long closing waits for answers before it hangs up. */
+const closeGraceMs = 2_000;
+/** After a failure of the database, before the next try. */
+const retryMs = 500;
+
+export async function createDispatcher(dependencies: DispatcherDependencies): Promise<Dispatcher> {
+  const { pool, clock, report } = dependencies;
+  const routes = new Map<string, Route>();
+  const ledger = createLedger(pool, report, () => wake());
+
+  const wake = () => {
+    for (const route of routes.values()) route.lane.wake();
+  };
+
+  const sleepUntilDue = async (route: Route) => {
+    clearTimeout(route.timer);
+    const due = await nextDue(pool, route.endpoint.id);
+    if (due === undefined || routes.get(route.endpoint.id) !== route) return;
+    const wait = Math.min(clock.millisUntil(fromText(due)), timerMaxMs);
+    clearTimeout(route.timer);
+    route.timer = setTimeout(() => route.lane.wake(), wait);
+  };
+
+  const failed = (route: Route) => (error: unknown) => {
+    report(error instanceof Error ? error : new Error(String(error)));
+    clearTimeout(route.timer);
+    route.timer = setTimeout(() => route.lane.wake(), retryMs);
+  };
+
+  const open = (endpoint: Endpoint): Route => {
+    const secrets = [endpoint.secret, ...stillValid(endpoint, clock.now())];
+    const { concurrency, headerPrefix, disturbance, signingTime } = dependencies;
+    const sender = createSender({ url: endpoint.url, secrets, connections: concurrency, headerPrefix });
+    const lane = createLane({
+      sender,
+      concurrency,
+      claim: (limit) => claimDue(pool, endpoint.id, toText(clock.now()), limit),
+      disturbance,
+      now: clock.now,
+      signingTime,
+      record: ledger.add,
+      idle: () => void sleepUntilDue(route).catch((error: unknown) => failed(route)(error)),
+      failed: (error) => failed(route)(error),
+    });
+    const route: Route = { endpoint, lane, sender, timer: undefined };
+    return route;
+  };
+
+  const shut = async (route: Route) => {
+    clearTimeout(route.timer);
+    const grace = setTimeout(() => void route.sender.close(), closeGraceMs);
+    const unsent = await route.lane.stop();
+    clearTimeout(grace);
+    await route.sender.close();
+    await unclaim(pool, unsent);
+    wake();
+  };
+
+  await releaseClaims(pool);
+  const reload = async () => {
+    const active = (await listEndpoints(pool)).filter(({ state }) => state === 'active');
+    const kept = new Set(
+      active.filter((one) => sameRoute(routes.get(one.id)?.endpoint, one)).map(({ id }) => id),
+    );
+    for (const [id, route] of routes) {
+      if (kept.has(id)) continue;
+      routes.delete(id);
+      void shut(route).catch(report);
+    }
+    for (const endpoint of active) if (!kept.has(endpoint.id)) routes.set(endpoint.id, open(endpoint));
+    wake();
+  };
+  await reload();
+
+  return {
+    reload,
+    wake,
+    busy: () => ledger.open() + [...routes.values()].reduce((sum, { lane }) => sum + lane.inFlight(), 0),
+    async close() {
+      const open = [...routes.values()];
+      routes.clear();
+      await Promise.all(open.map(shut));
+      await ledger.close();
+    },
+  };
+}
+
+const sameRoute = (before: Endpoint | undefined, now: Endpoint): boolean =>
+  before !== undefined && JSON.stringify(before) === JSON.stringify(now);
+
+function stillValid({ previousSecret, previousSecretUntil }: Endpoint, now: bigint): string[] {
+  if (previousSecret === null || previousSecretUntil === null) return [];
+  return fromText(previousSecretUntil) > now ? [previousSecret] : [];
+}

@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { createRandom } from '../generate/random.ts';
+
+const probability = z.number().min(0).max(1);
+
+/** `POST /sandbox/disturb`: what happens to deliveries on their way. What is left out is off. */
+export const disturbanceSchema = z
+  .strictObject({
+    /** Share of deliveries that arrive twice: same id, a new timestamp and signature. */
+    duplicate: probability.default(0),
+    /** Send what is due in random order, within what is claimed at once. */
+    shuffle: z.boolean().default(false),
+    /** Every delivery of events from now on is held back by a time in these bounds. */
+    delayMs: z.tuple([z.number().min(0), z.number().min(0).max(3_600_000)]).default([0, 0]),
+    /** Share of deliveries that are never sent, though the service believes they were. */
+    drop: probability.default(0),
+    seed: z.int().default(1),
+  })
+  .refine(({ delayMs }) => delayMs[0] <= delayMs[1], 'delayMs is [least, most]');
+export type Disturbance = z.infer<typeof disturbanceSchema>;
+
+export const undisturbed: Disturbance = disturbanceSchema.parse({});
+
+export interface Fate {
+  readonly dropped: boolean;
+  /** How a second copy travels: beside the first, behind it, or not at all. */
+  readonly duplicate: 'none' | 'beside' | 'behind';
+}
+
+/** What becomes of a delivery: the same for the same seed and id, in whatever order deliveries are sent. */
+export function fateOf({ seed, drop, duplicate }: Disturbance, deliveryId: string): Fate {
+  if (drop === 0 && duplicate === 0) return { dropped: false, duplicate: 'none' };
+  const random = createRandom('fate', seed, deliveryId);
+  if (random.chance(drop)) return { dropped: true, duplicate: 'none' };
+  if (!random.chance(duplicate)) return { dropped: false, duplicate: 'none' };
+  return { dropped: false, duplicate: random.chance(0.5) ? 'beside' : 'behind' };
+}
+
+/** Fisher–Yates. */
+export function shuffled<T>(items: readonly T[], seed: string): T[] {
+  const random = createRandom('shuffle', seed);
+  const result = [...items];
+  for (let last = result.length - 1; last > 0; last--) {
+    const other = random.int(0, last);
+    const held = result[last] as T;
+    result[last] = result[other] as T;
+    result[other] = held;
+  }
+  return result;
+}

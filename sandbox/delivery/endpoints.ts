@@ -1,0 +1,81 @@
+import type { ClientBase, Pool } from 'pg';
+import { z } from 'zod';
+import { eventTypes } from '../events/payloads.ts';
+import { notFound } from '../problem.ts';
+
+export interface Endpoint {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly url: string;
+  /** None chosen: all of them (seed 6.1.2). */
+  readonly eventTypes: readonly string[];
+  readonly state: 'active' | 'disabled' | 'removed';
+  readonly secret: string;
+  readonly previousSecret: string | null;
+  readonly previousSecretUntil: string | null;
+}
+
+export const endpointSchema = z.strictObject({
+  url: z.url({ protocol: /^https?$/ }),
+  eventTypes: z.array(z.enum(eventTypes)).default([]),
+  organizationId: z.uuid().optional(),
+  /** `whsec_` and base64 of 24 to 64 bytes; generated when absent. */
+  secret: z
+    .string()
+    .regex(/^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/)
+    .optional(),
+});
+export type EndpointAsked = z.infer<typeof endpointSchema>;
+
+const columns = `id, organization_id as "organizationId", url, event_types as "eventTypes", state, secret,
+  previous_secret as "previousSecret",
+  to_char(previous_secret_until, 'YYYY-MM-DD"T"HH24:MI:SS.US') as "previousSecretUntil"`;
+
+export async function addEndpoint(
+  pool: Pool,
+  asked: EndpointAsked,
+  made: { readonly id: string; readonly secret: string; readonly now: string },
+): Promise<Endpoint> {
+  const { rows } = await pool.query<Endpoint>(
+    `insert into sandbox.endpoints (id, organization_id, url, event_types, secret, created)
+      select $1, o.id, $3, $4, $5, $6 from sandbox.organizations o
+      where o.id = coalesce($2, (select id from sandbox.organizations order by position limit 1))
+      returning ${columns}`,
+    [
+      made.id,
+      asked.organizationId ?? null,
+      asked.url,
+      asked.eventTypes,
+      asked.secret ?? made.secret,
+      made.now,
+    ],
+  );
+  const [endpoint] = rows;
+  if (endpoint === undefined) throw notFound('organization');
+  return endpoint;
+}
+
+export async function listEndpoints(pool: Pool): Promise<Endpoint[]> {
+  const { rows } = await pool.query<Endpoint>(
+    `select ${columns} from sandbox.endpoints where state <> 'removed' order by position`,
+  );
+  return rows;
+}
+
+/** Moves an endpoint to a state; leaving `active` cancels the attempts that remain (seed 3.2, 6.4). */
+export async function setEndpointState(
+  client: ClientBase,
+  id: string,
+  state: Endpoint['state'],
+): Promise<void> {
+  const { rowCount } = await client.query(
+    `update sandbox.endpoints set state = $2, failing_since = null where id = $1 and state <> 'removed'`,
+    [id, state],
+  );
+  if (rowCount === 0) throw notFound(`endpoint ${id}`);
+  if (state === 'active') return;
+  await client.query(
+    `update sandbox.deliveries set state = 'cancelled' where endpoint_id = $1 and state in ('waiting', 'in_flight')`,
+    [id],
+  );
+}

@@ -1,0 +1,118 @@
+import { secondsToMicros, toText } from '../timestamps.ts';
+import type { Claimed } from './claim.ts';
+import { type Disturbance, fateOf, shuffled } from './disturbance.ts';
+import type { Outcome } from './outcome.ts';
+import { delayAfterFailure } from './schedule.ts';
+import type { Answer, Sender } from './send.ts';
+
+/** Deliveries taken from the due-table at once; also the window in which `shuffle` mixes. */
+export const claimSize = 256;
+
+export interface LaneDependencies {
+  readonly sender: Sender;
+  readonly concurrency: number;
+  readonly claim: (limit: number) => Promise<Claimed[]>;
+  readonly disturbance: () => Disturbance;
+  /** The service's time. */
+  readonly now: () => bigint;
+  /** The time that messages are signed with. */
+  readonly signingTime: () => Date;
+  readonly record: (outcome: Outcome) => void;
+  /** Called when nothing is due any more. */
+  readonly idle: () => void;
+  readonly failed: (error: unknown) => void;
+}
+
+/** The deliveries of one endpoint: several in flight, in no promised order. */
+export interface Lane {
+  /** Something may be due. */
+  wake(): void;
+  readonly inFlight: () => number;
+  /** Sends nothing more; resolves, when what is in flight has ended, with what was claimed and not sent. */
+  stop(): Promise<Claimed[]>;
+}
+
+export function createLane(dependencies: LaneDependencies): Lane {
+  const { sender, concurrency, claim, disturbance, now, signingTime, record, idle, failed } = dependencies;
+  const queue: Claimed[] = [];
+  let inFlight = 0;
+  let claiming = false;
+  /** Woken while claiming: what was added since may not be in that claim. */
+  let wokenAgain = false;
+  let stopped = false;
+  const ended = Promise.withResolvers<void>();
+
+  const refill = async () => {
+    claiming = true;
+    try {
+      do {
+        wokenAgain = false;
+        const claimed = await claim(claimSize);
+        queue.push(...(disturbance().shuffle ? shuffled(claimed, claimed[0]?.id ?? '') : claimed));
+        if (claimed.length === 0 && !wokenAgain) idle();
+      } while (wokenAgain && queue.length === 0 && !stopped);
+    } catch (error) {
+      failed(error);
+    } finally {
+      claiming = false;
+    }
+    pump();
+  };
+
+  const pump = () => {
+    while (!stopped && inFlight < concurrency) {
+      const next = queue.shift();
+      if (next === undefined) break;
+      start(next);
+    }
+    if (stopped && inFlight === 0 && !claiming) ended.resolve();
+  };
+
+  const start = (claimed: Claimed) => {
+    inFlight++;
+    deliver(claimed)
+      .catch(failed)
+      .finally(() => {
+        inFlight--;
+        if (!stopped && !claiming && queue.length < concurrency) void refill();
+        pump();
+      });
+  };
+
+  const deliver = async (claimed: Claimed) => {
+    const first = claimed.attempts === 0;
+    const fate = first ? fateOf(disturbance(), claimed.id) : { dropped: false, duplicate: 'none' };
+    if (fate.dropped) return record({ ...outcomeOf(claimed, undefined, now()), state: 'dropped' });
+    const copy = async () => record({ ...outcomeOf(claimed, await post(claimed), now()), duplicate: true });
+    const beside = fate.duplicate === 'beside' ? copy() : undefined;
+    record(outcomeOf(claimed, await post(claimed), now()));
+    await (fate.duplicate === 'behind' ? copy() : beside);
+  };
+
+  const post = ({ eventId, payload }: Claimed) =>
+    sender.send({ id: eventId, payload, signedAt: signingTime() });
+
+  return {
+    wake() {
+      wokenAgain = true;
+      if (!claiming && !stopped && queue.length < concurrency) void refill();
+    },
+    inFlight: () => inFlight,
+    stop() {
+      stopped = true;
+      pump();
+      return ended.promise.then(() => queue);
+    },
+  };
+}
+
+/** Any 2xx is success; else the schedule of seed 6.4 says when to try again, each delay from this failure on. */
+function outcomeOf(claimed: Claimed, answer: Answer | undefined, now: bigint): Outcome {
+  const number = claimed.attempts + 1;
+  const common = { deliveryId: claimed.id, at: toText(now), answer, duplicate: false, number };
+  const status = answer?.status ?? 0;
+  if (status >= 200 && status < 300) return { ...common, state: 'delivered', dueAt: null };
+  const delay = delayAfterFailure(number);
+  if (delay === undefined) return { ...common, state: 'failed', dueAt: null };
+  return { ...common, state: 'waiting', dueAt: toText(now + secondsToMicros(delay)) };
+}

@@ -1,0 +1,96 @@
+import { Webhook } from 'standardwebhooks';
+import { Pool } from 'undici';
+
+/** Seed 4.1.2: an answer comes within 15 seconds or the attempt has failed. */
+export const answerTimeoutMs = 15_000;
+/** How much of an answer's body an attempt keeps. */
+const answerBytesMax = 20_000;
+
+export interface Answer {
+  readonly status: number | null;
+  readonly durationMs: number;
+  readonly requestHeaders: string;
+  readonly responseHeaders: string | null;
+  readonly responseBody: string | null;
+  readonly error: string | null;
+}
+
+export interface Message {
+  readonly id: string;
+  /** The bytes as stored: signed and sent as they are. */
+  readonly payload: string;
+  readonly signedAt: Date;
+}
+
+export interface Sender {
+  send(message: Message): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+export interface SenderOptions {
+  readonly url: string;
+  /** One signature for each (seed 5.2); two while a secret is being rotated. */
+  readonly secrets: readonly string[];
+  readonly connections: number;
+  /** Seed 5.3: the vendor's prefix of the three header names. */
+  readonly headerPrefix: string;
+}
+
+/** Posts signed messages to one endpoint over kept-alive connections. Redirects are answers like others. */
+export function createSender({ url, secrets, connections, headerPrefix }: SenderOptions): Sender {
+  const { origin, pathname, search } = new URL(url);
+  const signers = secrets.map((secret) => new Webhook(secret));
+  const pool = new Pool(origin, { connections, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
+  return {
+    async send({ id, payload, signedAt }) {
+      const headers = {
+        'content-type': 'application/json',
+        'user-agent': 'utility-data-sandbox',
+        [`${headerPrefix}-id`]: id,
+        [`${headerPrefix}-timestamp`]: Math.floor(signedAt.getTime() / 1000).toString(),
+        [`${headerPrefix}-signature`]: signers.map((signer) => signer.sign(id, signedAt, payload)).join(' '),
+      };
+      const begun = performance.now();
+      const attempt = { requestHeaders: JSON.stringify(headers) };
+      const elapsed = () => Math.round(performance.now() - begun);
+      try {
+        const signal = AbortSignal.timeout(answerTimeoutMs);
+        const path = pathname + search;
+        const response = await pool.request({ method: 'POST', path, headers, body: payload, signal });
+        const responseBody = await readBounded(response.body);
+        const responseHeaders = JSON.stringify(response.headers);
+        return {
+          ...attempt,
+          status: response.statusCode,
+          durationMs: elapsed(),
+          responseHeaders,
+          responseBody,
+          error: null,
+        };
+      } catch (error) {
+        const none = { status: null, responseHeaders: null, responseBody: null };
+        return { ...attempt, ...none, durationMs: elapsed(), error: reason(error) };
+      }
+    },
+    close: () => pool.destroy(),
+  };
+}
+
+function reason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'TimeoutError') return `no answer within ${answerTimeoutMs / 1000} s`;
+  return error.message || error.name;
+}
+
+/** The first bytes of an answer as text that Postgres takes; the rest is thrown away with the connection. */
+async function readBounded(body: AsyncIterable<Uint8Array> & { destroy(): unknown }): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size >= answerBytesMax) break;
+  }
+  if (size >= answerBytesMax) body.destroy();
+  return Buffer.concat(chunks).subarray(0, answerBytesMax).toString('utf8').replaceAll('\u0000', '\ufffd');
+}

@@ -1,0 +1,264 @@
+import type { CompanyObject, SiteObject } from '../records/company.ts';
+import {
+  type Account,
+  type ConnectionFacts,
+  connectionStatuses,
+  type SiteRelation,
+} from '../records/connection.ts';
+import type { MeterFacts, MeterInPlace } from '../records/meter.ts';
+import { addDays, fromText, secondsToMicros, toText } from '../timestamps.ts';
+import { type BillingPlan, generateBills } from './bills.ts';
+import {
+  type City,
+  cities,
+  companyFirsts,
+  companyForms,
+  companySeconds,
+  siteKinds,
+  streets,
+  type Utility,
+  utilities,
+} from './catalogue.ts';
+import { createRandom, type Random } from './random.ts';
+import type { CompanyData, ConnectionRow, SiteRow } from './rows.ts';
+
+export interface CompanyPlan extends BillingPlan {
+  readonly seed: number;
+  readonly organizationId: string;
+  /** Ordinal in the whole data set, from 1; also the number before its first meter's. */
+  readonly ordinal: number;
+  readonly firstMeterNumber: number;
+}
+
+interface Place {
+  readonly site: SiteRow;
+  readonly city: City;
+}
+
+/** Bills of one account reach back this many months at most; more documents need more accounts. */
+const monthsMax = 24;
+
+/** Everything of one company, the same for the same seed and ordinal whatever else is generated. */
+export function generateCompany(plan: CompanyPlan): CompanyData {
+  const random = createRandom('company', plan.seed, plan.ordinal);
+  const company = companyObject(random, plan.ordinal);
+  const accountCount = Math.max(2, Math.ceil(plan.documents / monthsMax));
+  const places = Array.from({ length: Math.max(1, Math.ceil(accountCount / 3)) }, (_, index) =>
+    place(random, company.id, index),
+  );
+  const connections: ConnectionRow[] = [];
+  const meters: MeterInPlace[] = [];
+  for (let account = 0; account < accountCount; ) {
+    const count = Math.min(random.int(1, 4), accountCount - account);
+    const served = places.slice(Math.floor(account / 3), Math.floor((account + count - 1) / 3) + 1);
+    const connection = connect(random, plan, company, served, count, plan.firstMeterNumber + meters.length);
+    connections.push(connection.row);
+    meters.push(...connection.meters);
+    account += count;
+  }
+  if (random.chance(0.3)) connections.push(connect(random, plan, company, places.slice(0, 1), 0, 0).row);
+  return {
+    company: {
+      organizationId: plan.organizationId,
+      company,
+      facts: {
+        users: [`energy@${company.externalId.toLowerCase()}.example`],
+        dataCollectionStartDate: `${Number(plan.until.slice(0, 4)) - 1}-01-01`,
+        isDemandEnabled: random.chance(0.5),
+        isImpliedMeteringEnabled: false,
+        impliedMeteringFraction: '0.0000',
+        isBasicIdentifierMappingEnabled: true,
+        isLowAccuracyModeEnabled: false,
+      },
+    },
+    sites: places.map(({ site }) => site),
+    connections,
+    meters,
+    documents: generateBills(random, plan, company, meters),
+  };
+}
+
+function companyObject(random: Random, ordinal: number): CompanyObject {
+  const words = [random.pick(companyFirsts), random.pick(companySeconds), random.pick(companyForms)];
+  return {
+    externalId: `C-${ordinal.toString().padStart(5, '0')}`,
+    id: random.uuid(),
+    name: words.join(' '),
+    publicId: random.uuid(),
+  };
+}
+
+function place(random: Random, companyId: string, index: number): Place {
+  const city = random.pick(cities);
+  const name = `${city.name} ${random.pick(siteKinds)} ${index + 1}`;
+  const site = {
+    id: random.uuid(),
+    companyId,
+    name,
+    timeZone: city.timeZone,
+    facts: {
+      dataCollectionStopDate: null,
+      externalId: `S-${random.digits(6)}`,
+      address: `${random.int(1, 999)} ${random.pick(streets)}, ${city.name}, ${city.state} ${city.postcode}`,
+      path: [city.country, city.state, city.name],
+      occupancyPercent: random.chance(0.5) ? '100.0000' : null,
+    },
+  };
+  return { site, city };
+}
+
+interface Connected {
+  readonly row: ConnectionRow;
+  readonly meters: readonly MeterInPlace[];
+}
+
+/** A connection to one utility with its accounts, each at one site with a meter or, where both flow, two. */
+function connect(
+  random: Random,
+  plan: CompanyPlan,
+  company: CompanyObject,
+  places: readonly Place[],
+  accountCount: number,
+  firstMeterNumber: number,
+): Connected {
+  const id = random.uuid();
+  const utility = random.pick(utilities);
+  const created = fromText(addDays(plan.until, -random.int(30, 700))) + BigInt(random.word());
+  const updated = created + secondsToMicros(random.int(60, 86_400)) + BigInt(random.int(1, 999_999));
+  const stamp = toText(updated);
+  const accounts: Account[] = [];
+  const meters: MeterInPlace[] = [];
+  for (let index = 0; index < accountCount; index++) {
+    const at = places[index % places.length];
+    if (at === undefined) break;
+    const accountId = random.uuid();
+    const accountNumber = random.digits(10);
+    const types = random.chance(0.3) ? utility.types.slice(0, 2) : [random.pick(utility.types)];
+    const own = types.map(
+      (type, offset): MeterInPlace => ({
+        id: random.uuid(),
+        number: firstMeterNumber + meters.length + offset,
+        companyId: company.id,
+        connectionId: id,
+        accountId,
+        accountNumber,
+        site: siteObject(at),
+        utility: { name: utility.name, url: utility.url },
+        country: at.city.country,
+        facts: meterFacts(random, at, type, accountId, accountNumber),
+      }),
+    );
+    meters.push(...own);
+    accounts.push(account(random, accountId, accountNumber, own, stamp));
+  }
+  const status =
+    accountCount === 0 ? 'PENDING' : random.chance(0.8) ? 'CONNECTED' : random.pick(connectionStatuses);
+  const facts = connectionFacts(random, company, utility, places, accounts, meters, status, stamp);
+  return {
+    row: { id, created: toText(created), updated: stamp, facts, secrets: { password: random.digits(12) } },
+    meters,
+  };
+}
+
+function connectionFacts(
+  random: Random,
+  company: CompanyObject,
+  utility: Utility,
+  places: readonly Place[],
+  accounts: readonly Account[],
+  meters: readonly MeterInPlace[],
+  status: string,
+  stamp: string,
+): ConnectionFacts {
+  const failing = !['PENDING', 'CONNECTED'].includes(status);
+  return {
+    company,
+    datasource: { name: utility.name, url: utility.url },
+    externalId: `K-${random.digits(8)}`,
+    sitesRelations: places.map((at) => relation(siteObject(at), meters)),
+    status,
+    url: utility.url,
+    statusLastUpdateTime: stamp,
+    statusFirstSeenTime: stamp,
+    statusErrorDetail: failing ? `The provider answered: ${status.toLowerCase().replaceAll('_', ' ')}` : '',
+    accounts,
+    country: places[0]?.city.country ?? 'US',
+    initialSites: places.map(({ site }) => site.id),
+    initialDatasourceTypes: [...utility.types],
+    username: `energy${random.digits(4)}@${company.externalId.toLowerCase()}.example`,
+    workflowOwnerEmail: `owner@${company.externalId.toLowerCase()}.example`,
+    dataCollectionStartDate: null,
+    multiplyByOccupancy: false,
+    isActive: true,
+  };
+}
+
+/** What a connection says of one site (seed 2.4): the accounts and commodities that it serves there. */
+export function relation(site: SiteObject, meters: readonly MeterInPlace[]): SiteRelation {
+  const here = meters.filter((meter) => meter.site.id === site.id);
+  return {
+    accountIds: [...new Set(here.map((meter) => meter.accountNumber))],
+    datasourceTypes: [...new Set(here.map((meter) => meter.facts.datasourceType))],
+    site,
+  };
+}
+
+const siteObject = ({ site }: Place): SiteObject => ({ id: site.id, name: site.name });
+
+function account(
+  random: Random,
+  id: string,
+  accountNumber: string,
+  meters: readonly MeterInPlace[],
+  stamp: string,
+): Account {
+  return {
+    id,
+    meters: meters.map((meter) => meter.id),
+    accountNumber,
+    isTracked: true,
+    trackingStatus: random.pick(['ENABLED', 'UNSET']),
+    isDuplicated: 'false',
+    dataCollectionStartDate: null,
+    isCollectingInvoiceData: true,
+    isCollectingSmartMeterData: random.chance(0.5),
+    datasourceTypes: meters.map((meter) => meter.facts.datasourceType),
+    lastServiceDate: null,
+    status: 'PULL_COMPLETED',
+    statusLastUpdateTime: stamp,
+    statusFirstSeenTime: stamp,
+    statusErrorDetail: '',
+  };
+}
+
+function meterFacts(
+  random: Random,
+  { site }: Place,
+  type: string,
+  accountId: string,
+  accountNumber: string,
+): MeterFacts {
+  return {
+    site: site.id,
+    account: accountId,
+    address: site.facts.address,
+    identifiers: [
+      { rawName: 'Meter No.', value: random.digits(8), name: 'METER' },
+      { rawName: 'Account Number', value: accountNumber, name: 'ACCOUNT' },
+    ],
+    datasourceType: type,
+    isTracked: true,
+    timeOfUse: type === 'ELECTRICITY' && random.chance(0.3) ? 'PEAK' : null,
+    netMeteringType: null,
+    waterType: type === 'WATER' ? 'POTABLE_WATER' : null,
+    meterHighLow: null,
+    gasType: type === 'GAS' ? 'NATURAL_GAS' : null,
+    fuelType: null,
+    districtType: null,
+    districtMediumType: null,
+    wasteDescription: null,
+    wasteType: null,
+    wasteStream: null,
+    refrigerantType: null,
+  };
+}

@@ -1,0 +1,104 @@
+import type { ClientBase } from 'pg';
+import { copyInto } from '../database/copy.ts';
+import { type CompanyPlan, generateCompany } from './company.ts';
+import { companyColumns, companyLines, type TableLines } from './copyLines.ts';
+import { intervalLines, type Series, seriesOf } from './intervals.ts';
+import { createRandom } from './random.ts';
+import type { CompanyData } from './rows.ts';
+
+export interface DataPlan {
+  readonly seed: number;
+  readonly organizations: number;
+  readonly companies: number;
+  /** Documents of each company. */
+  readonly documents: number;
+  readonly intervalDays: number;
+  /** `YYYY-MM-DD`: the generated history ends here, whatever day it is. */
+  readonly until: string;
+}
+
+/** Rows held in memory before they are copied in. */
+const rowsPerBatch = 4_000;
+
+/** Fills an empty database, in the caller's transaction. The same plan always writes the same rows. */
+export async function load(client: ClientBase, plan: DataPlan): Promise<void> {
+  const organizations = await addOrganizations(client, plan);
+  let firstMeterNumber = 1;
+  let batch: CompanyData[] = [];
+  let rows = 0;
+  for (let ordinal = 1; ordinal <= plan.companies; ordinal++) {
+    const organizationId = organizations[(ordinal - 1) % organizations.length] ?? '';
+    const data = generateCompany(companyPlan(plan, organizationId, ordinal, firstMeterNumber));
+    firstMeterNumber += data.meters.length;
+    batch.push(data);
+    rows += 10 + data.meters.length + data.documents.length;
+    if (rows < rowsPerBatch) continue;
+    await copyBatch(client, batch, plan);
+    batch = [];
+    rows = 0;
+  }
+  await copyBatch(client, batch, plan);
+  await client.query(`select setval('sandbox.meters_number_seq', $1, false)`, [firstMeterNumber]);
+  await client.query('analyze');
+}
+
+const companyPlan = (
+  plan: DataPlan,
+  organizationId: string,
+  ordinal: number,
+  firstMeterNumber: number,
+): CompanyPlan => ({
+  seed: plan.seed,
+  documents: plan.documents,
+  until: plan.until,
+  organizationId,
+  ordinal,
+  firstMeterNumber,
+});
+
+/** Organizations and a key for each; keys come from the seed as everything else. */
+async function addOrganizations(client: ClientBase, plan: DataPlan): Promise<string[]> {
+  const ids: string[] = [];
+  for (let ordinal = 1; ordinal <= Math.max(1, plan.organizations); ordinal++) {
+    const random = createRandom('organization', plan.seed, ordinal);
+    const id = random.uuid();
+    await client.query('insert into sandbox.organizations (id, name) values ($1, $2)', [
+      id,
+      `Organization ${ordinal}`,
+    ]);
+    await client.query('insert into sandbox.api_keys (key, organization_id) values ($1, $2)', [
+      `uds_${random.uuid().replaceAll('-', '')}`,
+      id,
+    ]);
+    ids.push(id);
+  }
+  return ids;
+}
+
+async function copyBatch(client: ClientBase, batch: readonly CompanyData[], plan: DataPlan): Promise<void> {
+  for (const table of Object.keys(companyColumns) as (keyof TableLines)[]) {
+    await copyInto(client, table, companyColumns[table], companyLines[table](batch));
+  }
+  if (plan.intervalDays === 0) return;
+  const columns = [
+    'meter_number',
+    'start_at',
+    'seconds',
+    'usage_units',
+    'created',
+    'updated',
+    'usage',
+    'quality',
+  ];
+  await copyInto(client, 'intervals', columns, batchIntervals(batch, plan));
+}
+
+function* batchIntervals(batch: readonly CompanyData[], plan: DataPlan): Generator<string> {
+  for (const data of batch) {
+    const zones = new Map(data.sites.map((site) => [site.id, site.timeZone]));
+    for (const series of seriesOf(data.meters, zones)) yield* linesOf(series, plan);
+  }
+}
+
+const linesOf = (series: Series, plan: DataPlan): Generator<string> =>
+  intervalLines(series, plan.seed, plan.intervalDays, plan.until);

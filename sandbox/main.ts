@@ -1,0 +1,135 @@
+import { parseArgs } from 'node:util';
+import { type Sandbox, type SandboxLogEntry, startSandbox } from './sandbox.ts';
+
+const usage = `Runs the Utility Data Service on a database of its own.
+
+  --database-url URL        Postgres database, empty or left by an earlier start (needed)
+  --host HOST --port PORT   where to listen (127.0.0.1, a free port)
+  --seed N                  decides every generated id, value and time (1)
+  --organizations N --companies N --documents N --interval-days N
+                            how much data: documents are for each company (1, 10, 50, 7)
+  --until YYYY-MM-DD        last day of the generated history
+  --api-key KEY             one more key of the first organization
+  --concurrency N           deliveries in flight for each endpoint (16)
+  --header-prefix NAME      prefix of the signature headers (webhook)
+  --time-scale X            how many times faster than real time the service's clock runs (1)
+  --json                    print {url, apiUrl, apiKey} on one line when ready
+  --with-parent             stop when the parent process goes away
+`;
+
+const text = { type: 'string' } as const;
+const flag = { type: 'boolean', default: false } as const;
+const options = {
+  'database-url': text,
+  host: text,
+  port: text,
+  seed: text,
+  organizations: text,
+  companies: text,
+  documents: text,
+  'interval-days': text,
+  until: text,
+  'api-key': text,
+  concurrency: text,
+  'header-prefix': text,
+  'time-scale': text,
+  json: flag,
+  'with-parent': flag,
+  help: flag,
+} as const;
+
+/** A wrong command line: told on stderr, exit status 2. */
+class Usage extends Error {}
+
+async function main(args: readonly string[]): Promise<void> {
+  const values = parse(args);
+  if (values.help) {
+    console.log(usage);
+    return;
+  }
+  const sandbox = await startSandbox(startOptions(values));
+  console.log(values.json ? ready(sandbox) : summary(sandbox));
+  stopWhenAsked(sandbox, values['with-parent']);
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options, strict: true }).values;
+  } catch (error) {
+    throw new Usage(`${error instanceof Error ? error.message : error}\n\n${usage}`);
+  }
+}
+
+function startOptions(values: ReturnType<typeof parse>) {
+  const databaseUrl = values['database-url'];
+  if (databaseUrl === undefined) throw new Usage(`--database-url is needed\n\n${usage}`);
+  const optional = <K extends string, V>(key: K, value: V | undefined) =>
+    value === undefined ? {} : ({ [key]: value } as Record<K, V>);
+  const number = (name: keyof typeof options): number | undefined => {
+    const given = values[name];
+    if (typeof given !== 'string') return undefined;
+    const value = Number(given);
+    if (given.trim() === '' || !Number.isFinite(value) || value < 0)
+      throw new Usage(`--${name} must be a number`);
+    return value;
+  };
+  return {
+    databaseUrl,
+    log: printLog,
+    ...optional('host', values.host),
+    ...optional('port', number('port')),
+    ...optional('seed', number('seed')),
+    ...optional('organizations', number('organizations')),
+    ...optional('companies', number('companies')),
+    ...optional('documents', number('documents')),
+    ...optional('intervalDays', number('interval-days')),
+    ...optional('until', values.until),
+    ...optional('apiKey', values['api-key']),
+    ...optional('deliveryConcurrency', number('concurrency')),
+    ...optional('headerPrefix', values['header-prefix']),
+    ...optional('timeScale', number('time-scale')),
+  };
+}
+
+function printLog({ level, message, error }: SandboxLogEntry): void {
+  console.error(level === 'error' ? (error?.stack ?? message) : message);
+}
+
+const ready = ({ url, apiUrl, apiKey }: Sandbox): string => JSON.stringify({ url, apiUrl, apiKey });
+
+const summary = ({ url, apiUrl, apiKey }: Sandbox): string => `The Utility Data Service is ready.
+
+  API      ${apiUrl}   (also ${url}/v2.1 and ${url}/v2)
+  key      ${apiKey}
+  control  ${url}/sandbox
+
+  curl -H 'X-API-Key: ${apiKey}' ${apiUrl}/company
+`;
+
+/** SIGTERM and SIGINT close in order, a second one at once; a parent that is gone counts as asking. */
+function stopWhenAsked(sandbox: Sandbox, withParent: boolean): void {
+  let stopping = false;
+  const stop = () => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    sandbox.close().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        console.error(error);
+        process.exit(1);
+      },
+    );
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  if (!withParent) return;
+  if (process.channel) process.on('disconnect', stop);
+  else process.stdin.on('end', stop).on('error', stop).resume();
+}
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exit(error instanceof Usage ? 2 : 1);
+}

@@ -1,0 +1,16 @@
+/** Amounts are whole numbers of a small unit (cents, thousandths) and leave as decimal strings: never floats. */
+export function decimal(value: number, places: number): string {
+  if (!Number.isSafeInteger(value)) throw new RangeError(`not a whole number of units: ${value}`);
+  const digits = Math.abs(value)
+    .toString()
+    .padStart(places + 1, '0');
+  const whole = digits.slice(0, digits.length - places);
+  return `${value < 0 ? '-' : ''}${whole}.${digits.slice(digits.length - places)}`;
+}
+
+/** a × b ÷ divisor, cut to a whole number, without rounding errors on the way. */
+export function scaled(a: number, b: number, divisor: number): number {
+  const product = a * b;
+  if (!Number.isSafeInteger(product)) return Number((BigInt(a) * BigInt(b)) / BigInt(divisor));
+  return (product - (product % divisor)) / divisor;
+}

@@ -1,0 +1,43 @@
+import type { SiteObject } from './company.ts';
+
+export interface Identifier {
+  readonly rawName: string;
+  readonly value: string;
+  readonly name: string;
+}
+
+/** Every member of a meter record but its id. */
+export interface MeterFacts {
+  readonly site: string;
+  readonly account: string;
+  readonly address: string;
+  readonly identifiers: readonly Identifier[];
+  readonly datasourceType: string;
+  readonly isTracked: boolean;
+  readonly timeOfUse: string | null;
+  readonly netMeteringType: string | null;
+  readonly waterType: string | null;
+  readonly meterHighLow: string | null;
+  readonly gasType: string | null;
+  readonly fuelType: string | null;
+  readonly districtType: string | null;
+  readonly districtMediumType: string | null;
+  readonly wasteDescription: string | null;
+  readonly wasteType: string | null;
+  readonly wasteStream: string | null;
+  readonly refrigerantType: string | null;
+}
+
+/** A meter with what a bill must know of its surroundings. */
+export interface MeterInPlace {
+  readonly id: string;
+  readonly number: number;
+  readonly companyId: string;
+  readonly connectionId: string;
+  readonly accountId: string;
+  readonly accountNumber: string;
+  readonly site: SiteObject;
+  readonly utility: { readonly name: string; readonly url: string };
+  readonly country: string;
+  readonly facts: MeterFacts;
+}

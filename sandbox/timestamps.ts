@@ -1,0 +1,32 @@
+/**
+ * Timestamps of the service: `YYYY-MM-DDTHH:MM:SS.ffffff`, UTC, no zone (seed 2). They are counted in
+ * microseconds since 1970 as bigint, because a Date knows only milliseconds.
+ */
+export type Micros = bigint;
+
+const thousand = 1000n;
+
+export function toText(at: Micros): string {
+  const micros = at % thousand;
+  const millis = new Date(Number(at / thousand)).toISOString().slice(0, 23);
+  return millis + micros.toString().padStart(3, '0');
+}
+
+/** Reads `YYYY-MM-DD[T ]HH:MM:SS[.f{1,6}]` as UTC, and `YYYY-MM-DD` as its midnight. */
+export function fromText(text: string): Micros {
+  const [, date = '', time = '00:00:00', fraction = ''] =
+    /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,6}))?)?$/.exec(text) ?? [];
+  const millis = Date.parse(`${date}T${time}Z`);
+  if (Number.isNaN(millis)) throw new RangeError(`not a timestamp: ${text}`);
+  return BigInt(millis) * thousand + BigInt(fraction.padEnd(6, '0'));
+}
+
+export const secondsToMicros = (seconds: number): Micros => BigInt(Math.round(seconds * 1_000_000));
+
+/** The moment of a change: now, and always later than `before` (a change moves `updated` strictly forward). */
+export const laterThan = (before: Micros, now: Micros): Micros => (now > before ? now : before + 1n);
+
+/** Whole days on a date `YYYY-MM-DD`. */
+export function addDays(date: string, days: number): string {
+  return new Date(Date.parse(`${date}T00:00:00Z`) + days * 86_400_000).toISOString().slice(0, 10);
+}
