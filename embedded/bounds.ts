@@ -2,6 +2,8 @@
 export const bounds = {
   /** How often a condition is looked at again while something starts or stops. */
   pollMs: 40,
+  /** One question to a server: does it answer? */
+  answerMs: 2_000,
   /** A server that does not answer by then is reported with the end of its log. Measured: 1 s and 2 s. */
   serverReadyMs: 60_000,
   /** How long one who finds another process starting or stopping the stack waits for it; that one may be downloading. */
@@ -15,6 +17,12 @@ export const bounds = {
   hardStopMs: 5_000,
   /** Whole stop as its owner sees it, a little above the sum of the stops that run side by side. */
   stopMs: 30_000,
+  /** Before a server that ended by itself is started again, so that what is left of it is gone. */
+  restartPauseMs: 1_000,
+  /** A server that ends sooner than this after its start is not helped by another one... */
+  shortLifeMs: 10_000,
+  /** ...and is left alone when that happened so many times in a row. */
+  shortLivesMax: 5,
   /** A closed network often drops packets silently: a download that does not begin by then is given up. */
   downloadAnswerMs: 4_000,
   /** No byte for so long ends a download. */

@@ -17,41 +17,41 @@ export interface GuardianTask {
   servers: ServerCommand[];
 }
 export type ToGuardian = { kind: 'run'; task: GuardianTask } | { kind: 'stop' };
-export type FromGuardian = { kind: 'exited'; name: ServerName; how: string };
+/** A server, or the guardian itself, ended and nobody had stopped it. */
+export interface UnexpectedEnd {
+  name: ServerName | 'guardian';
+  /** "SIGKILL", "status 1" */
+  how: string;
+  /** Whether the guardian starts it again. */
+  again: boolean;
+}
 
 /** Servers under a guardian. */
 export interface Guarded {
-  /** How a server ended by itself ("SIGKILL", "status 1"), or undefined while it runs. */
-  ended(name: ServerName): string | undefined;
-  /** Called when a server ends that nobody stopped, or the guardian does. */
-  onEnded(listener: (name: ServerName | 'guardian', how: string) => void): void;
   /** Stops the servers and returns when they are gone; also when the guardian was killed. */
   stop(): Promise<void>;
 }
 
 /** Starts the guardian and, through it, the servers. It returns before they answer. */
-export function startGuarded(task: Omit<GuardianTask, 'owner'>): Guarded {
+export function startGuarded(
+  task: Omit<GuardianTask, 'owner'>,
+  onEnd: (end: UnexpectedEnd) => void,
+): Guarded {
   const owner = identify(process.pid);
   if (owner === undefined) throw new EmbeddedError('This process cannot find itself in the process list.');
   const guardian = spawnGuardian(task.dir);
-  const ended = new Map<ServerName | 'guardian', string>();
-  const listeners: ((name: ServerName | 'guardian', how: string) => void)[] = [];
   let stopped: Promise<void> | undefined;
-  const note = (name: ServerName | 'guardian', how: string) => {
-    if (stopped !== undefined || ended.has(name)) return;
-    ended.set(name, how);
-    for (const listener of listeners) listener(name, how);
-  };
-  guardian.on('message', (message: FromGuardian) => note(message.name, message.how));
-  guardian.on('exit', (code, signal) => note('guardian', signal ?? `status ${code}`));
-  guardian.on('error', (error) => note('guardian', error.message));
+  const report = (end: UnexpectedEnd) => stopped === undefined && onEnd(end);
+  guardian.on('message', (end: UnexpectedEnd) => report(end));
+  guardian.on('exit', (code, signal) =>
+    report({ name: 'guardian', how: signal ?? `status ${code}`, again: false }),
+  );
+  guardian.on('error', ({ message }) => report({ name: 'guardian', how: message, again: false }));
   send(guardian, { kind: 'run', task: { ...task, owner } });
   // The servers live as long as the program, and are no reason for it to live longer.
   guardian.unref();
   guardian.channel?.unref();
   return {
-    ended: (name) => ended.get(name) ?? ended.get('guardian'),
-    onEnded: (listener) => void listeners.push(listener),
     stop: () => {
       stopped ??= stopGuarded(guardian, task.dir);
       return stopped;
@@ -60,7 +60,7 @@ export function startGuarded(task: Omit<GuardianTask, 'owner'>): Guarded {
 }
 
 async function stopGuarded(guardian: ChildProcess, dir: string): Promise<void> {
-  if (guardian.exitCode === null && guardian.signalCode === null) {
+  if (guardian.pid !== undefined && guardian.exitCode === null && guardian.signalCode === null) {
     guardian.ref();
     const exit = once(guardian, 'exit');
     send(guardian, { kind: 'stop' });
@@ -68,8 +68,8 @@ async function stopGuarded(guardian: ChildProcess, dir: string): Promise<void> {
   }
   // Only a guardian that was killed leaves the file.
   const left = readRunning(dir);
-  if (left?.guardian.pid !== guardian.pid) return;
-  await endServers(left?.servers ?? {});
+  if (left === undefined || left.guardian.pid !== guardian.pid) return;
+  await endServers(left.servers);
   removeRunning(dir);
 }
 

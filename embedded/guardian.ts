@@ -6,19 +6,27 @@
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, renameSync, statSync } from 'node:fs';
 import { bounds } from './bounds.ts';
-import type { FromGuardian, GuardianTask, ToGuardian } from './guard.ts';
+import type { GuardianTask, ToGuardian, UnexpectedEnd } from './guard.ts';
 import { identify } from './processes.ts';
 import { type Running, removeRunning, writeRunning } from './running.ts';
 import { endServers, type ServerCommand } from './servers.ts';
 
+// The databases and logs hold what customers sent: for their owner alone.
+process.umask(0o077);
+
 let stopping = false;
-let guarded: { dir: string; running: Running } | undefined;
+let guarded: Guard | undefined;
 
 process.on('message', (message: ToGuardian) => {
   if (message.kind === 'run') run(message.task);
   else void stop();
 });
 process.on('disconnect', () => void stop());
+process.on('uncaughtException', (error) => {
+  // A full disk, for one. The servers must not outlive their guardian.
+  process.stderr.write(`${error.stack}\n`);
+  void stop();
+});
 for (const signal of ['SIGINT', 'SIGHUP', 'SIGTERM'] as const) process.on(signal, () => void stop());
 
 function run(task: GuardianTask): void {
@@ -29,7 +37,13 @@ function run(task: GuardianTask): void {
   for (const server of task.servers) startServer(server, guarded);
 }
 
-function startServer(server: ServerCommand, { dir, running }: { dir: string; running: Running }): void {
+interface Guard {
+  dir: string;
+  running: Running;
+}
+
+function startServer(server: ServerCommand, guard: Guard, shortLives = 0): void {
+  const startedAt = Date.now();
   const log = openLog(server.logFile);
   const child = spawn(server.command, server.args, {
     cwd: server.cwd,
@@ -38,15 +52,19 @@ function startServer(server: ServerCommand, { dir, running }: { dir: string; run
     ...server.user,
   });
   closeSync(log);
-  child.on('error', (error) => report({ kind: 'exited', name: server.name, how: error.message }));
+  child.on('error', ({ message }) => report({ name: server.name, how: message, again: false }));
   child.on('exit', (code, signal) => {
-    if (!stopping) report({ kind: 'exited', name: server.name, how: signal ?? `status ${code}` });
+    if (stopping) return;
+    const lives = Date.now() - startedAt < bounds.shortLifeMs ? shortLives + 1 : 0;
+    const again = lives < bounds.shortLivesMax;
+    report({ name: server.name, how: signal ?? `status ${code}`, again });
+    if (again) setTimeout(() => stopping || startServer(server, guard, lives), bounds.restartPauseMs);
   });
   const identity = child.pid === undefined ? undefined : identify(child.pid);
   if (identity === undefined) return;
-  running.servers[server.name] = identity;
+  guard.running.servers[server.name] = identity;
   // Before anything else can happen: by this file the next start finds a server whose guardian was killed.
-  writeRunning(dir, running);
+  writeRunning(guard.dir, guard.running);
 }
 
 async function stop(): Promise<void> {
@@ -54,8 +72,11 @@ async function stop(): Promise<void> {
   stopping = true;
   if (guarded !== undefined) {
     const { dir, running } = guarded;
-    // The folder may have been deleted under us; the servers are stopped all the same.
-    if (existsSync(dir)) writeRunning(dir, { ...running, state: 'stopping' });
+    try {
+      writeRunning(dir, { ...running, state: 'stopping' });
+    } catch {
+      // The disk is full or the folder was deleted under us; the servers are stopped all the same.
+    }
     await endServers(running.servers);
     removeRunning(dir);
   }
@@ -67,6 +88,6 @@ function openLog(file: string): number {
   return openSync(file, 'a', 0o600);
 }
 
-function report(message: FromGuardian): void {
+function report(message: UnexpectedEnd): void {
   if (process.connected) process.send?.(message);
 }

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { EmbeddedError } from './failure.ts';
@@ -26,7 +26,10 @@ export async function choosePorts(dir: string): Promise<Ports> {
     temporal: await choose('temporal'),
     temporalUi: await choose('temporalUi'),
   };
-  await writeFile(file, `${JSON.stringify(ports, null, 2)}\n`);
+  if (Object.entries(ports).some(([purpose, port]) => remembered[purpose as keyof Ports] !== port)) {
+    await writeFile(`${file}.new`, `${JSON.stringify(ports, null, 2)}\n`);
+    await rename(`${file}.new`, file);
+  }
   return ports;
 }
 

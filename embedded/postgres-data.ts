@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { chown, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -77,8 +77,14 @@ export function checkPostgresData(data: string): void {
         'Run the version of metersync that wrote it, or move the folder away: a backfill fills a new one.',
     );
   }
-  const pid = Number(readLines(join(data, 'postmaster.pid'))[0]);
-  if (!(pid > 0) || identify(pid) === undefined || !commandLine(pid).includes('postgres')) return;
+  const pidFile = join(data, 'postmaster.pid');
+  const pid = existsSync(pidFile) ? Number.parseInt(readFileSync(pidFile, 'utf8'), 10) : 0;
+  if (pid <= 0 || identify(pid) === undefined) return;
+  if (!commandLine(pid).includes('postgres')) {
+    // Left by a crash, and the pid is another program's now: Postgres would take that for a Postgres.
+    rmSync(pidFile);
+    return;
+  }
   throw new EmbeddedError(
     `Another Postgres, process ${pid}, runs on ${data}, and it was not started by this program.\n` +
       `Stop it (\`kill -INT ${pid}\`), or give another folder.`,
@@ -124,8 +130,4 @@ function readVersion(data: string): string {
         : 'is not a data folder of Postgres';
     throw new EmbeddedError(`${data} ${why}, or move it away: a backfill fills a new one.`);
   }
-}
-
-function readLines(file: string): string[] {
-  return existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
 }

@@ -1,6 +1,6 @@
 import { existsSync, realpathSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { postgresAccount } from './postgres-account.ts';
+import { type PostgresAccount, postgresAccount } from './postgres-account.ts';
 import { findPostgresBinaries } from './postgres-binaries.ts';
 import {
   checkPostgresData,
@@ -12,13 +12,19 @@ import { postgresHome, reachableBinaries } from './postgres-home.ts';
 import type { Addresses } from './running.ts';
 import type { ServerCommand } from './servers.ts';
 
-/** Makes the data folder when there is none, checks it when there is one, and tells how to run Postgres on it. */
-export async function preparePostgres(options: {
+/** A data folder that is ready, and whom and what to run on it. */
+export interface PreparedPostgres {
   dir: string;
-  port: number;
-  log: (message: string) => void;
-}): Promise<{ server: ServerCommand; address: NonNullable<Addresses['postgres']> }> {
-  const { dir, port, log } = options;
+  data: string;
+  program: string;
+  account: PostgresAccount | undefined;
+}
+
+/** Makes the data folder when there is none, and checks it when there is one. */
+export async function preparePostgres(
+  dir: string,
+  log: (message: string) => void,
+): Promise<PreparedPostgres> {
   const link = join(dir, 'postgres');
   const account = postgresAccount(link);
   const home = postgresHome(dir, account);
@@ -27,15 +33,22 @@ export async function preparePostgres(options: {
     checkPostgresData(link);
   } else {
     log(home === dir ? 'making a Postgres data folder' : `making a Postgres data folder in ${home}`);
-    // A link that leads nowhere: the data was deleted.
+    // It may be a link that leads nowhere, to data that was deleted.
     rmSync(link, { force: true });
     await createPostgresData({ dir, home, initdb, account });
   }
-  const data = realpathSync(link);
+  return { dir, data: realpathSync(link), program: postgres, account };
+}
+
+/** How to run Postgres on a prepared data folder. */
+export function postgresServer(
+  { dir, data, program, account }: PreparedPostgres,
+  port: number,
+): { server: ServerCommand; address: NonNullable<Addresses['postgres']> } {
   return {
     server: {
       name: 'postgres',
-      command: postgres,
+      command: program,
       args: ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', ''],
       cwd: '/',
       env: { LC_ALL: 'C' },

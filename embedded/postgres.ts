@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { bounds } from './bounds.ts';
 import type { Addresses } from './running.ts';
 
 /** The embedded Postgres, as its users see it. */
@@ -33,8 +34,8 @@ export function embeddedPostgres(address: PostgresAddress): EmbeddedPostgres {
 export async function postgresAnswers(address: PostgresAddress): Promise<boolean> {
   const client = new pg.Client({
     connectionString: postgresUrl(address, 'postgres'),
-    connectionTimeoutMillis: 2_000,
-    query_timeout: 2_000,
+    connectionTimeoutMillis: bounds.answerMs,
+    query_timeout: bounds.answerMs,
   });
   // A server that goes away while we look is an answer too.
   client.on('error', () => {});

@@ -75,10 +75,19 @@ function identifyOnLinux(pid: number): ProcessIdentity | undefined {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
-    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-    return { pid, started: `${boot}/${fields[19]}` };
+    return { pid, started: `${bootOnLinux()}/${fields[19]}` };
   } catch {
     return undefined;
+  }
+}
+
+/** Start times count from the boot, so they mean something only together with it. */
+function bootOnLinux(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    // Some sandboxes do not show it.
+    return '';
   }
 }
 

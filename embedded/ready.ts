@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { bounds } from './bounds.ts';
 import { EmbeddedError } from './failure.ts';
-import type { Guarded } from './guard.ts';
 import { postgresAnswers } from './postgres.ts';
 import type { Addresses } from './running.ts';
 import type { ServerCommand } from './servers.ts';
@@ -17,19 +16,22 @@ export async function allAnswer({ postgres, temporal }: Addresses): Promise<bool
   return answers.every((answer) => answer);
 }
 
-/** Waits until the servers that were just started answer; throws with the end of a server's log when one does not. */
+/**
+ * Waits until the servers that were just started answer. Throws with the end of a server's log when one does not, or
+ * stands in `ended`, which tells by name how servers ended.
+ */
 export async function waitUntilReady(
   addresses: Addresses,
   servers: readonly ServerCommand[],
-  guarded: Guarded,
+  ended: ReadonlyMap<string, string>,
 ): Promise<void> {
   const deadline = Date.now() + bounds.serverReadyMs;
   await Promise.all(
     servers.map(async (server) => {
       const address = { [server.name]: addresses[server.name] };
       while (!(await allAnswer(address))) {
-        const ended = guarded.ended(server.name);
-        if (ended !== undefined) throw failed(server, `ended at once (${ended})`);
+        const how = ended.get(server.name) ?? ended.get('guardian');
+        if (how !== undefined) throw failed(server, `ended at once (${how})`);
         if (Date.now() > deadline)
           throw failed(server, `did not answer within ${bounds.serverReadyMs / 1000} s`);
         await delay(bounds.pollMs);

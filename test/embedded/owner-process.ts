@@ -1,0 +1,62 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { onTestFinished } from 'vitest';
+import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
+import { readRunning } from '../../embedded/running.ts';
+import { projectBinDir } from '../support/stack.ts';
+
+/** A program that runs a stack in a folder of its own. */
+export interface OwnerProcess {
+  dir: string;
+  child: ChildProcess;
+  /** The guardian and the servers, as they were when they were ready. */
+  guardian: ProcessIdentity;
+  postgres: ProcessIdentity;
+  temporal: ProcessIdentity;
+  /** Resolves when the program prints this line. */
+  printed(line: string): Promise<void>;
+}
+
+/** A folder that is gone when the test has ended; call it before anything that must end first. */
+export function temporaryFolder(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'metersync-embedded-'));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** Starts `owner.ts` in a process group of its own, as a terminal would, and returns when its stack is ready. */
+export async function startOwner(dir: string): Promise<OwnerProcess> {
+  const script = join(import.meta.dirname, 'owner.ts');
+  const child = spawn(process.execPath, [script, dir, projectBinDir()], {
+    detached: true,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const lines = createInterface({ input: child.stdout });
+  const seen: string[] = [];
+  lines.on('line', (line) => seen.push(line));
+  const printed = async (line: string) => {
+    while (!seen.includes(line)) {
+      if (child.exitCode !== null) throw new Error(`The owner ended before it printed ${line}`);
+      await Promise.race([once(lines, 'line'), once(child, 'exit')]);
+    }
+  };
+  await printed('ready');
+  const running = readRunning(dir);
+  if (!running?.servers.postgres || !running.servers.temporal) throw new Error('The owner runs no servers.');
+  onTestFinished(() =>
+    endWhatIsLeft([running.guardian, identify(child.pid ?? 0), ...Object.values(running.servers)]),
+  );
+  return { dir, child, guardian: running.guardian, ...running.servers, printed } as OwnerProcess;
+}
+
+/** Ends the program's processes after a test that failed. */
+function endWhatIsLeft(processes: readonly (ProcessIdentity | undefined)[]): void {
+  for (const left of processes) {
+    if (left !== undefined && isRunning(left)) process.kill(left.pid, 'SIGKILL');
+  }
+}

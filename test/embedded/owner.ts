@@ -1,0 +1,29 @@
+/**
+ * A program that owns a stack, to be killed. Prints `ready`, and then runs until it is ended. SIGINT makes it drain:
+ * it prints `drained` when both servers still answered afterwards, stops them, and ends.
+ * Arguments: data folder, folder of the Temporal CLI.
+ */
+import { Connection } from '@temporalio/client';
+import pg from 'pg';
+import { startEmbedded } from '../../embedded/start.ts';
+
+const [dir, binDir] = process.argv.slice(2);
+if (dir === undefined || binDir === undefined) throw new Error('usage: owner.ts DIR BIN_DIR');
+const stack = await startEmbedded({ dir, binDir, postgres: true, temporal: true });
+const awake = setInterval(() => {}, 60_000);
+
+process.on('SIGINT', async () => {
+  const client = new pg.Client({ connectionString: stack.postgres?.url('postgres') });
+  await client.connect();
+  await client.query('select 1');
+  await client.end();
+  const connection = await Connection.connect({ address: stack.temporal?.address ?? '' });
+  await connection.close();
+  process.stdout.write('drained\n');
+  await stack.stop();
+  clearInterval(awake);
+});
+// Ends without stopping anything.
+process.on('SIGUSR2', () => process.exit(0));
+
+process.stdout.write('ready\n');

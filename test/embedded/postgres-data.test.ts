@@ -1,0 +1,71 @@
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { readRunning, removeRunning } from '../../embedded/running.ts';
+import { type Embedded, startEmbedded } from '../../embedded/start.ts';
+import { temporaryFolder } from './owner-process.ts';
+
+async function startPostgres(dir: string): Promise<Embedded> {
+  const stack = await startEmbedded({ dir, postgres: true, temporal: false });
+  onTestFinished(stack.stop);
+  return stack;
+}
+
+test('data of another major version is explained', async () => {
+  const dir = temporaryFolder();
+  await (await startPostgres(dir)).stop();
+  writeFileSync(join(dir, 'postgres', 'PG_VERSION'), '15\n');
+  await expect(startPostgres(dir)).rejects.toThrow(
+    /written by Postgres 15, and this is Postgres 18.*\n.*move/,
+  );
+});
+
+test('a folder that is no data of Postgres is left alone and explained', async () => {
+  const dir = temporaryFolder();
+  await mkdir(join(dir, 'postgres'));
+  writeFileSync(join(dir, 'postgres', 'novel.txt'), 'Call me Ishmael.');
+  await expect(startPostgres(dir)).rejects.toThrow(/is not a data folder of Postgres.*move it away/);
+});
+
+test('data on which a Postgres runs that is none of ours is left alone and explained', async () => {
+  const dir = temporaryFolder();
+  const stack = await startPostgres(dir);
+  const running = readRunning(dir);
+  // To whoever comes now, it is a Postgres that somebody started by hand.
+  removeRunning(dir);
+  await expect(startPostgres(dir)).rejects.toThrow(
+    `Another Postgres, process ${running?.servers.postgres?.pid}`,
+  );
+  expect(await answer(stack)).toBe(1);
+});
+
+test('a pid file left by a crash does not stop the next start when its pid is another program now', async () => {
+  const dir = temporaryFolder();
+  await (await startPostgres(dir)).stop();
+  writeFileSync(join(dir, 'postgres', 'postmaster.pid'), `${process.pid}\n${join(dir, 'postgres')}\n`);
+  expect(await answer(await startPostgres(dir))).toBe(1);
+});
+
+test('Postgres runs on a data folder below one that no other user can enter', async () => {
+  const closed = mkdtempSync(join(temporaryFolder(), 'closed-'));
+  const dir = join(closed, 'data');
+  const stack = await startPostgres(dir);
+  // For root, who runs Postgres as another user, it lies elsewhere, and a link leads there.
+  const data = realpathSync(join(dir, 'postgres'));
+  if (!data.startsWith(closed)) onTestFinished(() => rmSync(dirname(data), { recursive: true, force: true }));
+  expect(await answer(stack)).toBe(1);
+  await stack.stop();
+  expect(await answer(await startPostgres(dir))).toBe(1);
+});
+
+async function answer(stack: Embedded): Promise<unknown> {
+  const client = new pg.Client({ connectionString: stack.postgres?.url('postgres') });
+  await client.connect();
+  try {
+    return (await client.query('select 1 as n')).rows[0].n;
+  } finally {
+    await client.end();
+  }
+}
