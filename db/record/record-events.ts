@@ -114,13 +114,17 @@ function readDelivery(delivery: DeliveredEvent): JournalEntry {
   }
 }
 
-function buried(entry: JournalEntry, error: string): JournalEntry {
-  return {
-    ...entry,
-    payload: null,
-    body: Buffer.from(entry.payload ?? '', 'utf8'),
-    error: withoutNul(error),
+/** The event as it is kept when it is dead: its bytes, and of the rest only what Postgres surely takes. */
+function buried(entry: JournalEntry, reason: string): JournalEntry {
+  const { type, recordId } = entry.event;
+  const event = {
+    ...entry.event,
+    type: withoutNul(type).slice(0, 200),
+    recordId: recordId && withoutNul(recordId).slice(0, 200),
+    occurredAt: null,
   };
+  const body = Buffer.from(entry.payload ?? '', 'utf8');
+  return { ...entry, event, payload: null, body, error: withoutNul(reason) };
 }
 
 /** Postgres's own text cannot hold NUL, which an error may quote. */

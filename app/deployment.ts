@@ -1,0 +1,128 @@
+import type { Client } from '@temporalio/client';
+import type { Logger } from 'pino';
+import { createActivities } from '../activities/create-activities.ts';
+import { connectWarehouse, type Warehouse } from '../db/connect.ts';
+import { systemClock } from '../receiver/clock.ts';
+import { createGroupCommit } from '../receiver/group-commit.ts';
+import { fileSecrets, fixedSecrets, type SecretSource } from '../receiver/secrets.ts';
+import { buildReceiver, type Receiver } from '../receiver/server.ts';
+import { headerFamilies } from '../receiver/signature-headers.ts';
+import { createVerifier } from '../receiver/verify.ts';
+import { openService } from './service.ts';
+import type { Settings } from './settings.ts';
+import {
+  connectClient,
+  connectNative,
+  ensureWakeSchedule,
+  startOf,
+  type TemporalPlace,
+  wakeOf,
+} from './temporal.ts';
+import { runWorkers } from './worker.ts';
+import { workflowBundle } from './workflow-bundle.ts';
+
+/** A part that runs until it is stopped; `finished` rejects when it fails by itself. */
+export interface Running {
+  readonly finished: Promise<void>;
+  /** Drains: what was accepted is answered or finished or handed over. */
+  stop(): Promise<void>;
+}
+
+const never = new Promise<void>(() => {});
+
+/** @throws Error saying what is wrong with the configured secrets, without showing any */
+export function secretsOf(settings: Settings['webhooks'], log: Logger): SecretSource {
+  if (settings.secretsFile !== undefined) {
+    return fileSecrets({ path: settings.secretsFile, now: Date.now, log });
+  }
+  return fixedSecrets(settings.secrets);
+}
+
+/** Starts the HTTP edge. It needs Temporal and nothing else: events are taken while Postgres is down. */
+export async function startReceiver(options: {
+  settings: Settings;
+  secrets: SecretSource;
+  temporal: TemporalPlace;
+  log: Logger;
+}): Promise<Running & { readonly url: string; readonly receiver: Receiver }> {
+  const { settings, secrets, temporal, log } = options;
+  const { client, close } = await connectClient(temporal);
+  const commit = createGroupCommit({ clock: systemClock, log, start: startOf(client) });
+  const receiver = buildReceiver({
+    verify: createVerifier({
+      secrets,
+      families: headerFamilies(settings.webhooks.headerPrefix),
+      now: Date.now,
+      toleranceSeconds: settings.webhooks.toleranceSeconds,
+    }),
+    accept: (event) => commit.accept(event),
+    ready: () => isReachable(client),
+    now: Date.now,
+    clock: systemClock,
+    log,
+  });
+  const url = await receiver.listen(settings.receiver);
+  return {
+    url: `${url}/webhooks`,
+    receiver,
+    finished: never,
+    stop: async () => {
+      await Promise.all([receiver.close(), commit.drain()]);
+      await close();
+    },
+  };
+}
+
+async function isReachable(client: Client): Promise<boolean> {
+  await client.withDeadline(Date.now() + 2_000, () => client.workflowService.getSystemInfo({}));
+  return true;
+}
+
+/** Starts the workers that apply events and run backfills. The warehouse's schema has to be up to date. */
+export async function startWorker(options: {
+  settings: Settings;
+  service: { url: string; apiKey: string };
+  databaseUrl: string;
+  temporal: TemporalPlace;
+  log: Logger;
+}): Promise<Running> {
+  const { settings, service, databaseUrl, temporal, log } = options;
+  const [{ client, close }, native, bundle] = await Promise.all([
+    connectClient(temporal),
+    connectNative(temporal),
+    workflowBundle(log),
+  ]);
+  const warehouse = openWarehouse(settings, databaseUrl, log, 16);
+  const access = openService(settings.service, service.url, service.apiKey, log);
+  const activities = createActivities({
+    warehouse,
+    service: access.client,
+    apiVersion: access.apiVersion,
+    companies: settings.service.companies,
+    wake: wakeOf(client),
+    log,
+  });
+  const workers = await runWorkers({ ...native, workflowBundle: bundle, activities });
+  await ensureWakeSchedule(client);
+  return {
+    finished: workers.finished,
+    stop: async () => {
+      await workers.stop();
+      await Promise.allSettled([
+        native.connection.close(),
+        close(),
+        access.client.close(),
+        warehouse.close(),
+      ]);
+    },
+  };
+}
+
+export function openWarehouse(settings: Settings, url: string, log: Logger, max = 4): Warehouse {
+  return connectWarehouse({
+    url,
+    timeZone: settings.service.timeZone,
+    max,
+    onError: (error) => log.warn({ err: error }, 'a connection to the warehouse was lost'),
+  });
+}

@@ -1,0 +1,33 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { createServiceClient, type ServiceClient } from '../service/client.ts';
+import type { Settings } from './settings.ts';
+
+/** What can be read from the service, and under which version. */
+export interface ServiceAccess {
+  readonly client: ServiceClient;
+  readonly apiVersion: string;
+}
+
+export function openService(
+  settings: Settings['service'],
+  url: string,
+  apiKey: string,
+  log: Logger,
+): ServiceAccess {
+  const client = createServiceClient({
+    baseUrl: url,
+    apiKey,
+    endpoints: settings.endpoints,
+    maxConcurrency: settings.maxConcurrency,
+    clock: {
+      now: () => Date.now(),
+      sleep: async (ms, signal) => {
+        await wait(ms, undefined, { signal });
+      },
+    },
+    random: Math.random,
+    log,
+  });
+  return { client, apiVersion: url.split('/').at(-1) ?? '' };
+}

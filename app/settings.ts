@@ -1,0 +1,171 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { z } from 'zod';
+import { defaultEndpoints, type EndpointCatalogue, endpointOverrides } from '../contract/endpoints.ts';
+
+/** Everything that metersync takes from its environment, decoded once. */
+export interface Settings {
+  readonly service: {
+    /** Versioned base address; undefined: the sandbox stands in. */
+    readonly url: string | undefined;
+    readonly apiKey: string | undefined;
+    readonly companies: readonly string[];
+    readonly timeZone: string;
+    readonly maxConcurrency: number;
+    readonly endpoints: EndpointCatalogue;
+  };
+  readonly webhooks: {
+    readonly secrets: readonly string[];
+    readonly secretsFile: string | undefined;
+    readonly headerPrefix: string | undefined;
+    readonly toleranceSeconds: number;
+  };
+  /** Undefined: the embedded Postgres stands in. */
+  readonly databaseUrl: string | undefined;
+  /** Whether Temporal's own environment configuration names a server; if not, the embedded one stands in. */
+  readonly temporalConfigured: boolean;
+  readonly receiver: { readonly host: string; readonly port: number };
+  readonly logLevel: string;
+  /** Folder of the embedded stack. */
+  readonly dataDir: string;
+}
+
+/** Wrong settings, all of them, each with the variable's name and what would be right. */
+export class SettingsError extends Error {
+  readonly problems: readonly string[];
+  constructor(problems: readonly string[]) {
+    super(`Wrong settings:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+    this.name = 'SettingsError';
+    this.problems = problems;
+  }
+}
+
+const uuid = z.uuid('has to hold UUIDs separated by commas');
+const list = z
+  .string()
+  .default('')
+  .transform((text) =>
+    text
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== ''),
+  );
+const url = (schemes: readonly string[], example: string) =>
+  z
+    .string()
+    .refine(
+      (text) => URL.canParse(text) && schemes.includes(new URL(text).protocol),
+      `has to be a URL, for example ${example}`,
+    );
+const integer = (min: number, max: number, fallback: number) =>
+  z
+    .string()
+    .regex(/^\d+$/, `has to be a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .refine((n) => n >= min && n <= max, `has to be a whole number from ${min} to ${max}`)
+    .default(fallback);
+const timeZone = z
+  .string()
+  .default('UTC')
+  .refine((zone) => isTimeZone(zone), 'has to be a time zone, for example UTC or Europe/Berlin');
+
+const environment = z.object({
+  SERVICE_URL: url(['http:', 'https:'], 'https://service.example/v2.2')
+    .refine((text) => /\/v\d[^/]*\/?$/.test(text), 'has to end in the version, for example /v2.2')
+    .optional(),
+  SERVICE_API_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, 'has to be printable text without spaces')
+    .optional(),
+  SERVICE_COMPANIES: list.pipe(z.array(uuid)),
+  SERVICE_TIME_ZONE: timeZone,
+  SERVICE_MAX_CONCURRENCY: integer(1, 100, 10),
+  SERVICE_ENDPOINTS: z.string().optional(),
+  WEBHOOK_SECRETS: list,
+  WEBHOOK_SECRETS_FILE: z.string().optional(),
+  WEBHOOK_HEADER_PREFIX: z
+    .string()
+    .regex(/^[a-z0-9-]{1,40}$/i, 'has to be the start of header names, for example webhook-')
+    .optional(),
+  WEBHOOK_TOLERANCE_SECONDS: integer(1, 86_400, 300),
+  DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/warehouse').optional(),
+  RECEIVER_HOST: z.string().min(1).default('127.0.0.1'),
+  RECEIVER_PORT: integer(0, 65_535, 8080),
+  LOG_LEVEL: z
+    .enum(
+      ['trace', 'debug', 'info', 'warn', 'error', 'silent'],
+      'has to be trace, debug, info, warn, error or silent',
+    )
+    .default('info'),
+  METERSYNC_DIR: z.string().min(1).default('.metersync'),
+});
+
+/**
+ * Decodes the environment.
+ * @throws SettingsError naming every wrong variable
+ */
+export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
+  const given = Object.fromEntries(
+    Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),
+  );
+  const decoded = environment.safeParse(given);
+  const problems = decoded.success
+    ? []
+    : decoded.error.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`);
+  if (given.SERVICE_URL !== undefined && given.SERVICE_API_KEY === undefined) {
+    problems.push('SERVICE_API_KEY has to be set when SERVICE_URL is: the key that the service gave you');
+  }
+  const endpoints = readEndpoints(given.SERVICE_ENDPOINTS, problems);
+  if (!decoded.success || problems.length > 0) throw new SettingsError(problems);
+  const e = decoded.data;
+  return {
+    service: {
+      url: e.SERVICE_URL?.replace(/\/$/, ''),
+      apiKey: e.SERVICE_API_KEY,
+      companies: e.SERVICE_COMPANIES,
+      timeZone: e.SERVICE_TIME_ZONE,
+      maxConcurrency: e.SERVICE_MAX_CONCURRENCY,
+      endpoints,
+    },
+    webhooks: {
+      secrets: e.WEBHOOK_SECRETS,
+      secretsFile: e.WEBHOOK_SECRETS_FILE,
+      headerPrefix: e.WEBHOOK_HEADER_PREFIX,
+      toleranceSeconds: e.WEBHOOK_TOLERANCE_SECONDS,
+    },
+    databaseUrl: e.DATABASE_URL,
+    temporalConfigured: temporalVariables.some((name) => given[name] !== undefined),
+    receiver: { host: e.RECEIVER_HOST, port: e.RECEIVER_PORT },
+    logLevel: e.LOG_LEVEL,
+    dataDir: e.METERSYNC_DIR,
+  };
+}
+
+/** Variables of Temporal's environment configuration that say where a server is. */
+const temporalVariables = ['TEMPORAL_ADDRESS', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_PROFILE'] as const;
+
+function readEndpoints(path: string | undefined, problems: string[]): EndpointCatalogue {
+  if (path === undefined) return defaultEndpoints;
+  if (!existsSync(path)) {
+    problems.push(`SERVICE_ENDPOINTS has to be the path of a JSON file: ${path} is not there`);
+    return defaultEndpoints;
+  }
+  try {
+    const overrides = endpointOverrides.safeParse(JSON.parse(readFileSync(path, 'utf8')));
+    if (overrides.success) return { ...defaultEndpoints, ...overrides.data } as EndpointCatalogue;
+    for (const issue of overrides.error.issues) {
+      problems.push(`SERVICE_ENDPOINTS: ${path}: ${issue.path.join('.') || 'file'}: ${issue.message}`);
+    }
+  } catch (error) {
+    problems.push(`SERVICE_ENDPOINTS: ${path} is not JSON: ${(error as Error).message}`);
+  }
+  return defaultEndpoints;
+}
+
+function isTimeZone(zone: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: zone });
+    return /^[A-Za-z0-9_+/-]+$/.test(zone);
+  } catch {
+    return false;
+  }
+}

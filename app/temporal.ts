@@ -1,0 +1,121 @@
+import { Client, Connection, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import { NativeConnection, Runtime } from '@temporalio/worker';
+import type { Logger } from 'pino';
+import {
+  type CatchUpKind,
+  scheduleIds,
+  signalNames,
+  taskQueues,
+  workflowIds,
+  workflowNames,
+} from '../contract/names.ts';
+import type { Start } from '../receiver/start-group.ts';
+
+/** Where Temporal is: the embedded one, or what Temporal's own environment configuration says. */
+export interface TemporalPlace {
+  readonly address?: string | undefined;
+  readonly namespace?: string | undefined;
+}
+
+function connectOptions(place: TemporalPlace) {
+  const configured = loadClientConnectConfig();
+  return {
+    connectionOptions: {
+      ...configured.connectionOptions,
+      ...(place.address === undefined ? {} : { address: place.address }),
+    },
+    namespace: place.namespace ?? configured.namespace ?? 'default',
+  };
+}
+
+/** A client, and its connection to close. Connecting is tried for some seconds. */
+export async function connectClient(
+  place: TemporalPlace,
+): Promise<{ client: Client; close(): Promise<void> }> {
+  const { connectionOptions, namespace } = connectOptions(place);
+  const connection = await Connection.connect({ ...connectionOptions, connectTimeout: 10_000 });
+  return { client: new Client({ connection, namespace }), close: () => connection.close() };
+}
+
+/** The connection of workers. */
+export async function connectNative(
+  place: TemporalPlace,
+): Promise<{ connection: NativeConnection; namespace: string }> {
+  const { connectionOptions, namespace } = connectOptions(place);
+  return { connection: await NativeConnection.connect(connectionOptions), namespace };
+}
+
+/** Once a process, before any worker: Temporal's own logs go to ours, and signals stay with us. */
+export function installRuntime(log: Logger): void {
+  const level = (name: string) =>
+    name === 'TRACE' || name === 'DEBUG'
+      ? 'debug'
+      : name === 'INFO'
+        ? 'debug'
+        : name === 'WARN'
+          ? 'warn'
+          : 'error';
+  const logger = {
+    log: (name: string, message: string, meta?: object) => log[level(name)](meta ?? {}, message),
+    trace: (message: string, meta?: object) => log.trace(meta ?? {}, message),
+    debug: (message: string, meta?: object) => log.debug(meta ?? {}, message),
+    info: (message: string, meta?: object) => log.debug(meta ?? {}, message),
+    warn: (message: string, meta?: object) => log.warn(meta ?? {}, message),
+    error: (message: string, meta?: object) => log.error(meta ?? {}, message),
+  };
+  Runtime.install({ logger, shutdownSignals: [] });
+}
+
+/** Starts applyEvents for a group; resolves when Temporal has it on disk, also when an earlier try put it there. */
+export function startOf(client: Client): Start {
+  return async ({ workflowId, group, withinMs }) => {
+    try {
+      // A deadline on the wire: the client's own retries would outlast the service's patience (seed 4.1.2).
+      await client.withDeadline(Date.now() + withinMs, () =>
+        client.workflow.start(workflowNames.applyEvents, {
+          workflowId,
+          taskQueue: taskQueues.events,
+          args: [group],
+          workflowIdReusePolicy: 'REJECT_DUPLICATE',
+          workflowIdConflictPolicy: 'USE_EXISTING',
+        }),
+      );
+    } catch (error) {
+      if (error instanceof WorkflowExecutionAlreadyStartedError) return;
+      throw error;
+    }
+  };
+}
+
+/** Wakes the catch-up of a kind, or starts it. */
+export function wakeOf(client: Client): (kind: CatchUpKind) => Promise<void> {
+  return async (kind) => {
+    await client.workflow.signalWithStart(workflowNames.catchUp, {
+      workflowId: workflowIds.catchUp(kind),
+      taskQueue: taskQueues.events,
+      args: [{ kind }],
+      signal: signalNames.wake,
+    });
+  };
+}
+
+/** The schedule that looks once a minute whether something waits, so that no wake-up can be lost. */
+export async function ensureWakeSchedule(client: Client): Promise<void> {
+  try {
+    await client.schedule.create({
+      scheduleId: scheduleIds.wakeCatchUps,
+      spec: { intervals: [{ every: '1 minute' }] },
+      action: {
+        type: 'startWorkflow',
+        workflowType: workflowNames.wakeCatchUps,
+        taskQueue: taskQueues.events,
+        args: [],
+      },
+      policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' },
+    });
+  } catch (error) {
+    if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+  }
+}

@@ -1,0 +1,56 @@
+import { type NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
+import type { Activities } from '../activities/create-activities.ts';
+import { taskQueues } from '../contract/names.ts';
+
+/** Time that running activities have to finish when a worker is asked to stop, and until it is forced. */
+const shutdown = { shutdownGraceTime: '5 seconds', shutdownForceTime: '8 seconds' } as const;
+
+export interface Workers {
+  /** Settles when all have stopped; rejects when one failed. */
+  readonly finished: Promise<void>;
+  stop(): Promise<void>;
+}
+
+/**
+ * One worker for events and catching up, one for backfills, on queues of their own: a long backfill never delays an
+ * event. Slots are fixed, as that is predictable beside a receiver and Postgres on a small machine.
+ */
+export async function runWorkers(options: {
+  connection: NativeConnection;
+  namespace: string;
+  workflowBundle: WorkflowBundleOption;
+  activities: Activities;
+}): Promise<Workers> {
+  const { connection, namespace, workflowBundle, activities } = options;
+  const common = { connection, namespace, workflowBundle, activities, ...shutdown };
+  const workers = await Promise.all([
+    Worker.create({
+      ...common,
+      taskQueue: taskQueues.events,
+      maxCachedWorkflows: 200,
+      maxConcurrentWorkflowTaskExecutions: 20,
+      maxConcurrentLocalActivityExecutions: 10,
+      maxConcurrentActivityTaskExecutions: 20,
+    }),
+    Worker.create({
+      ...common,
+      taskQueue: taskQueues.backfill,
+      maxCachedWorkflows: 100,
+      maxConcurrentWorkflowTaskExecutions: 10,
+      maxConcurrentActivityTaskExecutions: 10,
+    }),
+  ]);
+  const runs = workers.map((worker) => worker.run());
+  const stop = async () => {
+    for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+    await Promise.allSettled(runs);
+  };
+  const finished = Promise.all(runs).then(
+    () => {},
+    async (error: unknown) => {
+      await stop();
+      throw error;
+    },
+  );
+  return { finished, stop };
+}

@@ -1,0 +1,221 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { recordEvents } from '../../db/record/record-events.ts';
+import {
+  company,
+  connectionEvent,
+  delivery,
+  documentEvent,
+  intervalsEvent,
+  site,
+} from '../support/events.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execute(query)).rows;
+const outcomeOf = async (id: string) =>
+  (
+    await rows(
+      sql`select outcome, error, payload is null as bytes_only from metersync.events where id = ${id}`,
+    )
+  )[0];
+
+describe('recordEvents', () => {
+  test('an event is journalled and its header is in the row at once; it stays pending until its record was read', async () => {
+    const id = randomUUID();
+    const event = delivery(documentEvent('created', id, '2026-01-02T03:04:05.678901'));
+    const recorded = await recordEvents(warehouse.db, [event]);
+    expect(recorded).toMatchObject({ fresh: 1, duplicates: 0, dead: 0, newCompanies: [company.id] });
+    expect(recorded.wake).toContain('documents');
+    expect(
+      await rows(
+        sql`select company_id, site_id, raw, (updated at time zone 'UTC')::text as updated from utility.documents where id = ${id}`,
+      ),
+    ).toEqual([
+      { company_id: company.id, site_id: site.id, raw: null, updated: '2026-01-02 03:04:05.678901' },
+    ]);
+    expect(await outcomeOf(event.id)).toMatchObject({ outcome: 'pending' });
+  });
+
+  test('a second delivery changes nothing, within a group and across groups', async () => {
+    const event = delivery(connectionEvent('created', randomUUID(), '2026-01-02T00:00:00.000001', 'PENDING'));
+    expect(await recordEvents(warehouse.db, [event, event])).toMatchObject({ fresh: 1 });
+    const before = await rows(sql`select xmin::text, * from utility.connections order by id`);
+    expect(await recordEvents(warehouse.db, [event])).toMatchObject({
+      fresh: 0,
+      duplicates: 1,
+      newCompanies: [],
+    });
+    expect(await rows(sql`select xmin::text, * from utility.connections order by id`)).toEqual(before);
+  });
+
+  test('a catch-up is woken once, by the group that found it asleep', async () => {
+    await warehouse.db.execute(sql`update metersync.catch_ups set awake = false`);
+    const first = await recordEvents(warehouse.db, [
+      delivery(intervalsEvent('m-1', '2026-01-01', '2026-01-02', 96)),
+    ]);
+    const second = await recordEvents(warehouse.db, [
+      delivery(intervalsEvent('m-1', '2026-01-02', '2026-01-03', 96)),
+    ]);
+    expect([first.wake, second.wake]).toEqual([['intervals'], []]);
+  });
+
+  test('unknown types are ignored, unusable events are dead with their bytes, their neighbours commit', async () => {
+    const good = Array.from({ length: 5 }, () =>
+      delivery(documentEvent('created', randomUUID(), '2026-02-01T00:00:00.000001')),
+    );
+    const unknown = delivery({ eventType: 'job.finished.v9', id: 1 });
+    const shapeless = delivery({ hello: 'world' });
+    const bad = {
+      notJson: delivery('{"eventType":'),
+      scalar: delivery('42'),
+      array: delivery('[1,2]'),
+      empty: delivery(''),
+      deep: delivery(`${'['.repeat(100_000)}${']'.repeat(100_000)}`),
+      noId: delivery({ eventType: 'document.created.v2', company, updated: '2026-01-01T00:00:00' }),
+      nul: delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { note: 'a\u0000b' })),
+      nulType: delivery('{"eventType":"document.created.v2\\u0000"}'),
+      surrogate: delivery(
+        JSON.stringify(
+          documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { note: 'NOTE' }),
+        ).replace('NOTE', '\\ud800'),
+      ),
+      noDate: delivery(documentEvent('created', randomUUID(), '2026-02-30T00:00:00')),
+      farDate: delivery(documentEvent('created', randomUUID(), '+275760-09-13T00:00:00')),
+      infinity: delivery(documentEvent('created', randomUUID(), 'infinity')),
+      overflow: delivery(
+        JSON.stringify(documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { n: 1 })).replace(
+          '"n":1',
+          `"n":1e${'9'.repeat(6)}`,
+        ),
+      ),
+      badSite: delivery({
+        ...documentEvent('created', randomUUID(), '2026-01-01T00:00:00'),
+        site: { id: 'x' },
+      }),
+    };
+    const all = [...good, unknown, shapeless, ...Object.values(bad)];
+    const recorded = await recordEvents(warehouse.db, all);
+    expect(recorded.dead).toBe(Object.keys(bad).length);
+    for (const event of good) expect(await outcomeOf(event.id)).toMatchObject({ outcome: 'pending' });
+    expect(await outcomeOf(unknown.id)).toMatchObject({ outcome: 'ignored' });
+    expect(await outcomeOf(shapeless.id)).toMatchObject({ outcome: 'ignored' });
+    for (const [name, event] of Object.entries(bad)) {
+      expect([name, await outcomeOf(event.id)]).toEqual([
+        name,
+        { outcome: 'dead', error: expect.any(String), bytes_only: true },
+      ]);
+      const [kept] = await rows(
+        sql`select convert_from(body, 'UTF8') as text from metersync.events where id = ${event.id}`,
+      );
+      expect(kept?.text).toBe(event.body);
+    }
+  });
+
+  test('a dead event is tried again when it is delivered again', async () => {
+    const id = randomUUID();
+    await recordEvents(warehouse.db, [delivery('not json', id)]);
+    await recordEvents(warehouse.db, [
+      delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00'), id),
+    ]);
+    expect(await outcomeOf(id)).toMatchObject({ outcome: 'pending', error: null });
+  });
+
+  test('numbers in a payload keep their digits', async () => {
+    const body = JSON.stringify(
+      documentEvent('created', randomUUID(), '2026-01-01T00:00:00', { big: 0 }),
+    ).replace('"big":0', '"big":12345678901234567890.123456789012345678901');
+    const event = delivery(body);
+    await recordEvents(warehouse.db, [event]);
+    const [row] = await rows(
+      sql`select payload ->> 'big' as big from metersync.events where id = ${event.id}`,
+    );
+    expect(row?.big).toBe('12345678901234567890.123456789012345678901');
+  });
+
+  test('every order and grouping of a history of one document and one connection ends in the same rows', async () => {
+    const history = (document: string, connection: string) => [
+      documentEvent('created', document, '2026-03-01T00:00:00.000001'),
+      documentEvent('updated', document, '2026-03-01T00:00:00.000002'),
+      documentEvent('deleted', document, '2026-03-01T00:00:00.000002'),
+      connectionEvent('created', connection, '2026-03-01T00:00:00.000001', 'PENDING'),
+      connectionEvent('updated', connection, '2026-03-01T00:00:00.000003', 'CONNECTED', 'PENDING'),
+      connectionEvent('validated', connection, '2026-03-01T00:00:00.000003', 'CONNECTED', 'PENDING'),
+    ];
+    const state = async (document: string, connection: string) => ({
+      documents:
+        await rows(sql`select company_id, site_id, created::text, updated::text, deleted_at is not null as gone,
+        deleted_reason from utility.documents where id = ${document}`),
+      connections: await rows(sql`select company_id, external_id, datasource, status, url, updated::text
+        from utility.connections where id = ${connection}`),
+      sites: await rows(sql`select site_id, account_ids, datasource_types from utility.connection_sites
+        where connection_id = ${connection}`),
+      changes: await rows(sql`select old_status, status, at::text from utility.connection_status_changes
+        where connection_id = ${connection} order by at`),
+      outcomes: await rows(sql`select type, outcome from metersync.events
+        where record_id in (${document}, ${connection}) order by type`),
+    });
+    const finalState = async (order: readonly number[], at: number) => {
+      const [document, connection] = [randomUUID(), randomUUID()];
+      const events = history(document, connection);
+      const deliveries = order.map((index) => delivery(events[index]));
+      // Groups of one, two and three; the sizes change from order to order.
+      for (let from = 0; from < deliveries.length; ) {
+        const size = 1 + ((at + from) % 3);
+        await recordEvents(warehouse.db, deliveries.slice(from, from + size));
+        from += size;
+      }
+      return await state(document, connection);
+    };
+    const orders = permutations([0, 1, 2, 3, 4, 5]);
+    const expected = await finalState(orders[0] ?? [], 0);
+    for (let from = 0; from < orders.length; from += 24) {
+      const some = orders.slice(from, from + 24);
+      const states = await Promise.all(some.map((order, at) => finalState(order, from + at)));
+      expect(states).toEqual(some.map(() => expected));
+    }
+    expect(expected).toMatchObject({
+      documents: [{ gone: true, deleted_reason: 'event', updated: expect.stringContaining('.000002') }],
+      connections: [{ status: 'CONNECTED' }],
+      changes: [{ status: 'PENDING' }, { old_status: 'PENDING', status: 'CONNECTED' }],
+    });
+  });
+
+  test('concurrent groups with overlapping records neither deadlock nor lose a row', async () => {
+    const ids = Array.from({ length: 30 }, () => randomUUID());
+    const sample = fc.sample(fc.shuffledSubarray(ids, { minLength: 20 }), { numRuns: 40, seed: 7 });
+    await Promise.all(
+      sample.map((subset, at) =>
+        recordEvents(
+          warehouse.db,
+          subset.map((id) =>
+            delivery(documentEvent('updated', id, `2026-04-01T00:00:00.${String(at).padStart(6, '0')}`)),
+          ),
+        ),
+      ),
+    );
+    const newest = new Map(
+      ids.map((id) => [id, Math.max(...sample.map((s, at) => (s.includes(id) ? at : -1)))]),
+    );
+    const stored = await rows(sql`select id, to_char(updated, 'US')::int as at from utility.documents
+      where id in (${sql.join(
+        ids.map((id) => sql`${id}`),
+        sql`, `,
+      )})`);
+    for (const row of stored) expect([row.id, row.at]).toEqual([row.id, newest.get(String(row.id))]);
+  });
+});
+
+function permutations(items: readonly number[]): number[][] {
+  if (items.length === 0) return [[]];
+  return items.flatMap((item) =>
+    permutations(items.filter((other) => other !== item)).map((rest) => [item, ...rest]),
+  );
+}
