@@ -48,7 +48,8 @@ export const failureTypes = {
   },
   SERVICE_REQUEST_REFUSED: {
     action: 'park',
-    means: 'The service answered another 4xx: it does not accept the request as metersync makes it.',
+    means:
+      'The service answered another 4xx or a redirect: it does not take the request as metersync makes it.',
     operator: 'Compare the quoted answer with the entry in SERVICE_ENDPOINTS.',
   },
   WAREHOUSE_UNAVAILABLE: {

@@ -54,7 +54,7 @@ export function createRequests(
           try {
             return read(await attempt(name, path, signal));
           } catch (error) {
-            throw signal?.aborted ? signal.reason : named(error, path);
+            throw named(error, path);
           }
         },
         onRetry: (failure) => {

@@ -50,9 +50,6 @@ export async function send(wire: Wire, path: string, signal: AbortSignal | undef
   );
   try {
     return await exchange(wire, path, stop.signal);
-  } catch (error) {
-    // Whatever the abort broke on its way, its reason is what happened.
-    throw stop.signal.aborted ? stop.signal.reason : error;
   } finally {
     timer.abort();
     signal?.removeEventListener('abort', abort);

@@ -105,17 +105,18 @@ export function judgeCounts(counts: PassCounts, distinct: number): PassJudgement
 }
 
 /**
- * Whether a later pass proves an earlier one exact: both stable, and both saw the same records. Then the earlier
- * pass missed nothing that the listing held when it ended, and saw nothing that was gone by then.
+ * Whether a later pass proves an earlier one exact: the earlier is stable, and the later saw every record that the
+ * earlier saw. Then the earlier pass missed nothing that the listing held when it ended, and saw nothing that was
+ * gone by then. The later pass need not be stable.
  *
- * Proof: what was seen and deleted before the earlier pass ended cannot be seen by a later one, as ids don't come
- * back. The passes saw the same, so there was no such record, and by 1. of `judgePass` none was missed either.
- * Where the service gives no total, 1. holds as long as every page but the last is full.
+ * Proof: a record that was seen and then deleted before the earlier pass ended cannot be seen by a later one, as
+ * ids don't come back. So there was no such record, and by 1. of `judgePass` none was missed either. Where the
+ * service gives no total, 1. holds as long as every page but the last is full.
  */
 export function confirmsPass(earlier: readonly PageManifest[], later: readonly PageManifest[]): boolean {
-  if (!judgePass(earlier).stable || !judgePass(later).stable) return false;
-  const [before, after] = [idsOf(earlier), idsOf(later)];
-  return before.size === after.size && [...before].every((id) => after.has(id));
+  if (!judgePass(earlier).stable) return false;
+  const seenAgain = idsOf(later);
+  return [...idsOf(earlier)].every((id) => seenAgain.has(id));
 }
 
 function idsOf(manifest: readonly PageManifest[]): Set<string> {

@@ -66,7 +66,6 @@ export function createThrottle(options: {
         queue.concurrency = Math.max(1, Math.floor(queue.concurrency / 2));
         log.warn({ waitMs: Math.round(ms), concurrency: queue.concurrency }, 'the service asks to slow down');
       }
-      successes = 0;
       closedUntil = Math.max(closedUntil, now + ms);
     },
     succeeded() {

@@ -76,21 +76,24 @@ describe('an answer', () => {
     expect((await client.page(documents())).body).toBe(body);
   });
 
-  const unreadable: [string, Reply][] = [
-    ['in an encoding that was not asked for', packed(brotliCompressSync(body), 'br')],
-    ['that is not the gzip it says', packed(Buffer.from(body), 'gzip')],
-    ['whose gzip is cut short', packed(gzipSync(body).subarray(0, 30), 'gzip')],
-    ['that unpacks without end', packed(gzipSync(Buffer.alloc(1_000_000, 32)), 'gzip')],
-    ['that is too long', { body: `{"documents": [], "x": "${'y'.repeat(100_000)}"}` }],
-    ['that is not UTF-8', { body: Buffer.from([0x5b, 0x22, 0xff, 0x22, 0x5d]) }],
-    ['that is a web page', { body: '<html>maintenance</html>', headers: { 'content-type': 'text/html' } }],
-    ['that is JSON cut in the middle', { body: body.slice(0, 20) }],
-    ['that is empty', { body: '' }],
-    ['without content', { status: 204, body: '' }],
+  const long = `{"documents": [], "x": "${'y'.repeat(100_000)}"}`;
+  const unreadable: [string, Reply, string][] = [
+    ['in an encoding that was not asked for', packed(brotliCompressSync(body), 'br'), 'encoded as "br"'],
+    ['that is not the gzip it says', packed(Buffer.from(body), 'gzip'), 'incorrect header check'],
+    ['whose gzip is cut short', packed(gzipSync(body).subarray(0, 30), 'gzip'), 'unexpected end of file'],
+    ['that unpacks without end', packed(gzipSync(long), 'gzip'), 'larger than 50000 bytes'],
+    ['that is too long', { body: long }, 'longer than 50000 bytes'],
+    ['that is not UTF-8', { body: Buffer.from([0x5b, 0x22, 0xff, 0x22, 0x5d]) }, 'not UTF-8'],
+    ['that is a web page', { body: '<html>maintenance</html>' }, 'expected JSON, got "<html>maintenance'],
+    ['that is JSON cut in the middle', { body: body.slice(0, 20) }, 'expected JSON'],
+    ['that is empty', { body: '' }, 'an empty body'],
+    ['without content', { status: 204, body: '' }, 'answered 204'],
   ];
-  test.each(unreadable)('%s is SERVICE_ANSWER_UNREADABLE', async (_, reply) => {
+  test.each(unreadable)('%s is SERVICE_ANSWER_UNREADABLE', async (_, reply, message) => {
     const { client } = await setup(() => reply, { ...once, maxBodyBytes: 50_000 });
-    expect(await rejection(client.page(documents()))).toMatchObject({ code: 'SERVICE_ANSWER_UNREADABLE' });
+    const error = await rejection(client.page(documents()));
+    expect(error).toMatchObject({ code: 'SERVICE_ANSWER_UNREADABLE' });
+    expect(`${error}`).toContain(message);
   });
 
   const unreachable: [string, Reply][] = [

@@ -215,6 +215,24 @@ describe('over a listing that changes between the reads of its pages', () => {
   );
 });
 
+describe('a later pass confirms an earlier one', () => {
+  const earlier = [page(1, ['a', 'b', 'c'])];
+  test.each<[string, boolean, PageManifest[]]>([
+    ['when it saw the same', true, [page(1, ['c', 'a', 'b'])]],
+    ['when it saw more besides', true, [page(1, ['a', 'b', 'c', 'd'], { total: 4 })]],
+    ['even when it is not stable itself', true, [page(1, ['a', 'b', 'c'], { hasNext: true })]],
+    ['not when it lacks one', false, [page(1, ['a', 'b', 'd'])]],
+    ['not when it saw nothing', false, []],
+  ])('%s', (_, confirmed, later) => {
+    expect(confirmsPass(earlier, later)).toBe(confirmed);
+  });
+
+  test('not when the earlier is not stable', () => {
+    const unstable = [page(1, ['a', 'b'])];
+    expect(confirmsPass(unstable, unstable)).toBe(false);
+  });
+});
+
 test('a pass in numbers is judged like a pass in ids', () => {
   const steps = stepsOf(fc.oneof(insertion, deletion, move));
   fc.assert(

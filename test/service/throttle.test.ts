@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createDoor } from './door.ts';
 import type { Reply } from './scripted-server.ts';
 import { documents, setup } from './setup.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 const good: Reply = { json: [] };
 const busy: Reply = { status: 429, body: '', headers: { 'retry-after': '30' } };
@@ -62,19 +63,50 @@ test('what is live goes before a backfill that came earlier', async () => {
 
 describe('one 429', () => {
   test('holds every request back until the moment it named', async () => {
-    const sentAt: number[] = [];
-    const { client, clock } = await setup(
-      ({ number }) => {
-        sentAt.push(clock.now());
-        return number === 1 ? busy : good;
+    const clock = new VirtualClock();
+    const { server, client } = await setup(({ number }) => (number === 1 ? busy : good), {
+      clock,
+      maxConcurrency: 1,
+    });
+    const all = Promise.all(pages(1, 40).map((page) => client.page({ ...documents(page), lane: 'live' })));
+    await expect.poll(() => clock.sleeping).toBe(40);
+    clock.advance(29_999);
+    expect(clock.sleeping).toBe(40);
+    expect(server.asked).toHaveLength(1);
+    clock.advance(1);
+    await all;
+    expect(server.asked).toHaveLength(41);
+  });
+
+  test('that asks for less than another opens the gate no sooner', async () => {
+    const clock = new VirtualClock();
+    const door = createDoor();
+    const waits = new Map([
+      ['1', '60'],
+      ['2', '10'],
+    ]);
+    const { server, client } = await setup(
+      async ({ query, number }) => {
+        const page = query.get('page') ?? '';
+        if (page === '2') await door.pass();
+        return number <= 2
+          ? { status: 429, body: '', headers: { 'retry-after': waits.get(page) ?? '' } }
+          : good;
       },
-      { maxConcurrency: 1 },
+      { clock },
     );
-    const begun = clock.now();
-    await Promise.all(pages(1, 40).map((page) => client.page(documents(page))));
-    expect(sentAt[0]).toBe(begun);
-    expect(sentAt).toHaveLength(41);
-    for (const at of sentAt.slice(1)) expect(at).toBeGreaterThanOrEqual(begun + 30_000);
+    const both = Promise.all([1, 2].map((page) => client.page({ ...documents(page), lane: 'live' })));
+    await expect.poll(() => server.inFlight === 1 && door.waiting === 1).toBe(true);
+    // One waits at the gate, the other has its deadline.
+    await expect.poll(() => clock.sleeping).toBe(2);
+    door.open();
+    await expect.poll(() => server.inFlight === 0 && clock.sleeping === 2).toBe(true);
+    clock.advance(59_999);
+    expect(clock.sleeping).toBe(2);
+    expect(server.asked).toHaveLength(2);
+    clock.advance(1);
+    await both;
+    expect(server.asked).toHaveLength(4);
   });
 
   test('lets live requests through first when the wait is over', async () => {
