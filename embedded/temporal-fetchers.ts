@@ -99,6 +99,7 @@ function explainFetch(error: Error): never {
 
 /** Installers say most in their last line. */
 function explainInstall(error: Error & { code?: unknown; stderr?: string }): string {
-  if (error.code === 'ENOENT') return 'not installed';
+  // EACCES: PATH names a folder that this user cannot enter.
+  if (error.code === 'ENOENT' || error.code === 'EACCES') return 'not installed';
   return error.stderr?.trim().split('\n').at(-1) || error.message;
 }
