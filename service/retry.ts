@@ -61,17 +61,17 @@ export function createRetry(options: {
     const { lane, signal, onRetry } = call;
     let waitedMs = 0;
     let last: Failure | undefined;
-    const wait = async (ms: number, otherwise: Failure): Promise<void> => {
+    const wait = async (ms: number, otherwise: Failure, spreadMs = 0): Promise<void> => {
       if (waitedMs + ms > budget.waitMaxMs) throw otherwise;
       waitedMs += ms;
-      await clock.sleep(ms, signal);
+      await clock.sleep(ms + spreadMs, signal);
     };
 
     for (let number = 1; ; ) {
       signal?.throwIfAborted();
-      const closedMs = throttle.closedForMs(lane);
+      const closedMs = throttle.closedForMs();
       if (closedMs > 0) {
-        await wait(closedMs, last ?? stillClosed(closedMs));
+        await wait(closedMs, last ?? stillClosed(closedMs), throttle.spreadMs(lane));
         continue;
       }
       const settled = await throttle.turn(lane, signal, () => settle(call, number));

@@ -69,7 +69,12 @@ async function exchange(wire: Wire, path: string, signal: AbortSignal): Promise<
   });
   const whole = statusCode === 200;
   const bytes = await collect(body, whole ? wire.maxBodyBytes : refusalBytesMax, whole);
-  const decoded = await decode(bytes, one(headers['content-encoding']), wire.maxBodyBytes);
+  const encoding = one(headers['content-encoding']);
+  const decoded = await decode(bytes, encoding, wire.maxBodyBytes).catch((error: unknown) => {
+    if (whole) throw error;
+    // A refusal is known by its status, whatever became of its body.
+    return Buffer.alloc(0);
+  });
   if (whole && !isUtf8(decoded)) throw new Failure('SERVICE_ANSWER_UNREADABLE', 'the answer is not UTF-8');
   return {
     status: statusCode,

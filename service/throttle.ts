@@ -28,8 +28,10 @@ export interface Throttle {
     signal: AbortSignal | undefined,
     send: () => Promise<T>,
   ): Promise<T | typeof gateClosed>;
-  /** Milliseconds until a request of this lane may try for a turn; 0 when the gate is open. */
-  closedForMs(lane: Lane): number;
+  /** Milliseconds until the gate opens; 0 when it is open. */
+  closedForMs(): number;
+  /** Milliseconds after the gate opened at which a request of this lane comes back. */
+  spreadMs(lane: Lane): number;
   closeFor(ms: number): void;
   /** A request was answered well: after a slow-down the pace recovers, one step for each full round. */
   succeeded(): void;
@@ -54,11 +56,8 @@ export function createThrottle(options: {
         signal === undefined ? { priority: priorities[lane] } : { priority: priorities[lane], signal },
       );
     },
-    closedForMs(lane) {
-      const left = closedUntil - clock.now();
-      if (left <= 0) return 0;
-      return lane === 'live' ? left : left + random() * backfillSpreadMs;
-    },
+    closedForMs: () => Math.max(closedUntil - clock.now(), 0),
+    spreadMs: (lane) => (lane === 'live' ? 0 : random() * backfillSpreadMs),
     closeFor(ms) {
       const now = clock.now();
       // Requests in flight are refused together: the first of them halves the pace, the rest find it halved.

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { inspect } from 'node:util';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
@@ -116,6 +117,18 @@ describe('an answer', () => {
   test('that refuses at great length is still known by its status', async () => {
     const { client } = await setup(() => ({ status: 401, body: 'x'.repeat(1_000_000) }));
     expect(await rejection(client.page(documents()))).toMatchObject({ code: 'SERVICE_KEY_REFUSED' });
+  });
+
+  test.each<[string, Reply]>([
+    ['cut off', packed(gzipSync('x').subarray(0, 15), 'gzip')],
+    ['too long to be read to its end', packed(gzipSync(randomBytes(200_000)), 'gzip')],
+    ['in an unknown encoding', packed(Buffer.from('x'), 'br')],
+  ])('that refuses with a packed body that is %s is known by its status', async (_, reply) => {
+    const { client } = await setup(() => ({ ...(reply as { body: Buffer }), status: 401 }));
+    expect(await rejection(client.page(documents()))).toMatchObject({
+      code: 'SERVICE_KEY_REFUSED',
+      status: 401,
+    });
   });
 
   test('that redirects is refused, and its address never asked', async () => {

@@ -96,6 +96,16 @@ describe('when the service asks to slow down', () => {
     expect(clock.slept).toEqual([500, 1000, 2000]);
   });
 
+  test.each(['live', 'backfill'] as const)(
+    'for just as long as the budget, a %s request waits',
+    async (lane) => {
+      const { client, clock } = await setup(inTurn(refused(429, { 'retry-after': '60' }), good));
+      await client.page({ ...documents(), lane });
+      // A backfill lets live requests go first.
+      expect(clock.slept).toEqual([lane === 'live' ? 60_000 : 60_125]);
+    },
+  );
+
   test('for longer than the budget, the failure tells for how long, at once', async () => {
     const { server, client, clock } = await setup(() => refused(429, { 'retry-after': '600' }));
     expect(await rejection(client.page(documents()))).toMatchObject({
