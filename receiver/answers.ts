@@ -30,8 +30,10 @@ export const answerStatus = {
   'too-large': 413,
   'method-not-allowed': 405,
   'not-found': 404,
-  /** Not HTTP, or cut short. */
+  /** Not HTTP. */
   malformed: 400,
+  /** The socket ended inside a body. */
+  'cut-short': 400,
   'headers-too-large': 431,
   /** Headers or body did not come within their time. */
   'too-slow': 408,

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { HttpLimits } from './http-limits.ts';
 
 /** Why a body was not read to its end. */
-export type BodyProblem = 'too-large' | 'busy' | 'malformed';
+export type BodyProblem = 'too-large' | 'busy' | 'cut-short';
 
 /** Reads the body of a request to its end, or says why not. */
 export type ReadBody = (request: IncomingMessage, done: (body: Buffer | BodyProblem) => void) => void;
@@ -34,7 +34,7 @@ export function createBodyReader({
       else if (bytesOfAll > bodiesBytesMax) end('busy');
     };
     const onEnd = () => end();
-    const onError = () => end('malformed');
+    const onError = () => end('cut-short');
     request.on('data', onData).on('end', onEnd).on('error', onError).on('close', onError);
   };
 }

@@ -25,7 +25,7 @@ export const httpLimits = {
    * would cost a timer, an abort controller and two listeners for nothing.
    */
   handlerTimeoutMs: 0,
-  /** Requests on one socket before it is closed, so that a fleet of receivers shares the load anew. */
+  /** Requests on one socket before the sender is asked to open another, so that a fleet shares the load anew. */
   requestsPerSocketMax: 10_000,
   /** Open sockets, at about 15 kB each; further ones are closed at once. */
   connectionsMax: 8_192,

@@ -49,6 +49,7 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
     clientErrorHandler: answerClientErrors(count),
     frameworkErrors: (_error, _request, reply) => send(reply, 'not-found'),
   });
+  app.server.maxHeadersCount = limits.headersMax;
   boundConnections(app.server, limits, clock);
   const taken = endConnectionsAtClose(app, limits, clock);
   const readBody = createBodyReader(limits);

@@ -1,0 +1,115 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { DeliveredEvent } from '../../contract/delivery.ts';
+import { limits } from '../../contract/limits.ts';
+import { type Answer, createGroupCommit } from '../../receiver/group-commit.ts';
+import type { StartRequest } from '../../receiver/start-group.ts';
+import { RecordingLog } from './listening.ts';
+import { ManualClock } from './manual-clock.ts';
+
+/**
+ * What one attempt does. Whether one that fails or hangs took effect nobody but Temporal knows; the next attempt under
+ * its id returns all the same.
+ */
+const outcomes = ['returns', 'fails', 'hangs'] as const;
+
+/** Temporal as a receiver sees it: a store of workflows by id, behind a network that does what `outcome` says. */
+class Store {
+  readonly membersOf = new Map<string, string>();
+  /** Events of whose group some start returned. */
+  readonly returned = new Set<string>();
+
+  async start({ workflowId, group }: StartRequest, outcome: (typeof outcomes)[number]): Promise<void> {
+    const ids = group.events.map(({ id }) => id);
+    expect(new Set(ids).size, 'an event twice in one group').toBe(ids.length);
+    expect(ids.length).toBeLessThanOrEqual(limits.groupEventsMax);
+    const members = ids.join();
+    expect(this.membersOf.get(workflowId) ?? members, 'other members under the same id').toBe(members);
+    this.membersOf.set(workflowId, members);
+    if (outcome === 'fails') throw new Error('14 UNAVAILABLE');
+    if (outcome === 'hangs') await new Promise(() => {});
+    for (const id of ids) this.returned.add(id);
+  }
+}
+
+interface Deliverer {
+  accept(event: DeliveredEvent): Promise<Answer>;
+  clock: ManualClock;
+}
+
+/** One delivery after another, some of the same id, with time passing between them. */
+function deliveries(
+  steps: readonly { message: number; waitMs: number }[],
+  { accept, clock }: Deliverer,
+  onAnswer: (id: string, answer: Answer, afterMs: number) => void,
+) {
+  return steps.map(({ message, waitMs }, n) => ({
+    label: `delivery ${n} of message ${message}, then ${waitMs} ms`,
+    builder: async () => {
+      const id = `msg_${message}`;
+      const from = clock.now();
+      void accept({
+        id,
+        timestamp: 1_614_265_330,
+        receivedAt: '2021-02-25T15:02:10.000Z',
+        body: '{}',
+      }).then((answer) => onAnswer(id, answer, clock.now() - from));
+      await clock.advance(waitMs);
+    },
+  }));
+}
+
+const step = fc.record({
+  message: fc.nat(7),
+  waitMs: fc.constantFrom(0, 0, 0, 1, 120, 900, 3_000, 8_000),
+});
+
+test('58: whatever order starts end in and however, an event is acknowledged only when a start of its group returned', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.scheduler(),
+      fc.array(step, { minLength: 1, maxLength: 14 }),
+      fc.infiniteStream(fc.constantFrom(...outcomes, 'returns')),
+      fc.integer({ min: 1, max: 3 }),
+      async (scheduler, steps, outcomeStream, groupStartsInFlight) => {
+        const clock = new ManualClock();
+        const store = new Store();
+        const violations: unknown[] = [];
+        const commit = createGroupCommit({
+          clock,
+          log: new RecordingLog(),
+          limits: { ...limits, groupStartsInFlight, queueEventsMax: 5 },
+          start: async (request) => {
+            const outcome = outcomeStream.next().value as (typeof outcomes)[number];
+            await scheduler.schedule(Promise.resolve(), `start of ${request.workflowId} ${outcome}`);
+            await store.start(request, outcome).catch((error) => {
+              if (error.name === 'AssertionError') violations.push(error);
+              throw error;
+            });
+          },
+        });
+        const answers: Answer[] = [];
+        const onAnswer = (id: string, answer: Answer, afterMs: number) => {
+          answers.push(answer);
+          if (answer === 'durable' && !store.returned.has(id))
+            violations.push(`${id} was acknowledged too early`);
+          if (afterMs > limits.answerWithinMs) violations.push(`${id} waited ${afterMs} ms`);
+        };
+        const deliverer = { accept: (event: DeliveredEvent) => commit.accept(event), clock };
+        scheduler.scheduleSequence(deliveries(steps, deliverer, onAnswer));
+        await scheduler.waitIdle();
+        const drained = commit.drain();
+        // Retries go on until the last deadline; every pause between them is a step of the clock.
+        for (let passed = 0; passed < 2 * limits.answerWithinMs; passed += 100) {
+          await clock.advance(100);
+          await scheduler.waitIdle();
+        }
+        await drained;
+        expect(violations).toEqual([]);
+        expect(answers).toHaveLength(steps.length);
+        expect(commit.waiting).toEqual({ events: 0, bytes: 0 });
+      },
+    ),
+    { numRuns: 300 },
+  );
+});

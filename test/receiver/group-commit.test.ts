@@ -1,0 +1,323 @@
+import { describe, expect, test } from 'vitest';
+import type { DeliveredEvent } from '../../contract/delivery.ts';
+import { limits } from '../../contract/limits.ts';
+import { type Answer, createGroupCommit, type GroupFigures } from '../../receiver/group-commit.ts';
+import type { StartRequest } from '../../receiver/start-group.ts';
+import { RecordingLog } from './listening.ts';
+import { ManualClock, settled } from './manual-clock.ts';
+
+const event = (id: string, body = '{}'): DeliveredEvent => ({
+  id,
+  timestamp: 1_614_265_330,
+  receivedAt: '2021-02-25T15:02:10.000Z',
+  body,
+});
+
+/** A group commit on a clock that stands, whose starts end when the test says so. */
+function committing(overrides: Partial<Record<keyof typeof limits, number>> = {}) {
+  const clock = new ManualClock();
+  const log = new RecordingLog();
+  const figures: GroupFigures[] = [];
+  const starts: (StartRequest & { at: number; resolve: () => void; reject: (error: Error) => void })[] = [];
+  const commit = createGroupCommit({
+    clock,
+    log,
+    limits: { ...limits, ...overrides },
+    onGroup: (group) => figures.push(group),
+    start: (request) =>
+      new Promise((resolve, reject) => starts.push({ ...request, at: clock.now(), resolve, reject })),
+  });
+  const answers = new Map<string, Answer[]>();
+  const accept = (id: string, body?: string) => {
+    void commit
+      .accept(event(id, body))
+      .then((answer) => answers.set(id, [...(answers.get(id) ?? []), answer]));
+  };
+  const membersOf = (index: number) => starts[index]?.group.events.map(({ id }) => id);
+  return { clock, log, commit, starts, answers, accept, membersOf, figures };
+}
+
+/** Fails the attempt and lets what follows at once happen. */
+async function reject(start: { reject: (error: Error) => void } | undefined): Promise<void> {
+  start?.reject(new Error('14 UNAVAILABLE'));
+  await settled();
+}
+
+async function resolve(start: { resolve: () => void } | undefined): Promise<void> {
+  start?.resolve();
+  await settled();
+}
+
+describe('group commit', () => {
+  test('a lone event leaves alone, at once, and is answered when its start returned, not before', async () => {
+    const { accept, clock, starts, answers, membersOf } = committing();
+    accept('a');
+    await clock.turn();
+    expect(starts).toMatchObject([
+      { workflowId: 'event/a/1614265330', at: 0, withinMs: limits.startDeadlineMs },
+    ]);
+    expect(membersOf(0)).toEqual(['a']);
+    await clock.advance(limits.startDeadlineMs - 1);
+    expect(answers.size).toBe(0);
+    await resolve(starts[0]);
+    expect(answers.get('a')).toEqual(['durable']);
+  });
+
+  test('events of one turn share a start; those that come during it leave together when it returns', async () => {
+    const { accept, clock, starts, answers, membersOf } = committing();
+    accept('a');
+    accept('b');
+    await clock.turn();
+    for (const id of ['c', 'd', 'e']) {
+      accept(id);
+      await clock.turn();
+    }
+    expect(starts).toHaveLength(1);
+    await resolve(starts[0]);
+    expect([membersOf(0), membersOf(1)]).toEqual([
+      ['a', 'b'],
+      ['c', 'd', 'e'],
+    ]);
+    expect([...answers.keys()]).toEqual(['a', 'b']);
+    await resolve(starts[1]);
+    expect([...answers.values()].flat()).toEqual(Array(5).fill('durable'));
+  });
+
+  test('a group holds at most 500 events', async () => {
+    const { accept, clock, starts, membersOf } = committing();
+    for (let n = 0; n < 1_100; n += 1) accept(`m${n}`);
+    await clock.turn();
+    await resolve(starts[0]);
+    await resolve(starts[1]);
+    expect([0, 1, 2].map((index) => membersOf(index)?.length)).toEqual([500, 500, 100]);
+  });
+
+  test('as many starts are in flight as allowed', async () => {
+    const { accept, clock, starts, membersOf } = committing({ groupStartsInFlight: 2 });
+    for (const id of ['a', 'b', 'c', 'd']) {
+      accept(id);
+      await clock.turn();
+    }
+    expect(starts).toHaveLength(2);
+    await resolve(starts[1]);
+    expect(membersOf(2)).toEqual(['c', 'd']);
+  });
+
+  test('an id that gathers or has left shares its answer and is never twice in a group', async () => {
+    const { accept, clock, starts, answers, membersOf } = committing();
+    accept('a');
+    accept('a');
+    await clock.turn();
+    accept('a', '{"other":"body"}');
+    accept('b');
+    accept('b');
+    await clock.turn();
+    await resolve(starts[0]);
+    await resolve(starts[1]);
+    expect([membersOf(0), membersOf(1), starts.length]).toEqual([['a'], ['b'], 2]);
+    expect(answers).toEqual(
+      new Map([
+        ['a', Array(3).fill('durable')],
+        ['b', Array(2).fill('durable')],
+      ]),
+    );
+  });
+
+  test('a failed start is tried again under the same id with the same members, and then acknowledged', async () => {
+    const { accept, clock, starts, answers, log } = committing();
+    accept('a');
+    accept('b');
+    await clock.turn();
+    await reject(starts[0]);
+    accept('c');
+    await clock.advance(100);
+    await reject(starts[1]);
+    await clock.advance(200);
+    expect(starts.map(({ at }) => at)).toEqual([0, 100, 300]);
+    expect(new Set(starts.map(({ workflowId }) => workflowId)).size).toBe(1);
+    expect(new Set(starts.map(({ group }) => JSON.stringify(group))).size).toBe(1);
+    expect(answers.size).toBe(0);
+    await resolve(starts[2]);
+    expect(answers.get('a')).toEqual(['durable']);
+    expect(log.lines.filter(({ level }) => level === 'warn')).toHaveLength(2);
+  });
+
+  test('a start that took effect but lost its answer is found started and acknowledged once', async () => {
+    const { accept, clock, starts, answers } = committing();
+    accept('a');
+    await clock.turn();
+    // The receiver is cut off between Temporal's commit and its answer: nothing returns, the deadline passes.
+    await clock.advance(limits.startDeadlineMs + 100);
+    expect(starts.map(({ workflowId }) => workflowId)).toEqual(['event/a/1614265330', 'event/a/1614265330']);
+    expect(answers.size).toBe(0);
+    await resolve(starts[1]);
+    expect(answers.get('a')).toEqual(['durable']);
+    await resolve(starts[0]);
+    expect(answers.get('a')).toEqual(['durable']);
+    expect(starts).toHaveLength(2);
+  });
+
+  test('an attempt that returns after its deadline still counts', async () => {
+    const { accept, clock, starts, answers } = committing();
+    accept('a');
+    await clock.advance(limits.startDeadlineMs + 50);
+    await resolve(starts[0]);
+    expect(answers.get('a')).toEqual(['durable']);
+    await clock.advance(60_000);
+    expect(starts).toHaveLength(1);
+  });
+
+  test('no attempt may outlast what is left of the time to answer', async () => {
+    const { accept, clock, starts } = committing();
+    accept('a');
+    await clock.advance(20_000);
+    const ends = starts.map(({ at, withinMs }) => at + withinMs);
+    expect(Math.max(...ends)).toBe(limits.answerWithinMs);
+    expect(starts.every(({ withinMs }) => withinMs <= limits.startDeadlineMs)).toBe(true);
+  });
+
+  test.each(['a start that never returns', 'a start that always fails'])(
+    '58: with %s every event is answered unavailable at its own deadline',
+    async (kind) => {
+      const { accept, clock, starts, answers, commit, log } = committing();
+      const failing = async (ms: number) => {
+        for (let passed = 0; passed < ms; passed += 10) {
+          if (kind.endsWith('fails')) await reject(starts.at(-1));
+          await clock.advance(10);
+        }
+      };
+      accept('a');
+      await failing(3_000);
+      accept('b');
+      await failing(limits.answerWithinMs - 3_000 - 10);
+      expect(answers.size).toBe(0);
+      await failing(10);
+      expect([...answers]).toEqual([['a', ['unavailable']]]);
+      await failing(3_000);
+      expect([...answers]).toEqual([
+        ['a', ['unavailable']],
+        ['b', ['unavailable']],
+      ]);
+      expect(commit.waiting).toEqual({ events: 0, bytes: 0 });
+      expect(log.lines.some(({ level }) => level === 'error')).toBe(true);
+    },
+  );
+
+  test('58: what was answered unavailable is taken when it is delivered again, exactly once', async () => {
+    const { accept, clock, starts, answers, membersOf } = committing();
+    accept('a');
+    await clock.advance(limits.answerWithinMs);
+    const before = starts.length;
+    accept('a');
+    await clock.turn();
+    expect(membersOf(before)).toEqual(['a']);
+    await resolve(starts[before]);
+    expect(answers.get('a')).toEqual(['unavailable', 'durable']);
+  });
+
+  test('younger members of a group go on waiting when the oldest has run out of time', async () => {
+    const { accept, clock, starts, answers } = committing();
+    accept('first');
+    await clock.turn();
+    accept('old');
+    await clock.advance(4_900);
+    accept('young');
+    await clock.turn();
+    await resolve(starts[0]);
+    await clock.advance(3_100);
+    expect([...answers]).toEqual([
+      ['first', ['durable']],
+      ['old', ['unavailable']],
+    ]);
+    await resolve(starts[1]);
+    expect(answers.get('young')).toEqual(['durable']);
+    expect(answers.get('old')).toEqual(['unavailable']);
+  });
+
+  test('58: past the bound of waiting events a further one is busy at once, and not when they are gone', async () => {
+    const { accept, clock, starts, answers, commit } = committing({ queueEventsMax: 3 });
+    for (const id of ['a', 'b', 'c', 'd']) accept(id);
+    await clock.turn();
+    expect([...answers]).toEqual([['d', ['busy']]]);
+    accept('a');
+    await settled();
+    expect(answers.get('a')).toBeUndefined();
+    await resolve(starts[0]);
+    expect(commit.waiting).toEqual({ events: 0, bytes: 0 });
+    accept('d');
+    await clock.turn();
+    await resolve(starts[1]);
+    expect(answers.get('d')).toEqual(['busy', 'durable']);
+  });
+
+  test('58: past the bound of waiting bytes a further event is busy at once', async () => {
+    const { accept, clock, answers, commit } = committing({ queueBytesMax: 10_000 });
+    accept('a', 'x'.repeat(6_000));
+    accept('b', 'x'.repeat(6_000));
+    accept('c', 'x'.repeat(3_000));
+    await clock.turn();
+    expect([...answers]).toEqual([['b', ['busy']]]);
+    expect(commit.waiting.events).toBe(2);
+    expect(commit.waiting.bytes).toBeGreaterThan(9_000);
+    expect(commit.waiting.bytes).toBeLessThanOrEqual(10_000);
+  });
+
+  test('a drain takes nothing more and ends when everything that was taken is answered', async () => {
+    const { accept, clock, starts, answers, commit } = committing();
+    accept('a');
+    await clock.turn();
+    accept('b');
+    let drained = false;
+    void commit.drain().then(() => {
+      drained = true;
+    });
+    accept('c');
+    accept('a');
+    await clock.turn();
+    expect([...answers]).toEqual([
+      ['c', ['closing']],
+      ['a', ['closing']],
+    ]);
+    await resolve(starts[0]);
+    expect(drained).toBe(false);
+    await resolve(starts[1]);
+    expect(drained).toBe(true);
+    expect(answers.get('b')).toEqual(['durable']);
+    await commit.drain();
+  });
+
+  test('a drain with nothing waiting ends at once, one with Temporal away within the time to answer', async () => {
+    await committing().commit.drain();
+    const { accept, clock, commit, answers } = committing();
+    accept('a');
+    const drained = commit.drain();
+    await clock.advance(limits.answerWithinMs);
+    await drained;
+    expect(answers.get('a')).toEqual(['unavailable']);
+  });
+
+  test('a start function that throws is a failed attempt', async () => {
+    const clock = new ManualClock();
+    let calls = 0;
+    const start = () => {
+      calls += 1;
+      if (calls === 1) throw new TypeError('not ready');
+      return Promise.resolve();
+    };
+    const commit = createGroupCommit({ clock, log: new RecordingLog(), start });
+    const answer = commit.accept(event('a'));
+    await clock.advance(100);
+    expect(await answer).toBe('durable');
+  });
+
+  test('tells what became of each group', async () => {
+    const { accept, clock, starts, figures } = committing();
+    accept('a');
+    accept('b');
+    await clock.turn();
+    await reject(starts[0]);
+    await clock.advance(100);
+    await resolve(starts[1]);
+    expect(figures).toEqual([{ events: 2, attempts: 2, durable: true, ms: 100, bytes: expect.any(Number) }]);
+  });
+});

@@ -1,0 +1,122 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { DeliveredEvent } from '../../contract/delivery.ts';
+import { limits } from '../../contract/limits.ts';
+import { encodeEvent } from '../../receiver/encoded-event.ts';
+import { sizeOfNextGroup, workflowIdOfGroup } from '../../receiver/group.ts';
+
+/** What Temporal's JSON converter makes of a group. */
+const encodedBytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value), 'utf8');
+
+const event = (id: string, body: string, timestamp = 1_614_265_330): DeliveredEvent => ({
+  id,
+  timestamp,
+  receivedAt: '2021-02-25T15:02:10.000Z',
+  body,
+});
+
+type Several = [DeliveredEvent, ...DeliveredEvent[]];
+
+/** Text that encodes to up to six bytes a character, repeated to sizes from nothing to past every bound. */
+const body = fc
+  .tuple(
+    fc.oneof(
+      fc.string({ unit: 'binary', minLength: 1, maxLength: 12 }).filter((text) => text.isWellFormed()),
+      fc.constantFrom('"', '\\', '\u0001', '🔌', 'ü', 'x'),
+    ),
+    fc.oneof(
+      { weight: 20, arbitrary: fc.integer({ min: 0, max: 2_000 }) },
+      { weight: 1, arbitrary: fc.constantFrom(50_000, 200_000, limits.webhookBodyBytesMax) },
+    ),
+  )
+  .map(([text, bytes]) => text.repeat(Math.floor(bytes / Buffer.byteLength(text))));
+
+describe('grouping', () => {
+  test('keeps the order, loses nothing and stays within both bounds, whatever the events', () => {
+    fc.assert(
+      fc.property(fc.array(body, { maxLength: 60 }), (bodies) => {
+        const waiting = bodies.map((text, n) => encodeEvent(event(`msg_${n}`, text)));
+        const groups: (typeof waiting)[] = [];
+        for (let rest = waiting; rest.length > 0; rest = rest.slice(groups.at(-1)?.length)) {
+          groups.push(rest.slice(0, sizeOfNextGroup(rest)));
+        }
+        expect(groups.flat()).toEqual(waiting);
+        for (const group of groups) {
+          const bytes = encodedBytes({ events: group.map((member) => member.event) });
+          expect(bytes).toBeLessThanOrEqual(
+            group.length === 1 ? Math.max(limits.groupBytesMax, 1.5 * 1024 * 1024) : limits.groupBytesMax,
+          );
+          expect(group.length).toBeGreaterThan(0);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('is as large as the bounds allow: one event more would pass one of them', () => {
+    const sizes = fc.array(fc.integer({ min: 60, max: 3_000 }), { minLength: 1, maxLength: 700 });
+    fc.assert(
+      fc.property(sizes, (bytes) => {
+        const size = sizeOfNextGroup(bytes.map((of) => ({ bytes: of })));
+        const next = bytes.slice(0, size + 1);
+        const encoded = '{"events":[]}'.length + next.reduce((sum, of) => sum + of, 0) + next.length - 1;
+        expect(size).toBeLessThanOrEqual(limits.groupEventsMax);
+        if (size < bytes.length) {
+          expect(size === limits.groupEventsMax || encoded > limits.groupBytesMax).toBe(true);
+        }
+      }),
+    );
+  });
+
+  test('measures exactly what Temporal will carry', () => {
+    const id = fc.stringMatching(/^[!-\-/-~]{1,256}$/);
+    fc.assert(
+      fc.property(id, body, (id, text) => {
+        const encoded = encodeEvent(event(id, text));
+        expect(encoded.bytes).toBe(encodedBytes(encoded.event));
+        expect(encoded.bytes).toBeLessThanOrEqual(limits.eventEncodedBytesMax);
+        const { body, bodyBase64 } = encoded.event;
+        expect(bodyBase64 === undefined ? body : Buffer.from(bodyBase64, 'base64').toString()).toBe(text);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('a body becomes base64 only past the bound of one event', () => {
+    const overhead = encodedBytes(event('msg', ''));
+    const fits = '\u0001'.repeat(Math.floor((limits.eventEncodedBytesMax - overhead) / 6));
+    expect(encodeEvent(event('msg', fits)).event.body).toBe(fits);
+    expect(encodeEvent(event('msg', `${fits}\u0001`)).event).not.toHaveProperty('body');
+  });
+
+  test('the largest body with the longest id fits a payload', () => {
+    const largest = event('"'.repeat(256), '\u0001'.repeat(limits.webhookBodyBytesMax));
+    expect(encodeEvent(largest).bytes).toBeLessThanOrEqual(limits.eventEncodedBytesMax);
+  });
+});
+
+describe('the workflow id of a group', () => {
+  test('of one is its event and timestamp, and so the same for an exact replay', () => {
+    expect(workflowIdOfGroup([event('msg_1', '{}')])).toBe('event/msg_1/1614265330');
+    expect(workflowIdOfGroup([event('msg_1', 'other')])).toBe('event/msg_1/1614265330');
+    expect(workflowIdOfGroup([event('msg_1', '{}', 1_614_265_331)])).toBe('event/msg_1/1614265331');
+  });
+
+  test('of several differs when any member does, though the first and the count are the same', () => {
+    const group: Several = [event('msg_1', '{}'), event('msg_2', '{}')];
+    expect(workflowIdOfGroup(group)).toMatch(/^events\/msg_1\+1\/1614265330\/[\w-]{16}$/);
+    const others: Several[] = [
+      [event('msg_1', '{}'), event('msg_3', '{}')],
+      [event('msg_1', '{}'), event('msg_2', '{}', 1_614_265_331)],
+      [event('msg_1', '{}'), event('msg_2', '{}'), event('msg_3', '{}')],
+    ];
+    expect(new Set([group, ...others].map(workflowIdOfGroup)).size).toBe(4);
+    expect(workflowIdOfGroup([...group])).toBe(workflowIdOfGroup(group));
+  });
+
+  test('stays far below what Temporal allows', () => {
+    const longest = event('x'.repeat(256), '{}', 9_999_999_999);
+    const group = Array.from({ length: 500 }, () => longest) as Several;
+    expect(workflowIdOfGroup(group).length).toBeLessThan(1_000);
+  });
+});

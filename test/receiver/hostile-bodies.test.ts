@@ -1,0 +1,176 @@
+import { describe, expect, test } from 'vitest';
+import { limits } from '../../contract/limits.ts';
+import { listening } from './listening.ts';
+import { exchange, RawConnection, requestBytes } from './raw-http.ts';
+import { golden, macOf, signedHeaders } from './signing.ts';
+
+describe('hostile bodies, by the row of the table of hostile inputs', () => {
+  test('22: a body that was parsed and written again is not verified', async () => {
+    const { port, receiver } = await listening();
+    const rewritten = JSON.stringify(JSON.parse(golden.body));
+    expect(rewritten).not.toBe(golden.body);
+    expect((await exchange(port, { headers: signedHeaders(), body: rewritten })).status).toBe(401);
+    expect(receiver.counters['signature-wrong']).toBe(1);
+  });
+
+  test.each([
+    ['a trailing newline', `${golden.body}\n`],
+    ['a byte order mark', `\ufeff${golden.body}`],
+  ])('23: %s that was not signed is not verified', async (_what, body) => {
+    const { port } = await listening();
+    expect((await exchange(port, { headers: signedHeaders(), body })).status).toBe(401);
+  });
+
+  test('23: a signed byte order mark, emoji and line separators arrive unchanged', async () => {
+    const { deliver, bodies } = await listening();
+    const body = '\ufeff{"a":"🔌🏳️‍🌈","b":"\u2028\u2029","c":"𝔘"}\n';
+    expect((await deliver({ body })).status).toBe(204);
+    expect(bodies().get(golden.id)).toBe(body);
+  });
+
+  test('23: chunks that part a character are one body', async () => {
+    const { port, bodies } = await listening();
+    const body = Buffer.from('{"a":"🔌"}');
+    const headers = [...signedHeaders({ body }), ['transfer-encoding', 'chunked']] as const;
+    const connection = await RawConnection.open(port);
+    connection.write(requestBytes({ headers }));
+    for (const byte of body) {
+      connection.write(Buffer.concat([Buffer.from('1\r\n'), Buffer.from([byte]), Buffer.from('\r\n')]));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    connection.write('0\r\n\r\n');
+    expect((await connection.answer()).status).toBe(204);
+    expect(bodies().get(golden.id)).toBe(body.toString());
+    connection.end();
+  });
+
+  test('38: an empty body, signed, is taken for the pipeline to quarantine', async () => {
+    const { deliver, port, bodies } = await listening();
+    expect((await deliver({ body: '' })).status).toBe(204);
+    expect(bodies().get(golden.id)).toBe('');
+    // Neither Content-Length nor Transfer-Encoding: HTTP's other way to say that there is no body.
+    const bare = requestBytes({ headers: signedHeaders({ id: 'msg_bare', body: '' }) });
+    const text = bare.toString('latin1').replace('content-length: 0\r\n', '');
+    expect((await exchange(port, Buffer.from(text, 'latin1'))).status).toBe(204);
+  });
+
+  test('39: a body of exactly the limit is taken, one byte more is answered 413', async () => {
+    const { deliver, receiver } = await listening();
+    const body = `"${'x'.repeat(limits.webhookBodyBytesMax - 2)}"`;
+    expect((await deliver({ body })).status).toBe(204);
+    const answer = await deliver({ body: `${body} ` });
+    expect(answer).toMatchObject({ status: 413, headers: { connection: 'close' } });
+    expect(receiver.counters['too-large']).toBe(1);
+  });
+
+  test('39: a Content-Length that promises more than comes gets no delivery', async () => {
+    const { port, starts } = await listening();
+    const connection = await RawConnection.open(port);
+    const headers = [...signedHeaders(), ['content-length', String(golden.body.length + 1)]] as const;
+    connection.write(requestBytes({ headers, body: golden.body }));
+    connection.socket.end();
+    await connection.closed;
+    expect(starts).toHaveLength(0);
+  });
+
+  test('39: a Content-Length that promises less than comes cuts the body, and the rest is not HTTP', async () => {
+    const { port, starts } = await listening();
+    const connection = await RawConnection.open(port);
+    const headers = [...signedHeaders(), ['content-length', String(golden.body.length - 1)]] as const;
+    connection.write(requestBytes({ headers, body: golden.body }));
+    const statuses = [(await connection.answer()).status];
+    await connection.closed;
+    expect([400, 401]).toContain(statuses[0]);
+    expect(starts).toHaveLength(0);
+  });
+
+  test('40: an endless chunked body is answered 413 at the limit and its socket closed', async () => {
+    const { port, receiver } = await listening({ limits: { bodyBytesMax: 64 * 1024 } });
+    const connection = await RawConnection.open(port);
+    connection.write(requestBytes({ headers: [...signedHeaders(), ['transfer-encoding', 'chunked']] }));
+    const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`;
+    let sent = 0;
+    const pump = () => {
+      sent += 0x4000;
+      if (!connection.socket.destroyed) connection.socket.write(chunk, () => setImmediate(pump));
+    };
+    pump();
+    await connection.closed;
+    expect(receiver.counters['too-large']).toBe(1);
+    expect(sent).toBeLessThan(64 * 1024 * 1024);
+  });
+
+  test.each([
+    ['text/plain'],
+    ['application/json; charset=utf-16'],
+    ['multipart/form-data'],
+    [';;;'],
+    ['application/x-www-form-urlencoded'],
+  ])('46: content type "%s" does not matter: the signature over the bytes does', async (type) => {
+    const { port } = await listening();
+    const headers = [...signedHeaders(), ['content-type', type]] as const;
+    expect((await exchange(port, { headers, body: golden.body })).status).toBe(204);
+    const forged = [...signedHeaders({ body: 'other' }), ['content-type', type]] as const;
+    expect((await exchange(port, { headers: forged, body: golden.body })).status).toBe(401);
+  });
+
+  test('48: bodies that are not UTF-8 are not verified, and do not share a signature', async () => {
+    const { deliver, receiver } = await listening();
+    const bodies = [Buffer.from('7b22ff227d', 'hex'), Buffer.from('7b22fe227d', 'hex')] as const;
+    expect(macOf({ body: bodies[0] })).not.toEqual(macOf({ body: bodies[1] }));
+    for (const body of bodies) expect((await deliver({ body })).status).toBe(401);
+    // What the library would have signed in its place: the replacement character.
+    expect((await deliver({ body: '{"\ufffd"}' })).status).toBe(204);
+    expect(receiver.counters['body-not-utf8']).toBe(2);
+  });
+
+  const authentic: [string, string, string][] = [
+    ['49', 'text that is not JSON', 'hello'],
+    ['49', 'a JSON scalar', '42'],
+    ['49', 'a JSON array', '[1]'],
+    ['50', 'nesting 100,000 deep', '['.repeat(100_000)],
+    ['51', 'keys of prototypes', '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}'],
+    ['52', 'the same key twice', '{"eventType":"a","eventType":"b"}'],
+    ['53', 'numbers past what a double holds', '{"a":9007199254740993,"b":1e400,"c":-0}'],
+    ['54', 'escaped NUL and lone surrogate', '{"a":"\\u0000","b":"\\ud800"}'],
+    ['54', 'a raw NUL', '{"a":"\u0000"}'],
+    ['55', 'impossible dates', '{"updated":"275761-01-01","b":"2025-02-30","c":"infinity"}'],
+    ['56', 'an unknown type', '{"eventType":"planet.moved.v9","more":true}'],
+    ['57', 'an event of 350 kB', JSON.stringify({ text: 'ü"\\'.repeat(60_000) })],
+  ];
+  test.each(authentic)('%s: %s, signed, is taken exactly as it is', async (_row, _what, body) => {
+    const { deliver, bodies } = await listening();
+    expect((await deliver({ body })).status).toBe(204);
+    expect(bodies().get(golden.id)).toBe(body);
+    expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
+  });
+
+  test('53: a number of 900 kB is taken as text', async () => {
+    const { deliver, bodies } = await listening();
+    const body = '1'.repeat(900_000);
+    expect((await deliver({ body })).status).toBe(204);
+    expect(bodies().get(golden.id)).toBe(body);
+  });
+
+  test('57: deliveries of 350 kB at once travel in groups within the bound', async () => {
+    const { deliver, starts } = await listening();
+    const body = JSON.stringify({ text: 'x'.repeat(350_000) });
+    const ids = Array.from({ length: 8 }, (_, n) => `msg_${n}`);
+    const answers = await Promise.all(ids.map((id) => deliver({ id, body })));
+    expect(answers.map(({ status }) => status)).toEqual(ids.map(() => 204));
+    for (const { group } of starts) {
+      expect(Buffer.byteLength(JSON.stringify(group))).toBeLessThanOrEqual(limits.groupBytesMax);
+    }
+    expect(starts.flatMap(({ group }) => group.events.map(({ id }) => id)).sort()).toEqual(ids);
+  });
+
+  test('57: a body whose encoding would outgrow the payload travels as base64', async () => {
+    const { deliver, starts } = await listening();
+    const body = '\u0001'.repeat(limits.webhookBodyBytesMax);
+    expect((await deliver({ body })).status).toBe(204);
+    const event = starts[0]?.group.events[0];
+    expect(event?.body).toBeUndefined();
+    expect(Buffer.from(event?.bodyBase64 ?? '', 'base64').toString()).toBe(body);
+    expect(Buffer.byteLength(JSON.stringify(starts[0]?.group))).toBeLessThan(1.5 * 1024 * 1024);
+  });
+});

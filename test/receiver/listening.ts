@@ -1,0 +1,92 @@
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+import { type Clock, systemClock } from '../../receiver/clock.ts';
+import { createGroupCommit, type GroupCommit, type GroupCommitLimits } from '../../receiver/group-commit.ts';
+import { type HttpLimits, httpLimits } from '../../receiver/http-limits.ts';
+import type { Log } from '../../receiver/log.ts';
+import { fixedSecrets, type SecretSource } from '../../receiver/secrets.ts';
+import { buildReceiver, type Receiver } from '../../receiver/server.ts';
+import { headerFamilies } from '../../receiver/signature-headers.ts';
+import type { Start, StartRequest } from '../../receiver/start-group.ts';
+import { createVerifier } from '../../receiver/verify.ts';
+import { exchange, type RawAnswer, type RawRequest } from './raw-http.ts';
+import { frozenNow, golden, type Message, signedHeaders } from './signing.ts';
+
+/** Keeps what was logged. */
+export class RecordingLog implements Log {
+  readonly lines: { level: string; fields: object; message: string }[] = [];
+  info = (fields: object, message: string) => void this.lines.push({ level: 'info', fields, message });
+  warn = (fields: object, message: string) => void this.lines.push({ level: 'warn', fields, message });
+  error = (fields: object, message: string) => void this.lines.push({ level: 'error', fields, message });
+}
+
+export interface Listening {
+  readonly receiver: Receiver;
+  readonly commit: GroupCommit;
+  readonly port: number;
+  readonly log: RecordingLog;
+  /** Every attempt to start a group, in order. */
+  readonly starts: StartRequest[];
+  /** The bodies that are durable, by event id. */
+  bodies(): Map<string, string | undefined>;
+  /** One delivery, signed under the golden secret unless it brings its own headers. */
+  deliver(message?: Message, request?: RawRequest): Promise<RawAnswer>;
+}
+
+/** A whole receiver on a free port, its start of workflows being the test's. It ends with the test. */
+export async function listening({
+  secrets = fixedSecrets([golden.secret]),
+  start = async () => {},
+  now = () => frozenNow,
+  clock = systemClock,
+  limits = {},
+  groupLimits,
+  ready = () => true,
+  headerPrefix,
+}: {
+  secrets?: SecretSource;
+  start?: Start;
+  now?: () => number;
+  /** The clock of the group commit; sockets have the machine's. */
+  clock?: Clock;
+  limits?: Partial<HttpLimits>;
+  groupLimits?: GroupCommitLimits;
+  ready?: () => boolean | Promise<boolean>;
+  headerPrefix?: string;
+} = {}): Promise<Listening> {
+  const log = new RecordingLog();
+  const starts: StartRequest[] = [];
+  const durable = new Map<string, string | undefined>();
+  const commit = createGroupCommit({
+    clock,
+    log,
+    ...(groupLimits === undefined ? {} : { limits: groupLimits }),
+    start: async (request) => {
+      starts.push(request);
+      await start(request);
+      for (const event of request.group.events) durable.set(event.id, event.body);
+    },
+  });
+  const receiver = buildReceiver({
+    verify: createVerifier({ secrets, families: headerFamilies(headerPrefix), now, toleranceSeconds: 300 }),
+    accept: (event) => commit.accept(event),
+    ready,
+    now,
+    clock: systemClock,
+    log,
+    limits: { ...httpLimits, ...limits },
+  });
+  await receiver.listen({ host: '127.0.0.1', port: 0 });
+  onTestFinished(() => receiver.close());
+  const port = (receiver.server.address() as AddressInfo).port;
+  return {
+    receiver,
+    commit,
+    port,
+    log,
+    starts,
+    bodies: () => durable,
+    deliver: (message = {}, request = {}) =>
+      exchange(port, { headers: signedHeaders(message), body: message.body ?? golden.body, ...request }),
+  };
+}

@@ -1,0 +1,133 @@
+import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { fileSecrets, fixedSecrets, parseSecrets, SecretsError } from '../../receiver/secrets.ts';
+import { RecordingLog } from './listening.ts';
+import { frozenNow, golden, oldSecret, otherSecret, secretOf } from './signing.ts';
+
+const signs = (secret: string, source: ReturnType<typeof fixedSecrets>) => {
+  const signature = fixedSecrets([secret])()[0]?.sign('msg', new Date(frozenNow), 'body');
+  return source().some((webhook) => webhook.sign('msg', new Date(frozenNow), 'body') === signature);
+};
+
+describe('secrets', () => {
+  const short = secretOf(Buffer.alloc(23, 1));
+  const wrong = [
+    '',
+    'whsec_',
+    'whsec_====',
+    'whsec_xyz!',
+    'MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+    `WHSEC_${golden.secret.slice(6)}`,
+    secretOf(Buffer.alloc(8, 1)),
+    short,
+    `${golden.secret} `,
+    `${golden.secret}\n`,
+    golden.secret.replace('Mf', 'M-'),
+    // 25 bytes whose last character has bits that no byte holds.
+    `${secretOf(Buffer.alloc(25)).slice(0, -3)}B==`,
+    secretOf(Buffer.alloc(32)).replace(/=+$/, ''),
+    `whpk_${Buffer.alloc(32).toString('base64')}`,
+  ];
+
+  test.each(wrong)('35: "%s" is refused by its position and not shown', (secret) => {
+    const attempt = () => parseSecrets([golden.secret, secret]);
+    expect(attempt).toThrow(SecretsError);
+    expect(attempt).toThrow(/^webhook secrets: secret 2 /);
+    const shown = secret.replace(/^wh[a-z]+_/, '').trim();
+    if (shown.length > 4) expect(attempt).not.toThrow(shown);
+  });
+
+  test('35: all that are wrong are listed at once', () => {
+    let problems: readonly string[] = [];
+    try {
+      parseSecrets(['nonsense', golden.secret, short]);
+    } catch (error) {
+      problems = (error as SecretsError).problems;
+    }
+    expect(problems).toEqual([
+      'secret 1 does not begin with whsec_',
+      'secret 3 holds 23 bytes, at least 24 are needed',
+    ]);
+  });
+
+  test('35: none at all, or more than can be in use, is refused', () => {
+    expect(() => parseSecrets([])).toThrow('none is configured');
+    const many = Array.from({ length: 17 }, (_, n) => secretOf(Buffer.alloc(24, n + 1)));
+    expect(() => parseSecrets(many)).toThrow('at most 16');
+    expect(parseSecrets(many.slice(1))).toHaveLength(16);
+  });
+
+  test('every key of 24 bytes or more is taken, and a repeated one counts once', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 24, maxLength: 80 }), (key) => {
+        const secret = secretOf(Buffer.from(key));
+        expect(parseSecrets([secret, secret])).toHaveLength(1);
+      }),
+    );
+  });
+});
+
+describe('secrets in a file', () => {
+  function inFile(text: string) {
+    const folder = mkdtempSync(join(tmpdir(), 'secrets-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const path = join(folder, 'secrets');
+    writeFileSync(path, text);
+    const log = new RecordingLog();
+    let time = 0;
+    const source = fileSecrets({ path, now: () => time, log });
+    const later = (ms: number) => {
+      time += ms;
+      return source;
+    };
+    return { path, folder, log, source, later };
+  }
+
+  test('stand one a line, between blank lines and comments', () => {
+    const { source } = inFile(`# current\r\n${golden.secret}\r\n\n  ${oldSecret}  \n#${otherSecret}`);
+    expect(source()).toHaveLength(2);
+    expect(signs(golden.secret, source) && signs(oldSecret, source)).toBe(true);
+  });
+
+  test('the first version must be right', () => {
+    expect(() => inFile('# nothing yet\n')).toThrow('none is configured');
+    const absent = () => fileSecrets({ path: '/nowhere/secrets', now: () => 0, log: new RecordingLog() });
+    expect(absent).toThrow('ENOENT');
+  });
+
+  test('a rotation is in force a second after it is written, and not looked for before', () => {
+    const { path, later, log } = inFile(golden.secret);
+    writeFileSync(path, `${otherSecret}\n${golden.secret}\n`);
+    expect(signs(otherSecret, later(999))).toBe(false);
+    expect(signs(otherSecret, later(1))).toBe(true);
+    expect(log.lines).toMatchObject([{ level: 'info', fields: { secrets: 2 } }]);
+    writeFileSync(path, otherSecret);
+    expect(signs(golden.secret, later(1_000))).toBe(false);
+  });
+
+  test('a swapped link is a new version', () => {
+    const { path, folder, later } = inFile(golden.secret);
+    writeFileSync(join(folder, 'next'), otherSecret);
+    symlinkSync(join(folder, 'next'), join(folder, 'link'));
+    renameSync(join(folder, 'link'), path);
+    expect(signs(otherSecret, later(1_000))).toBe(true);
+  });
+
+  test('a wrong version, or none, is logged once and leaves the secrets before it in force', () => {
+    const { path, later, log } = inFile(golden.secret);
+    writeFileSync(path, `${otherSecret}\nwhsec_xyz!\n`);
+    for (let n = 0; n < 3; n += 1) expect(signs(golden.secret, later(1_000))).toBe(true);
+    expect(log.lines).toMatchObject([
+      { level: 'error', fields: { problem: expect.stringMatching(/^webhook secrets: secret 2 /) } },
+    ]);
+    expect(JSON.stringify(log.lines)).not.toContain('xyz!');
+    unlinkSync(path);
+    for (let n = 0; n < 3; n += 1) expect(signs(golden.secret, later(1_000))).toBe(true);
+    expect(log.lines).toHaveLength(2);
+    writeFileSync(path, otherSecret);
+    expect(signs(otherSecret, later(1_000))).toBe(true);
+  });
+});

@@ -1,0 +1,325 @@
+import { describe, expect, test } from 'vitest';
+import { limits } from '../../contract/limits.ts';
+import { answerStatus } from '../../receiver/answers.ts';
+import { httpLimits } from '../../receiver/http-limits.ts';
+import { listening } from './listening.ts';
+import { ManualClock } from './manual-clock.ts';
+import { exchange, RawConnection, requestBytes } from './raw-http.ts';
+import { golden, signedHeaders } from './signing.ts';
+
+const delivery = (id: string) => requestBytes({ headers: signedHeaders({ id }), body: golden.body });
+
+/** A start that ends when the test says so. */
+function heldStart() {
+  const held = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  const start = async () => {
+    begun.resolve();
+    await held.promise;
+  };
+  return { start, begun: begun.promise, release: held.resolve };
+}
+
+/** Moves the clock until the answer is there: the request may be on its way when the clock begins to move. */
+async function advanceUntil<T>(clock: ManualClock, answer: Promise<T>): Promise<T> {
+  let pending = true;
+  void answer.then(() => {
+    pending = false;
+  });
+  for (let turns = 0; pending && turns < 100_000; turns += 1) {
+    await clock.advance(5);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return answer;
+}
+
+describe('answers to deliveries', () => {
+  test('204 comes when the start returned and not before', async () => {
+    const { start, begun, release } = heldStart();
+    const { port, receiver } = await listening({ start });
+    const connection = await RawConnection.open(port);
+    connection.write(delivery('msg_1'));
+    await begun;
+    // A second request on the same server is answered meanwhile, so the first could have been.
+    expect((await exchange(port, { method: 'GET', path: '/healthz' })).status).toBe(200);
+    expect(receiver.counters.durable).toBe(0);
+    release();
+    expect(await connection.answer()).toMatchObject({ status: 204, body: '' });
+    expect(receiver.counters.durable).toBe(1);
+    connection.end();
+  });
+
+  test('the event carries what was signed and when it was there', async () => {
+    const { deliver, starts } = await listening();
+    await deliver();
+    expect(starts).toMatchObject([
+      {
+        workflowId: `event/${golden.id}/1614265330`,
+        group: {
+          events: [
+            {
+              id: golden.id,
+              timestamp: 1_614_265_330,
+              receivedAt: '2021-02-25T15:02:10.000Z',
+              body: golden.body,
+            },
+          ],
+        },
+      },
+    ]);
+  });
+
+  test('18: an exact replay has one effect: it shares the answer, or the workflow id', async () => {
+    const { start, begun, release } = heldStart();
+    const { deliver, starts, receiver } = await listening({ start });
+    const first = deliver();
+    await begun;
+    const replay = deliver();
+    await expect.poll(() => receiver.server.listening && starts.length).toBe(1);
+    release();
+    expect((await Promise.all([first, replay])).map(({ status }) => status)).toEqual([204, 204]);
+    expect((await deliver()).status).toBe(204);
+    expect(new Set(starts.map(({ workflowId }) => workflowId)).size).toBe(1);
+  });
+
+  test('19: a replay after five minutes has no effect', async () => {
+    let now = Number(golden.timestamp) * 1_000;
+    const { deliver, starts } = await listening({ now: () => now });
+    expect((await deliver()).status).toBe(204);
+    now += 301_000;
+    expect((await deliver()).status).toBe(401);
+    expect(starts).toHaveLength(1);
+  });
+
+  test('20: a retry has the same id, a new timestamp and signature, and is taken', async () => {
+    const { deliver, starts } = await listening();
+    for (const timestamp of ['1614265330', '1614265340']) {
+      expect((await deliver({ timestamp })).status).toBe(204);
+    }
+    expect(starts.map(({ group }) => group.events[0]?.id)).toEqual([golden.id, golden.id]);
+    expect(new Set(starts.map(({ workflowId }) => workflowId)).size).toBe(2);
+  });
+
+  test('21: the same id with another body, signed, is taken: the journal decides', async () => {
+    const { deliver } = await listening();
+    const answers = await Promise.all([deliver(), deliver({ body: '{"other":1}' })]);
+    expect(answers.map(({ status }) => status)).toEqual([204, 204]);
+  });
+
+  test('58: with Temporal away the answer is 503 with Retry-After within 8 s, and the retry is taken', async () => {
+    const clock = new ManualClock();
+    let away = true;
+    const start = async () => {
+      if (away) throw new Error('14 UNAVAILABLE');
+    };
+    const { deliver, bodies, receiver, log } = await listening({ start, clock });
+    const answer = await advanceUntil(clock, deliver());
+    expect(answer).toMatchObject({ status: 503, headers: { 'retry-after': '10' } });
+    expect(clock.now()).toBeLessThanOrEqual(2 * limits.answerWithinMs);
+    expect(bodies().size).toBe(0);
+    expect(receiver.counters.unavailable).toBe(1);
+    away = false;
+    expect((await advanceUntil(clock, deliver())).status).toBe(204);
+    expect([...bodies().keys()]).toEqual([golden.id]);
+    expect(JSON.stringify(answer)).not.toContain('UNAVAILABLE');
+    expect(log.lines.some(({ fields }) => JSON.stringify(fields).includes('UNAVAILABLE'))).toBe(true);
+  });
+
+  test('58: with the queue full the answer is 503 with Retry-After at once', async () => {
+    const { start, begun, release } = heldStart();
+    const { port, deliver, receiver } = await listening({
+      start,
+      groupLimits: { ...limits, queueEventsMax: 1 },
+    });
+    const waiting = deliver({ id: 'msg_waiting' });
+    await begun;
+    const answer = await exchange(port, delivery('msg_2'));
+    expect(answer).toMatchObject({ status: 503, headers: { 'retry-after': '10' } });
+    expect(answer.headers.connection).not.toBe('close');
+    expect(receiver.counters.busy).toBe(1);
+    release();
+    expect((await waiting).status).toBe(204);
+  });
+
+  test('bodies being read are bounded together: past it 503, and not when they are gone', async () => {
+    const { port, deliver, receiver } = await listening({ limits: { bodiesBytesMax: 100_000 } });
+    const body = 'x'.repeat(60_000);
+    const halves: RawConnection[] = [];
+    for (let n = 0; n < 2; n += 1) {
+      const half = await RawConnection.open(port);
+      const headers = [...signedHeaders({ id: `msg_${n}`, body }), ['content-length', '60000']] as const;
+      half.write(requestBytes({ headers, body: body.slice(0, 59_000) }));
+      halves.push(half);
+    }
+    await expect.poll(() => receiver.counters.busy).toBe(1);
+    for (const half of halves) half.end();
+    await expect.poll(() => receiver.counters['cut-short']).toBe(1);
+    expect((await deliver({ body: 'y'.repeat(99_000) })).status).toBe(204);
+  });
+
+  test('an error of ours is 503, is logged, and tells the sender nothing', async () => {
+    const { deliver, receiver, log } = await listening({
+      now: () => {
+        throw new Error('the clock is gone');
+      },
+    });
+    const answer = await deliver();
+    expect(answer).toMatchObject({ status: 503, body: '{"error":"Service Unavailable"}' });
+    expect(receiver.counters.failed).toBe(1);
+    expect(log.lines.some(({ level }) => level === 'error')).toBe(true);
+  });
+
+  test('a keep-alive socket carries delivery after delivery', async () => {
+    const { port, starts } = await listening();
+    const connection = await RawConnection.open(port);
+    for (let n = 0; n < 5; n += 1) {
+      connection.write(delivery(`msg_${n}`));
+      expect((await connection.answer()).status).toBe(204);
+    }
+    connection.write(Buffer.concat([delivery('msg_a'), delivery('msg_b')]));
+    expect([(await connection.answer()).status, (await connection.answer()).status]).toEqual([204, 204]);
+    expect(starts.flatMap(({ group }) => group.events)).toHaveLength(7);
+    connection.end();
+  });
+
+  test('after its share of requests a socket is to be closed', async () => {
+    const { port } = await listening({ limits: { requestsPerSocketMax: 2 } });
+    const connection = await RawConnection.open(port);
+    connection.write(delivery('msg_1'));
+    expect((await connection.answer()).headers.connection).not.toBe('close');
+    connection.write(delivery('msg_2'));
+    expect(await connection.answer()).toMatchObject({ status: 204, headers: { connection: 'close' } });
+    connection.end();
+  });
+});
+
+describe('answers to everything else', () => {
+  test.each([
+    '/',
+    '/webhooks/',
+    '/webhooks/extra',
+    '/WEBHOOKS',
+    '/webhook',
+    '/%2e%2e/webhooks',
+    '/%zz',
+    '/healthz/x',
+  ])('%s is 404 and is not repeated', async (path) => {
+    const { port, starts } = await listening();
+    const answer = await exchange(port, { path, headers: signedHeaders(), body: golden.body });
+    expect(answer).toMatchObject({ status: 404, body: '{"error":"Not Found"}' });
+    expect(starts).toHaveLength(0);
+  });
+
+  test('no answer redirects, says gone, or carries a header of the request back', async () => {
+    const { port } = await listening();
+    const echo = ['webhook-delivery', 'disable'] as const;
+    for (const path of ['/webhooks', '/other', '/healthz', '/readyz']) {
+      for (const method of ['GET', 'POST', 'OPTIONS', 'PUT']) {
+        const headers = [...signedHeaders(), echo, ['origin', 'https://elsewhere.test'] as const];
+        const answer = await exchange(port, {
+          method,
+          path,
+          headers,
+          body: method === 'GET' ? '' : golden.body,
+        });
+        expect([200, 204, 404, 405]).toContain(answer.status);
+        expect(Object.keys(answer.headers).sort()).toEqual(
+          expect.not.arrayContaining(['webhook-delivery', 'location', 'server', 'x-powered-by']),
+        );
+        expect(JSON.stringify(answer)).not.toContain('disable');
+      }
+    }
+    expect(
+      Object.values(answerStatus).filter(
+        (status: number) => status === 410 || (status >= 300 && status < 400),
+      ),
+    ).toEqual([]);
+  });
+
+  test('healthz says that the process is alive, readyz whether it can take events', async () => {
+    let isReady: () => boolean | Promise<boolean> = () => true;
+    const { port } = await listening({ ready: () => isReady() });
+    const get = async (path: string) => (await exchange(port, { method: 'GET', path })).status;
+    expect([await get('/healthz'), await get('/readyz')]).toEqual([200, 200]);
+    isReady = async () => false;
+    expect([await get('/healthz'), await get('/readyz')]).toEqual([200, 503]);
+    isReady = () => {
+      throw new Error('unknown');
+    };
+    expect([await get('/healthz'), await get('/readyz')]).toEqual([200, 503]);
+    expect((await exchange(port, { method: 'HEAD', path: '/healthz' })).status).toBe(200);
+  });
+});
+
+describe('counters and log', () => {
+  test('a flood of refusals is counted in full and logged once a minute and reason', async () => {
+    const { deliver, receiver, log } = await listening();
+    for (let n = 0; n < 30; n += 1) await deliver({ key: 'another key' });
+    for (let n = 0; n < 3; n += 1) await deliver({ timestamp: '1000000000' });
+    expect(receiver.counters).toMatchObject({ 'signature-wrong': 30, 'timestamp-old': 3, durable: 0 });
+    expect(log.lines.map(({ fields }) => fields)).toEqual([
+      { reason: 'signature-wrong', status: 401, soFar: 1 },
+      { reason: 'timestamp-old', status: 401, soFar: 1 },
+    ]);
+  });
+});
+
+describe('close', () => {
+  test('events that were taken are answered, new requests are 503 with Connection: close', async () => {
+    const { start, begun, release } = heldStart();
+    const { port, receiver } = await listening({ start, limits: { closeGraceMs: 50 } });
+    const taken = await RawConnection.open(port);
+    const late = await RawConnection.open(port);
+    taken.write(delivery('msg_taken'));
+    await begun;
+    const bytes = delivery('msg_late');
+    late.write(bytes.subarray(0, 40));
+    // The server has to have seen the first bytes, or the socket counts as idle and is closed.
+    await expect.poll(() => receiver.server.listening).toBe(true);
+    const closed = receiver.close();
+    late.write(bytes.subarray(40));
+    expect(await late.answer()).toMatchObject({
+      status: 503,
+      headers: { connection: 'close', 'retry-after': '10' },
+    });
+    expect(receiver.counters.closing).toBe(1);
+    release();
+    expect((await taken.answer()).status).toBe(204);
+    await closed;
+    await expect(RawConnection.open(port)).rejects.toThrow('ECONNREFUSED');
+  });
+
+  test('sockets that never finish their request do not hold the close', async () => {
+    const { port, receiver } = await listening({ limits: { closeGraceMs: 50 } });
+    const slow = await RawConnection.open(port);
+    slow.write(delivery('msg_slow').subarray(0, 40));
+    await expect.poll(() => receiver.server.connections ?? 1).toBeGreaterThan(0);
+    const from = performance.now();
+    await receiver.close();
+    await slow.closed;
+    expect(performance.now() - from).toBeLessThan(httpLimits.headersTimeoutMs);
+  });
+});
+
+test('every bound of the HTTP edge is set on the server', async () => {
+  const { receiver } = await listening();
+  expect(receiver.server).toMatchObject({
+    headersTimeout: httpLimits.headersTimeoutMs,
+    requestTimeout: httpLimits.requestTimeoutMs,
+    timeout: httpLimits.connectionTimeoutMs,
+    keepAliveTimeout: httpLimits.keepAliveTimeoutMs,
+    maxRequestsPerSocket: httpLimits.requestsPerSocketMax,
+    maxConnections: httpLimits.connectionsMax,
+    maxHeadersCount: httpLimits.headersMax,
+  });
+  expect(receiver.initialConfig).toMatchObject({
+    bodyLimit: limits.webhookBodyBytesMax,
+    requestTimeout: httpLimits.requestTimeoutMs,
+    connectionTimeout: httpLimits.connectionTimeoutMs,
+    keepAliveTimeout: httpLimits.keepAliveTimeoutMs,
+    handlerTimeout: 0,
+    maxRequestsPerSocket: httpLimits.requestsPerSocketMax,
+  });
+  // A request that waits for its group is silent on its socket for as long as its answer may take.
+  expect(httpLimits.connectionTimeoutMs).toBeGreaterThan(limits.answerWithinMs);
+});

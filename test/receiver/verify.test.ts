@@ -1,0 +1,175 @@
+import fc from 'fast-check';
+import { Webhook } from 'standardwebhooks';
+import { describe, expect, test } from 'vitest';
+import { fixedSecrets, type SecretSource } from '../../receiver/secrets.ts';
+import { headerFamilies } from '../../receiver/signature-headers.ts';
+import { createVerifier } from '../../receiver/verify.ts';
+import {
+  frozenNow,
+  golden,
+  keyOf,
+  macOf,
+  oldSecret,
+  otherSecret,
+  signatureOf,
+  signedHeaders,
+} from './signing.ts';
+
+function verifier(secrets: SecretSource = fixedSecrets([golden.secret])) {
+  return createVerifier({ secrets, families: headerFamilies(), now: () => frozenNow, toleranceSeconds: 300 });
+}
+
+/** A webhook that says how often it was asked for a signature. */
+class CountingWebhook extends Webhook {
+  signed = 0;
+  override sign(...message: Parameters<Webhook['sign']>): string {
+    this.signed += 1;
+    return super.sign(...message);
+  }
+}
+
+describe('verify', () => {
+  test('1: the published vector', () => {
+    const headers = [
+      'webhook-id',
+      golden.id,
+      'webhook-timestamp',
+      golden.timestamp,
+      'webhook-signature',
+      golden.signature,
+    ];
+    expect(verifier()(headers, Buffer.from(golden.body))).toEqual({
+      verified: true,
+      id: golden.id,
+      timestamp: 1_614_265_330,
+      body: golden.body,
+    });
+  });
+
+  test('any id, text and key that are signed are verified, and give back the text', () => {
+    const id = fc.stringMatching(/^[!-\-/-~]{1,256}$/);
+    const text = fc.string({ unit: 'binary', maxLength: 200 }).filter((body) => body.isWellFormed());
+    const key = fc.uint8Array({ minLength: 24, maxLength: 64 });
+    fc.assert(
+      fc.property(id, text, key, (id, body, bytes) => {
+        const secret = `whsec_${Buffer.from(bytes).toString('base64')}`;
+        const headers = signedHeaders({ id, body, key: Buffer.from(bytes) }).flat();
+        const verdict = verifier(fixedSecrets([otherSecret, secret]))(headers, Buffer.from(body));
+        expect(verdict).toMatchObject({ verified: true, id, body });
+      }),
+    );
+  });
+
+  test('no change of a byte of the body is verified', () => {
+    const body = Buffer.from(golden.body);
+    fc.assert(
+      fc.property(fc.nat(body.length - 1), fc.integer({ min: 1, max: 127 }), (at, change) => {
+        const changed = Buffer.from(body);
+        changed[at] = (changed[at] ?? 0) ^ change;
+        expect(verifier()(signedHeaders().flat(), changed)).toMatchObject({ verified: false, status: 401 });
+      }),
+    );
+  });
+
+  test('nothing in headers or body makes it throw', () => {
+    const name = fc.constantFrom('webhook-id', 'Webhook-Timestamp', 'webhook-signature', 'svix-id', 'x');
+    const value = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom(golden.id, golden.timestamp, golden.signature, 'v1,', 'v1'),
+    );
+    const headers = fc.array(fc.tuple(name, value), { maxLength: 6 }).map((pairs) => pairs.flat());
+    fc.assert(
+      fc.property(headers, fc.uint8Array(), (rawHeaders, body) => {
+        expect(verifier()(rawHeaders, Buffer.from(body))).toMatchObject({ verified: false });
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test.each([
+    ` ${golden.timestamp}`,
+    `${golden.timestamp} `,
+    `${golden.timestamp}\n`,
+    '１６１４２６５３３０',
+  ])('11: timestamp "%s" is refused even where HTTP would not have trimmed it', (timestamp) => {
+    const verdict = verifier()(signedHeaders({ timestamp }).flat(), Buffer.from(golden.body));
+    expect(verdict).toMatchObject({ reason: 'timestamp-malformed' });
+  });
+
+  test('29: bits that no byte holds make another spelling of a signature, which is refused', () => {
+    const spelled = signatureOf({});
+    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+    const last = alphabet.indexOf(spelled.at(-2) as string);
+    for (const other of [1, 2, 3]) {
+      const twin = `${spelled.slice(0, -2)}${alphabet[last + other]}=`;
+      expect(Buffer.from(twin.slice(3), 'base64')).toEqual(macOf({}));
+      const headers = [
+        'webhook-id',
+        golden.id,
+        'webhook-timestamp',
+        golden.timestamp,
+        'webhook-signature',
+        twin,
+      ];
+      expect(verifier()(headers, Buffer.from(golden.body))).toMatchObject({ reason: 'signature-malformed' });
+    }
+  });
+
+  test('2, 33: one HMAC a secret however many signatures, and none for what is refused before', () => {
+    const webhooks = [otherSecret, oldSecret].map((secret) => new CountingWebhook(secret));
+    const verify = verifier(() => webhooks);
+    const signatures = Array.from({ length: 16 }, (_, n) => signatureOf({ key: Buffer.alloc(24, n + 50) }));
+    const [id, timestamp] = signedHeaders() as [[string, string], [string, string]];
+    const refuse = (headers: string[][]) => verify(headers.flat(), Buffer.from(golden.body));
+    expect(refuse([id, timestamp, ['webhook-signature', signatures.join(' ')]])).toMatchObject({
+      reason: 'signature-wrong',
+    });
+    expect(webhooks.map(({ signed }) => signed)).toEqual([1, 1]);
+    refuse([id, timestamp]);
+    refuse([id, timestamp, ['webhook-signature', 'v1,nonsense']]);
+    refuse([id, timestamp, ['webhook-signature', [...signatures, ...signatures].join(' ')]]);
+    refuse([...signedHeaders({ timestamp: '1' })]);
+    refuse([...signedHeaders(), ['content-encoding', 'gzip']]);
+    expect(webhooks.map(({ signed }) => signed)).toEqual([1, 1]);
+  });
+
+  test('37: a signature wrong in its first byte takes as long as one wrong in its last', () => {
+    const verify = verifier();
+    const body = Buffer.from(golden.body);
+    const wrongAt = (index: number) => {
+      const mac = macOf({});
+      mac[index] = (mac[index] ?? 0) ^ 1;
+      const headers = signedHeaders();
+      headers[2] = ['webhook-signature', `v1,${mac.toString('base64')}`];
+      return headers.flat();
+    };
+    const [first, last] = [wrongAt(0), wrongAt(31)];
+    const microseconds: [number[], number[]] = [[], []];
+    const time = (headers: string[], into: number[]) => {
+      const from = process.hrtime.bigint();
+      verify(headers, body);
+      into.push(Number(process.hrtime.bigint() - from) / 1_000);
+    };
+    for (let n = 0; n < 12_000; n += 1) {
+      time(n % 2 === 0 ? first : last, microseconds[(n % 2) as 0 | 1]);
+      time(n % 2 === 0 ? last : first, microseconds[(1 - (n % 2)) as 0 | 1]);
+    }
+    // The first samples are those of code that is still being compiled.
+    const [a, b] = microseconds.map((sample) => median(sample.slice(2_000))) as [number, number];
+    expect(a / b).toBeGreaterThan(0.9);
+    expect(a / b).toBeLessThan(1.1);
+  });
+
+  test('the key of one endpoint does not verify for another', () => {
+    const headers = signedHeaders({ key: keyOf(otherSecret) }).flat();
+    expect(verifier()(headers, Buffer.from(golden.body))).toMatchObject({ reason: 'signature-wrong' });
+  });
+
+  test.each(['', ' ', 'web hook', 'web:hook', '-', 'ü'])('"%s" cannot be the prefix of headers', (prefix) => {
+    expect(() => headerFamilies(prefix)).toThrow('prefix');
+  });
+});
+
+function median(sample: readonly number[]): number {
+  return [...sample].sort((a, b) => a - b)[sample.length >> 1] as number;
+}
