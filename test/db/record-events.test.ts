@@ -201,7 +201,7 @@ describe('recordEvents', () => {
         ),
       ),
     );
-    const newest = new Map(
+    const newest = new Map<string, number>(
       ids.map((id) => [id, Math.max(...sample.map((s, at) => (s.includes(id) ? at : -1)))]),
     );
     const stored = await rows(sql`select id, to_char(updated, 'US')::int as at from utility.documents

@@ -1,0 +1,27 @@
+import type { Logger } from 'pino';
+import { migrateWarehouse, missingMigrations } from '../db/migrate.ts';
+import { openWarehouse } from './deployment.ts';
+import type { Settings } from './settings.ts';
+
+/** Brings the warehouse's schema up to date. */
+export async function migrate(settings: Settings, url: string, log: Logger): Promise<{ applied: number }> {
+  const warehouse = openWarehouse(settings, url, log, 2);
+  try {
+    return await migrateWarehouse(warehouse.db);
+  } finally {
+    await warehouse.close();
+  }
+}
+
+/** @throws Error that says what to do when the warehouse's schema is older or newer than this metersync */
+export async function requireSchema(settings: Settings, url: string, log: Logger): Promise<void> {
+  const warehouse = openWarehouse(settings, url, log, 1);
+  try {
+    const missing = await missingMigrations(warehouse.db);
+    if (missing > 0)
+      throw new Error(`the warehouse lacks ${missing} migrations: run metersync migrate first`);
+    if (missing < 0) throw new Error('the warehouse was migrated by a newer metersync: upgrade this one');
+  } finally {
+    await warehouse.close();
+  }
+}

@@ -1,0 +1,209 @@
+import { rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { type AuditReport, audit } from '../../app/audit.ts';
+import { startBackfill } from '../../app/backfill.ts';
+import { openWarehouse, type Running, secretsOf, startReceiver, startWorker } from '../../app/deployment.ts';
+import { migrate } from '../../app/prepare.ts';
+import { connectClient, installRuntime } from '../../app/temporal.ts';
+import type { Database, Warehouse } from '../../db/connect.ts';
+import { eventToRow, readStatus, type WarehouseStatus } from '../../db/read/status.ts';
+import { CommandError, type Context, openContext } from '../context.ts';
+import { followBackfill } from '../follow-backfill.ts';
+import { type SandboxControl, sandboxControl } from '../sandbox-control.ts';
+import { createProgress, milliseconds, type Progress, table } from '../terminal.ts';
+import { untilAsked } from '../until-asked.ts';
+import { describeAudit } from './audit.ts';
+
+export interface DemoOptions {
+  readonly companies: number;
+  readonly documents: number;
+  readonly intervalDays: number;
+  readonly events: number;
+  readonly keep: boolean;
+}
+
+const dataDir = '.metersync/demo';
+const settleWithinMs = 120_000;
+
+/** `metersync demo`: the whole way from the service to rows, on real parts, proven by an audit at the end. */
+export async function demo(options: DemoOptions): Promise<void> {
+  const began = performance.now();
+  const progress = createProgress();
+  progress.show(['starting Postgres, Temporal and the service…']);
+  const context = await openDemo(options, progress);
+  const running: Running[] = [];
+  const stop = async () => {
+    await Promise.all(running.map((part) => part.stop()));
+    await context.stop();
+  };
+  const interrupted = () => {
+    progress.done();
+    stop().finally(() => process.exit(130));
+  };
+  process.once('SIGINT', interrupted);
+  const warehouse = openWarehouse(context.settings, context.stack.databaseUrl, context.log, 4);
+  try {
+    const result = await play(context, warehouse, options, progress, running);
+    console.log(describe(result, (performance.now() - began) / 1000));
+    console.log(`\npsql ${context.stack.databaseUrl}`);
+    if (result.report.differences > 0) process.exitCode = 1;
+    if (options.keep) await keepRunning(context, running, interrupted);
+    else console.log('(while it runs: npm run demo -- --keep)');
+  } finally {
+    process.off('SIGINT', interrupted);
+    await warehouse.close();
+    await stop();
+  }
+}
+
+async function openDemo(options: DemoOptions, progress: Progress): Promise<Context> {
+  const open = () =>
+    openContext({
+      temporal: true,
+      service: true,
+      quiet: true,
+      standalone: true,
+      dataDir,
+      sandbox: options,
+      onLine: (line) => progress.show([line]),
+    });
+  forgetLastDemo();
+  return await open();
+}
+
+/** Every demo begins with nothing. The servers of one that was left running with --keep would still hold the data. */
+function forgetLastDemo(): void {
+  rmSync(dataDir, { recursive: true, force: true });
+}
+
+interface Played {
+  readonly backfillSeconds: number;
+  readonly events: number;
+  readonly status: WarehouseStatus;
+  readonly latency: Awaited<ReturnType<typeof eventToRow>>;
+  readonly report: AuditReport;
+  readonly deliveries: Record<string, number>;
+}
+
+async function play(
+  context: Context,
+  warehouse: Warehouse,
+  options: DemoOptions,
+  progress: Progress,
+  running: Running[],
+): Promise<Played> {
+  const { settings, stack, service, sandbox, log } = context;
+  if (sandbox === undefined) throw new CommandError('the demo needs the sandbox');
+  installRuntime(log);
+  const control = sandboxControl(sandbox);
+  const port = await freePort();
+  const [, secret] = await Promise.all([
+    migrate(settings, stack.databaseUrl, log),
+    control.enableWebhooks().then(() => control.registerEndpoint(`http://127.0.0.1:${port}/webhooks`)),
+  ]);
+  const { temporal, databaseUrl } = stack;
+  const receiving = { ...settings, receiver: { host: '127.0.0.1', port } };
+  progress.show(['starting the receiver and the workers…']);
+  running.push(await startWorker({ settings, service, databaseUrl, temporal, log }));
+  const secrets = secretsOf({ ...settings.webhooks, secrets: [secret] }, log);
+  running.push(await startReceiver({ settings: receiving, secrets, temporal, log }));
+
+  const backfillBegan = performance.now();
+  const { client, close } = await connectClient(temporal);
+  try {
+    const runId = await startBackfill(client);
+    const { state, run } = await followBackfill({ client, db: warehouse.db, runId, progress });
+    if (state !== 'complete')
+      throw new CommandError(`the backfill ended ${state}: ${run.error ?? 'see the log'}`);
+  } finally {
+    await close();
+  }
+  const backfillSeconds = (performance.now() - backfillBegan) / 1000;
+
+  const since = new Date().toISOString();
+  await control.disturb({ duplicate: 0.1, shuffle: true, delayMs: [0, 400] });
+  const fired = await control.randomChanges(options.events, 1);
+  await untilSettled(warehouse.db, control, progress, fired.events);
+  const { deliveries } = await control.status();
+
+  const access = context.access();
+  try {
+    const report = await audit({
+      warehouse,
+      service: access.client,
+      onProgress: ({ companies, compared }) =>
+        progress.show([`audit: ${companies} companies, ${compared.toLocaleString('en')} records compared`]),
+    });
+    progress.done();
+    const [status, latency] = [await readStatus(warehouse.db), await eventToRow(warehouse.db, since)];
+    return { backfillSeconds, events: fired.events, status, latency, report, deliveries };
+  } finally {
+    await access.client.close();
+  }
+}
+
+/** Waits until the service has delivered everything and nothing of it is pending. */
+async function untilSettled(
+  db: Database,
+  control: SandboxControl,
+  progress: Progress,
+  expected: number,
+): Promise<void> {
+  const deadline = performance.now() + settleWithinMs;
+  for (;;) {
+    const [service, now] = [await control.status(), await readStatus(db)];
+    const { pending } = now.events;
+    const seen = Object.values(now.events).reduce((sum, count) => sum + count, 0);
+    progress.show([
+      `live: ${seen.toLocaleString('en')} of ${expected.toLocaleString('en')} events received, ${pending} waiting to be read again`,
+    ]);
+    if (service.quiet && pending === 0 && now.backfills.running === 0) return;
+    if (performance.now() > deadline) {
+      throw new CommandError(
+        `not settled after ${settleWithinMs / 1000} s: ${pending} events pending. ${JSON.stringify(now.waiting)}`,
+      );
+    }
+    await new Promise((done) => setTimeout(done, 200));
+  }
+}
+
+function describe(played: Played, seconds: number): string {
+  const { report, status, latency, deliveries } = played;
+  const rows = Object.entries(status.rows).map(([name, count]) => [name, count]);
+  const outcomes = Object.entries(status.events).filter(([, count]) => count > 0);
+  return [
+    table(['rows', 'live'], rows),
+    table(['events', 'count'], [...outcomes, ['delivered twice', deliveries.duplicates ?? 0]]),
+    table(
+      ['event to row', 'time'],
+      [
+        ['p50', milliseconds(latency.p50Ms)],
+        ['p99', milliseconds(latency.p99Ms)],
+      ],
+    ),
+    describeAudit(report),
+    `backfill ${played.backfillSeconds.toFixed(1)} s, all ${seconds.toFixed(1)} s`,
+  ].join('\n');
+}
+
+async function keepRunning(
+  context: Context,
+  running: readonly Running[],
+  interrupted: () => void,
+): Promise<void> {
+  process.off('SIGINT', interrupted);
+  console.log(`Temporal: ${context.stack.temporalUi}\nService: ${context.sandbox?.url}\nCtrl-C ends it.`);
+  await untilAsked({
+    finished: running.map((part) => part.finished),
+    onAsked: () => console.log('stopping…'),
+    drain: async () => {},
+  });
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const address = server.address();
+  await new Promise((done) => server.close(done));
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}

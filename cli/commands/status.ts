@@ -1,0 +1,38 @@
+import { openWarehouse } from '../../app/deployment.ts';
+import { requireSchema } from '../../app/prepare.ts';
+import { readStatus, type WarehouseStatus } from '../../db/read/status.ts';
+import { openContext } from '../context.ts';
+import { table } from '../terminal.ts';
+
+/** `metersync status`: what has been applied, what waits and why. */
+export async function status(options: { json?: boolean }): Promise<void> {
+  const context = await openContext({ temporal: false, service: false, quiet: true });
+  const { settings, stack, log } = context;
+  try {
+    await requireSchema(settings, stack.databaseUrl, log);
+    const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
+    try {
+      const now = await readStatus(warehouse.db);
+      console.log(options.json ? JSON.stringify(now) : describe(now));
+    } finally {
+      await warehouse.close();
+    }
+  } finally {
+    await context.stop();
+  }
+}
+
+function describe(now: WarehouseStatus): string {
+  const { last, running } = now.backfills;
+  const ago = (seconds: number | null) => (seconds === null ? 'never' : `${Math.round(seconds)} s ago`);
+  const lines = [
+    table(['events', 'count'], Object.entries(now.events)),
+    table(['live rows', 'count'], Object.entries(now.rows)),
+    `last event: ${ago(now.lastEventSecondsAgo)}; oldest pending: ${Math.round(now.oldestPendingSeconds)} s`,
+    `backfills running: ${running}; last: ${last === null ? 'none' : `${last.state}, ended ${last.finishedAt}`}`,
+  ];
+  if (now.rejectedRecords > 0)
+    lines.push(`records that Postgres refused: ${now.rejectedRecords}, see metersync.rejected_records`);
+  for (const { reason, events } of now.waiting) lines.push(`${events} events wait: ${reason}`);
+  return lines.join('\n');
+}

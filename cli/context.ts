@@ -1,0 +1,90 @@
+import { join, resolve } from 'node:path';
+import { createLog, type Logger } from '../app/log.ts';
+import { openService, type ServiceAccess } from '../app/service.ts';
+import { readSettings, type Settings } from '../app/settings.ts';
+import { openStack, type Stack } from '../app/stack.ts';
+import {
+  runningSandbox,
+  type SandboxProcess,
+  type SandboxSize,
+  startSandboxProcess,
+} from './sandbox-process.ts';
+
+/** A mistake of the caller: shown without a stack, exit status 2. */
+export class UsageError extends Error {}
+
+/** What went wrong in words for a person: shown without a stack, exit status 1. */
+export class CommandError extends Error {}
+
+export interface Context {
+  readonly settings: Settings;
+  readonly log: Logger;
+  readonly stack: Stack;
+  readonly service: { readonly url: string; readonly apiKey: string };
+  readonly sandbox: SandboxProcess | undefined;
+  access(): ServiceAccess;
+  stop(): Promise<void>;
+}
+
+export interface Need {
+  readonly temporal: boolean;
+  readonly service: boolean;
+  /** Logs go to a file, as a progress display has the terminal. */
+  readonly quiet: boolean;
+  readonly sandbox?: Partial<SandboxSize>;
+  readonly dataDir?: string;
+  /** Ignore what the environment names: the demo touches nothing of the user's. */
+  readonly standalone?: boolean;
+  readonly onLine?: (line: string) => void;
+}
+
+const standInSize: SandboxSize = { companies: 10, documents: 100, intervalDays: 14 };
+
+/** Opens what a command needs: the environment's servers and service, or those that stand in for them. */
+export async function openContext(need: Need): Promise<Context> {
+  const settings = settingsFor(need);
+  const dir = resolve(settings.dataDir);
+  const log = createLog({
+    level: settings.logLevel,
+    ...(need.quiet ? { file: join(dir, 'metersync.log') } : {}),
+  });
+  const onLine = need.onLine ?? ((line: string) => process.stderr.write(`${line}\n`));
+  const wantsSandbox = need.service && settings.service.url === undefined;
+  const running = wantsSandbox ? await runningSandbox(dir) : undefined;
+  const stack = await openStack(settings, { temporal: need.temporal, sandbox: wantsSandbox, log: onLine });
+  try {
+    let sandbox = running;
+    if (wantsSandbox && sandbox === undefined) {
+      sandbox = await startSandboxProcess({
+        databaseUrl: await stack.databaseFor('sandbox'),
+        dataDir: dir,
+        size: { ...standInSize, ...need.sandbox },
+        onLine: (line) => log.debug({ sandbox: line }, 'sandbox'),
+      });
+    }
+    const service =
+      sandbox === undefined
+        ? { url: settings.service.url ?? '', apiKey: settings.service.apiKey ?? '' }
+        : { url: sandbox.apiUrl, apiKey: sandbox.apiKey };
+    return {
+      settings,
+      log,
+      stack,
+      service,
+      sandbox,
+      access: () => openService(settings.service, service.url, service.apiKey, log),
+      stop: async () => {
+        await sandbox?.stop();
+        await stack.stop();
+      },
+    };
+  } catch (error) {
+    await stack.stop();
+    throw error;
+  }
+}
+
+function settingsFor(need: Need): Settings {
+  const settings = readSettings(need.standalone ? { LOG_LEVEL: process.env.LOG_LEVEL } : process.env);
+  return need.dataDir === undefined ? settings : { ...settings, dataDir: need.dataDir };
+}

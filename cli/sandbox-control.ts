@@ -1,0 +1,36 @@
+/** The sandbox's control routes (docs/sandbox.md), as far as the command uses them. */
+export interface SandboxControl {
+  enableWebhooks(): Promise<void>;
+  /** Registers a webhook endpoint in place of earlier ones; returns its signing secret. */
+  registerEndpoint(url: string): Promise<string>;
+  disturb(how: { duplicate?: number; shuffle?: boolean; delayMs?: [number, number] }): Promise<void>;
+  randomChanges(count: number, seed: number): Promise<{ changes: number; events: number }>;
+  status(): Promise<{ quiet: boolean; deliveries: Record<string, number>; events: { total: number } }>;
+}
+
+export function sandboxControl(sandbox: { url: string; apiUrl: string; apiKey: string }): SandboxControl {
+  const call = async <T>(method: string, url: string, body?: unknown): Promise<T> => {
+    const response = await fetch(url, {
+      method,
+      headers: { 'x-api-key': sandbox.apiKey, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${url}: ${response.status} ${text.slice(0, 300)}`);
+    return (text === '' ? undefined : JSON.parse(text)) as T;
+  };
+  const control = <T>(method: string, path: string, body?: unknown) =>
+    call<T>(method, `${sandbox.url}/sandbox/${path}`, body);
+  return {
+    enableWebhooks: () => call('PATCH', `${sandbox.apiUrl}/external/configure_webhook`, { enabled: true }),
+    registerEndpoint: async (url) => {
+      const listed = await control<{ endpoints?: { id: string }[] } | { id: string }[]>('GET', 'endpoints');
+      const endpoints = Array.isArray(listed) ? listed : (listed.endpoints ?? []);
+      for (const { id } of endpoints) await call('DELETE', `${sandbox.url}/sandbox/endpoints/${id}`);
+      return (await control<{ secret: string }>('POST', 'endpoints', { url })).secret;
+    },
+    disturb: (how) => control('POST', 'disturb', how),
+    randomChanges: (count, seed) => control('POST', 'random', { count, seed }),
+    status: () => control('GET', 'status'),
+  };
+}

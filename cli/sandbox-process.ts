@@ -1,0 +1,91 @@
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+/** A sandbox service in a process of its own: it shares HTTP with the pipeline and nothing else. */
+export interface SandboxProcess {
+  readonly url: string;
+  readonly apiUrl: string;
+  readonly apiKey: string;
+  stop(): Promise<void>;
+}
+
+export interface SandboxSize {
+  readonly companies: number;
+  readonly documents: number;
+  readonly intervalDays: number;
+}
+
+const main = fileURLToPath(
+  new URL(`../sandbox/main${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
+);
+
+/** Starts the sandbox on its database and waits until it answers. Its messages go to `onLine`. */
+export async function startSandboxProcess(options: {
+  databaseUrl: string;
+  dataDir: string;
+  size: SandboxSize;
+  port?: number;
+  onLine: (line: string) => void;
+}): Promise<SandboxProcess> {
+  const { size } = options;
+  const args = [
+    ...[
+      '--database-url',
+      options.databaseUrl,
+      '--port',
+      String(options.port ?? 0),
+      '--json',
+      '--with-parent',
+    ],
+    ...['--companies', String(size.companies), '--documents', String(size.documents)],
+    ...['--interval-days', String(size.intervalDays)],
+  ];
+  const child = spawn(process.execPath, [main, ...args], {
+    stdio: 'pipe',
+    // A group of its own: Ctrl-C in the terminal is for us, we stop it when we have drained.
+    detached: true,
+  });
+  const said: string[] = [];
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    said.push(line);
+    if (said.length > 20) said.shift();
+    options.onLine(line);
+  });
+  const ended = new Promise<number | null>((done) => child.once('exit', (code) => done(code)));
+  const ready = await new Promise<{ url: string; apiUrl: string; apiKey: string }>((done, failed) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      if (line.startsWith('{"url"')) done(JSON.parse(line));
+      else options.onLine(line);
+    });
+    child.once('error', failed);
+    ended.then((code) => failed(new Error(`the sandbox ended with status ${code}: ${said.join('\n')}`)));
+  });
+  writeFileSync(sandboxFile(options.dataDir), JSON.stringify({ ...ready, pid: child.pid }));
+  return {
+    ...ready,
+    stop: async () => {
+      child.kill('SIGTERM');
+      const timer = setTimeout(() => child.kill('SIGKILL'), 5_000);
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** The sandbox that another command on the same folder runs, if it answers. */
+export async function runningSandbox(dataDir: string): Promise<SandboxProcess | undefined> {
+  const file = sandboxFile(dataDir);
+  if (!existsSync(file)) return undefined;
+  try {
+    const known = JSON.parse(readFileSync(file, 'utf8')) as SandboxProcess;
+    const answer = await fetch(`${known.url}/sandbox/status`, { signal: AbortSignal.timeout(2_000) });
+    return answer.ok ? { ...known, stop: async () => {} } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const sandboxFile = (dataDir: string): string => join(dataDir, 'sandbox.json');

@@ -1,0 +1,52 @@
+import Table from 'cli-table3';
+import { createLogUpdate } from 'log-update';
+
+/** A display that is written over in a terminal, and a line now and then where there is none. */
+export interface Progress {
+  show(lines: readonly string[]): void;
+  done(): void;
+}
+
+const plainEveryMs = 2_000;
+
+export function createProgress(stream: NodeJS.WriteStream = process.stderr): Progress {
+  if (stream.isTTY) {
+    const update = createLogUpdate(stream);
+    return { show: (lines) => update(lines.join('\n')), done: () => update.done() };
+  }
+  let shownAt = 0;
+  let last = '';
+  const print = (text: string) => {
+    if (text !== last) stream.write(`${text}\n`);
+    last = text;
+  };
+  let waiting = '';
+  return {
+    show: (lines) => {
+      waiting = lines.join(' · ');
+      if (performance.now() - shownAt < plainEveryMs) return;
+      shownAt = performance.now();
+      print(waiting);
+    },
+    done: () => print(waiting),
+  };
+}
+
+/** A table without borders inside, numbers to the right. */
+export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+  const numeric = head.map((_, column) =>
+    rows.every((row) => typeof row[column] === 'number' || row[column] === ''),
+  );
+  const built = new Table({
+    head: [...head],
+    colAligns: numeric.map((is) => (is ? 'right' : 'left')),
+    style: { head: [], border: [], compact: true },
+  });
+  for (const row of rows) {
+    built.push(row.map((cell) => (typeof cell === 'number' ? cell.toLocaleString('en') : cell)));
+  }
+  return built.toString();
+}
+
+export const milliseconds = (ms: number | null): string =>
+  ms === null ? '' : `${Math.round(ms).toLocaleString('en')} ms`;
