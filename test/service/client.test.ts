@@ -4,6 +4,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
 import { createServiceClient } from '../../service/client.ts';
+import { until } from '../support/poll.ts';
 import { pageOf, someDocuments } from './listing.ts';
 import type { Reply } from './scripted-server.ts';
 import { apiKey, documents, rejection, setup } from './setup.ts';
@@ -233,7 +234,7 @@ test('a service that is not there is SERVICE_UNREACHABLE', async () => {
 test('a client that is closed under a request fails it at once, without a retry', async () => {
   const { server, client } = await setup(() => 'silence');
   const page = rejection(client.page(documents()));
-  await expect.poll(() => server.inFlight).toBe(1);
+  await until('the number of requests at the server is 1', () => server.inFlight === 1);
   await client.close();
   expect(await page).toMatchObject({ code: 'UND_ERR_DESTROYED' });
   expect(server.asked).toHaveLength(1);

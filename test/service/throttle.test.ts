@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { until } from '../support/poll.ts';
 import { createDoor } from './door.ts';
 import type { Reply } from './scripted-server.ts';
 import { documents, setup } from './setup.ts';
@@ -22,7 +23,10 @@ describe('requests in flight', () => {
         { maxConcurrency },
       );
       const all = Promise.all(pages(1, 50).map((page) => client.page(documents(page))));
-      await expect.poll(() => door.waiting).toBe(maxConcurrency);
+      await until(
+        `the number of requests at the door is ${maxConcurrency}`,
+        () => door.waiting === maxConcurrency,
+      );
       door.open();
       await all;
       expect(server.asked).toHaveLength(50);
@@ -37,7 +41,7 @@ describe('requests in flight', () => {
       return good;
     });
     const all = Promise.all(pages(1, 12).map((page) => client.page(documents(page))));
-    await expect.poll(() => door.waiting).toBe(10);
+    await until('the number of requests at the door is 10', () => door.waiting === 10);
     door.open();
     await all;
     expect(server.inFlightMax).toBe(10);
@@ -55,7 +59,7 @@ test('what is live goes before a backfill that came earlier', async () => {
   );
   const backfill = pages(1, 4).map((page) => client.page(documents(page)));
   const live = pages(11, 12).map((page) => client.page({ ...documents(page), lane: 'live' }));
-  await expect.poll(() => door.waiting).toBe(1);
+  await until('the number of requests at the door is 1', () => door.waiting === 1);
   door.open();
   await Promise.all([...backfill, ...live]);
   expect(server.asked.map(({ query }) => Number(query.get('page')))).toEqual([1, 11, 12, 2, 3, 4]);
@@ -69,7 +73,7 @@ describe('one 429', () => {
       maxConcurrency: 1,
     });
     const all = Promise.all(pages(1, 40).map((page) => client.page({ ...documents(page), lane: 'live' })));
-    await expect.poll(() => clock.sleeping).toBe(40);
+    await until('the number of sleepers is 40', () => clock.sleeping === 40);
     clock.advance(29_999);
     expect(clock.sleeping).toBe(40);
     expect(server.asked).toHaveLength(1);
@@ -96,11 +100,10 @@ describe('one 429', () => {
       { clock },
     );
     const both = Promise.all([1, 2].map((page) => client.page({ ...documents(page), lane: 'live' })));
-    await expect.poll(() => server.inFlight === 1 && door.waiting === 1).toBe(true);
-    // One waits at the gate, the other has its deadline.
-    await expect.poll(() => clock.sleeping).toBe(2);
+    await until('the first was refused', () => client.counts().documents?.busy === 1 && door.waiting === 1);
     door.open();
-    await expect.poll(() => server.inFlight === 0 && clock.sleeping === 2).toBe(true);
+    await until('both were refused', () => client.counts().documents?.busy === 2);
+    expect(clock.sleeping).toBe(2);
     clock.advance(59_999);
     expect(clock.sleeping).toBe(2);
     expect(server.asked).toHaveLength(2);
@@ -135,14 +138,14 @@ describe('one 429', () => {
       door = createDoor();
       server.inFlightMax = 0;
       const all = Promise.all(pages(21, 40).map((page) => client.page(documents(page))));
-      await expect.poll(() => door.waiting).toBe(expected);
+      await until(`the number of requests at the door is ${expected}`, () => door.waiting === expected);
       const atOnce = server.inFlightMax;
       door.open();
       await all;
       expect(atOnce).toBe(expected);
     };
     const first = Promise.all(pages(1, 8).map((page) => client.page(documents(page))));
-    await expect.poll(() => door.waiting).toBe(8);
+    await until('the number of requests at the door is 8', () => door.waiting === 8);
     door.open();
     await first;
     const warned = logged.filter(({ level }) => level === 'warn');
