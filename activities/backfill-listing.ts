@@ -100,6 +100,8 @@ async function readOnePass(
   const { companyId, resource } = input;
   const key = { ...input, pass: from.pass };
   let cursor = from;
+  const resumed = from.page === 0 ? undefined : (await readManifest(db, key)).pages.at(-1);
+  if (resumed?.asked === from.page && !resumed.hasNext) return from;
   const { report, beganAt } = await walkListing(deps, {
     listing: resource,
     companyId,
@@ -113,9 +115,9 @@ async function readOnePass(
       return cursor;
     },
   });
-  // Pages that the walk refused, as they were not the page asked for, count against the pass.
+  // Pages that the walk refused count against the pass; of the last it may have learnt afterwards that none follows.
   for (const page of report.manifest) {
-    if (page.asked > cursor.page || page.currentPage !== page.asked) await notePage(db, key, page, beganAt);
+    if (page.asked >= cursor.page || page.currentPage !== page.asked) await notePage(db, key, page, beganAt);
   }
   return cursor;
 }

@@ -30,7 +30,9 @@ export function failing<I, O>(activity: Activity<I, O>): Activity<I, O> {
 /** A failure of the catalogue; undefined for a mistake of ours, which Temporal retries and shows. */
 export function asFailure(error: unknown): Failure | undefined {
   if (error instanceof Failure) return error;
-  return sqlState(error) !== undefined || isConnectionTrouble(error) ? warehouseFailure(error) : undefined;
+  const fromWarehouse = sqlState(error) !== undefined || isConnectionTrouble(error);
+  const failure = fromWarehouse ? warehouseFailure(error) : undefined;
+  return failure instanceof Failure ? failure : undefined;
 }
 
 function isConnectionTrouble(error: unknown): boolean {

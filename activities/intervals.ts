@@ -1,8 +1,9 @@
 import { Context } from '@temporalio/activity';
 import { warehouseNow } from '../db/catch-up.ts';
 import { writeIntervals } from '../db/write/intervals.ts';
-import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
+import { nothingWritten, type PageWritten, rejectRecord, sum } from '../db/write/write-page.ts';
 import { type IntervalColumns, readIntervals } from '../service/intervals.ts';
+import type { Page } from '../service/page.ts';
 import { walkPages } from '../service/walk.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 
@@ -47,7 +48,12 @@ export async function readRange(
     readAt = await warehouseNow(deps.warehouse.db);
   };
   for await (const page of walk) {
-    append(waiting, readIntervals(page.body, page.itemsKey, page.items));
+    const columns = readIntervals(page.body, page.itemsKey, page.items);
+    const strays = append(waiting, columns, range.meterId);
+    for (const { position, reason } of [...strays, ...columns.unplaced.map(withoutPlace)]) {
+      await keepApart(deps, page, position, reason);
+      written = sum(written, { ...nothingWritten, rejected: 1 });
+    }
     total = page.total;
     context.heartbeat(cursor);
     if (waiting.startAt.length >= readingsTogether) await flush();
@@ -71,12 +77,48 @@ function noReadings(): IntervalColumns {
   };
 }
 
-function append(to: IntervalColumns, more: IntervalColumns): void {
-  to.startAt.push(...more.startAt);
-  to.endAt.push(...more.endAt);
-  to.usage.push(...more.usage);
-  to.usageUnits.push(...more.usageUnits);
-  to.quality.push(...more.quality);
-  to.updated.push(...more.updated);
-  to.granularitySeconds.push(...more.granularitySeconds);
+interface Stray {
+  /** Position among the items of the page, from 0. */
+  readonly position: number;
+  readonly reason: string;
+}
+
+const withoutPlace = (position: number): Stray => ({ position, reason: 'the reading has no place in time' });
+
+/** Adds the readings of the meter; returns those that name another, which must not be filed under this one. */
+function append(to: IntervalColumns, more: IntervalColumns, meterId: string): Stray[] {
+  const strays: Stray[] = [];
+  const positions = more.unplaced.length === 0 ? undefined : placedPositions(more);
+  for (const [at, start] of more.startAt.entries()) {
+    const named = more.meterId[at] ?? null;
+    if (named !== null && named !== meterId) {
+      strays.push({ position: positions?.[at] ?? at, reason: `the reading names another meter, ${named}` });
+      continue;
+    }
+    to.startAt.push(start);
+    to.endAt.push(more.endAt[at] ?? null);
+    to.usage.push(more.usage[at] ?? null);
+    to.usageUnits.push(more.usageUnits[at] ?? null);
+    to.quality.push(more.quality[at] ?? null);
+    to.updated.push(more.updated[at] ?? null);
+    to.granularitySeconds.push(more.granularitySeconds[at] ?? null);
+  }
+  return strays;
+}
+
+/** Positions on the page of the readings that stand in the columns. */
+function placedPositions(columns: IntervalColumns): number[] {
+  const unplaced = new Set(columns.unplaced);
+  const all = Array.from({ length: columns.startAt.length + unplaced.size }, (_, position) => position);
+  return all.filter((position) => !unplaced.has(position));
+}
+
+async function keepApart(
+  deps: ActivityDependencies,
+  page: Page,
+  position: number,
+  reason: string,
+): Promise<void> {
+  const at = { body: page.body, itemsKey: page.itemsKey, companyId: null };
+  await rejectRecord(deps.warehouse.db, 'intervals', at, position + 1, page.ids[position] ?? null, reason);
 }

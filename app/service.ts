@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { createServiceClient, type ServiceClient } from '../service/client.ts';
 import type { Settings } from './settings.ts';
+import { readVersion } from './version.ts';
 
 /** What can be read from the service, and under which version. */
 export interface ServiceAccess {
@@ -27,6 +28,7 @@ export function openService(
       },
     },
     random: Math.random,
+    version: readVersion(),
     log,
   });
   return { client, apiVersion: url.split('/').at(-1) ?? '' };

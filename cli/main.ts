@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { SettingsError } from '../app/settings.ts';
+import { readVersion } from '../app/version.ts';
 import { CommandError, UsageError } from './context.ts';
 
 /** Exit statuses: 0 done, 1 failed or differences found, 2 wrong usage or settings. */
@@ -13,20 +13,11 @@ function count(text: string): number {
   return Number(text);
 }
 
-function version(): string {
-  for (const place of ['../package.json', '../../package.json']) {
-    try {
-      return JSON.parse(readFileSync(new URL(place, import.meta.url), 'utf8')).version;
-    } catch {}
-  }
-  return 'unknown';
-}
-
 /** The command, with each subcommand's code loaded when it is called. */
 function build(): Command {
   const program = new Command('metersync')
     .description('Keeps your own Postgres equal to a Utility Data Service, and proves it.')
-    .version(version())
+    .version(readVersion())
     .showHelpAfterError('(metersync --help tells more)');
 
   program

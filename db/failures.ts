@@ -27,9 +27,12 @@ export function isRefusal(error: unknown): boolean {
   return refusedClasses.includes(state.slice(0, 2)) || refusedCodes.includes(state);
 }
 
-/** Turns what pg throws into a failure of the catalogue. */
-export function warehouseFailure(error: unknown): Failure {
-  if (error instanceof Failure) return error;
+/** Our own mistake (a wrong statement, a missing table): never called trouble of Postgres's, so that it shows as what it is. */
+const isMistake = (state: string | undefined): boolean => state?.startsWith('42') ?? false;
+
+/** Turns what pg throws into a failure of the catalogue; a mistake of ours is returned as it is. */
+export function warehouseFailure(error: unknown): unknown {
+  if (error instanceof Failure || isMistake(sqlState(error))) return error;
   const state = sqlState(error);
   const message = `${sqlMessage(error)}${state === undefined ? '' : ` (SQLSTATE ${state})`}`;
   return new Failure(isRefusal(error) ? 'WAREHOUSE_VALUE_REFUSED' : 'WAREHOUSE_UNAVAILABLE', message, {

@@ -103,7 +103,7 @@ export async function notePage(
       ${page.currentPage}, ${page.total}::bigint, ${page.hasNext}, ${array(page.ids, 'text')}, ${readAt}::timestamptz)
     on conflict (run_id, company_id, resource, pass, asked) do update set
       current_page = excluded.current_page, total = excluded.total,
-      has_next = excluded.has_next, ids = excluded.ids, read_at = excluded.read_at`);
+      has_next = excluded.has_next, ids = excluded.ids`);
 }
 
 /** What the pass has read so far, in the order of its pages, and when it began. */

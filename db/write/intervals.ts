@@ -112,7 +112,7 @@ async function mergeIntervals(
   await ensureMonths(db, sql`(select first from ${bounds} b)`, sql`(select last from ${bounds} b)`);
   const span = await db.execute<{ first: string; last: string }>(bounds);
   const { first, last } = span.rows[0] ?? { first: '', last: '' };
-  const result = await db.execute<{ inserted: boolean }>(sql`
+  const result = await db.execute<{ inserted: number; changed: number }>(sql`
     with incoming as materialized (
       select distinct on (start_at, granularity_seconds, usage_units)
         start_at, granularity_seconds, usage_units, usage, quality, updated
@@ -131,7 +131,7 @@ async function mergeIntervals(
       select start_at, granularity_seconds, usage_units, usage, quality, updated, synced_at
       from utility.intervals
       where meter_id = ${meterId} and start_at between ${first}::timestamptz and ${last}::timestamptz
-    )
+    ), written as (
     insert into utility.intervals as t
       (meter_id, start_at, granularity_seconds, usage_units, usage, quality, updated, synced_at)
     select ${meterId}, i.start_at, i.granularity_seconds, i.usage_units, i.usage, i.quality, i.updated,
@@ -145,9 +145,12 @@ async function mergeIntervals(
         or (excluded.updated = t.updated or excluded.updated is null or t.updated is null)
           and excluded.synced_at >= t.synced_at)
       and (t.usage, t.quality, t.updated) is distinct from (excluded.usage, excluded.quality, excluded.updated)
-    returning (xmax = 0) as inserted`);
-  const inserted = result.rows.filter((row) => row.inserted).length;
-  return { inserted, changed: result.rows.length - inserted };
+    returning start_at, granularity_seconds, usage_units
+    )
+    select count(*) filter (where h.start_at is null)::int as inserted,
+      count(*) filter (where h.start_at is not null)::int as changed
+    from written left join held h using (start_at, granularity_seconds, usage_units)`);
+  return result.rows[0] ?? { inserted: 0, changed: 0 };
 }
 
 const column = (values: readonly (string | null)[]): SQL => sql`${sql.param(values)}::text[]`;

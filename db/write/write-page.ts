@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import type { Database } from '../connect.ts';
+import type { Database, Executor } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { itemList, type RecordPage, type Slice, type UpsertPage, type WrittenRows } from './page.ts';
 
@@ -28,7 +28,7 @@ export async function writePage(
       if (!isRefusal(error) || ids.length === 0) throw error;
       const { first, last } = slice ?? { first: 1, last: ids.length };
       if (slice !== null && first === last) {
-        await reject(db, resource, page, first, ids[first - 1] ?? null, sqlMessage(error));
+        await rejectRecord(db, resource, page, first, ids[first - 1] ?? null, sqlMessage(error));
         return { inserted: 0, changed: 0, rejected: 1 };
       }
       const middle = Math.floor((first + last) / 2);
@@ -54,10 +54,11 @@ export function sum(a: PageWritten, b: PageWritten): PageWritten {
   };
 }
 
-async function reject(
-  db: Database,
+/** Keeps one item of a page, by its place (from 1), with the reason why it is in no table. */
+export async function rejectRecord(
+  db: Executor,
   resource: string,
-  page: RecordPage,
+  page: Pick<RecordPage, 'body' | 'itemsKey' | 'companyId'>,
   place: number,
   id: string | null,
   error: string,

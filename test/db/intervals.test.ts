@@ -1,0 +1,115 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { IntervalColumns } from '../../db/write/interval-text.ts';
+import { writeIntervals } from '../../db/write/intervals.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const readings = (
+  starts: readonly string[],
+  usage: string,
+  updated = '2026-01-01T00:00:00.000001',
+): IntervalColumns => ({
+  startAt: starts,
+  endAt: starts.map((start) => start.replace(/:00:00(?=$|\+)/, ':15:00')),
+  granularitySeconds: starts.map(() => null),
+  usage: starts.map(() => usage),
+  usageUnits: starts.map(() => 'kWh'),
+  quality: starts.map(() => 'MEASURED'),
+  updated: starts.map(() => updated),
+});
+const hours = ['2026-01-31T22:00:00', '2026-01-31T23:00:00', '2026-02-01T00:00:00'];
+const held = async (meterId: string) =>
+  (
+    await warehouse.db.execute(sql`
+      select (start_at at time zone 'UTC')::text as start_at, granularity_seconds as seconds, usage, tableoid::regclass::text as partition
+      from utility.intervals where meter_id = ${meterId} order by start_at`)
+  ).rows;
+
+describe('writeIntervals', () => {
+  test('fresh readings go into the partitions of their months, exact', async () => {
+    const exact = '12345678901234567890.000000000000000001';
+    expect(await writeIntervals(warehouse, 'fresh', '2026-03-01', readings(hours, exact))).toEqual({
+      inserted: 3,
+      changed: 0,
+      rejected: 0,
+    });
+    expect(await held('fresh')).toEqual([
+      { start_at: '2026-01-31 22:00:00', seconds: 900, usage: exact, partition: 'utility.intervals_2026_01' },
+      { start_at: '2026-01-31 23:00:00', seconds: 900, usage: exact, partition: 'utility.intervals_2026_01' },
+      { start_at: '2026-02-01 00:00:00', seconds: 900, usage: exact, partition: 'utility.intervals_2026_02' },
+    ]);
+  });
+
+  test('overlapping readings: new ones are inserted, newer ones change, identical ones are not touched', async () => {
+    await writeIntervals(warehouse, 'over', '2026-03-01', readings(hours.slice(0, 2), '1'));
+    expect(await writeIntervals(warehouse, 'over', '2026-03-02', readings(hours, '1'))).toMatchObject({
+      inserted: 1,
+      changed: 0,
+    });
+    const corrected = readings(hours.slice(1), '2', '2026-01-02T00:00:00.000001');
+    expect(await writeIntervals(warehouse, 'over', '2026-03-03', corrected)).toMatchObject({
+      inserted: 0,
+      changed: 2,
+    });
+    expect(await writeIntervals(warehouse, 'over', '2026-03-03', corrected)).toMatchObject({
+      inserted: 0,
+      changed: 0,
+    });
+    expect((await held('over')).map((row) => row.usage)).toEqual(['1', '2', '2']);
+  });
+
+  test('an older state never undoes a newer one; at the same updated the read that began later wins', async () => {
+    const at = (usage: string, updated: string) => readings(hours.slice(0, 1), usage, updated);
+    await writeIntervals(warehouse, 'guard', '2026-03-02', at('2', '2026-01-02T00:00:00'));
+    await writeIntervals(warehouse, 'guard', '2026-03-03', at('1', '2026-01-01T00:00:00'));
+    await writeIntervals(warehouse, 'guard', '2026-03-01', at('3', '2026-01-02T00:00:00'));
+    expect((await held('guard')).map((row) => row.usage)).toEqual(['2']);
+    await writeIntervals(warehouse, 'guard', '2026-03-04', at('4', '2026-01-02T00:00:00'));
+    expect((await held('guard')).map((row) => row.usage)).toEqual(['4']);
+  });
+
+  test('a reading that comes twice on a page is written once', async () => {
+    const twice = readings([...hours, ...hours], '5');
+    expect(await writeIntervals(warehouse, 'twice', '2026-03-01', twice)).toMatchObject({ inserted: 3 });
+  });
+
+  test('a reading that Postgres refuses is kept apart; its neighbours are written', async () => {
+    const columns = readings(hours, '1');
+    const refused = { ...columns, usage: ['1', 'not a number', '3'], quality: ['a', 'b', 'c\td\\'] };
+    expect(await writeIntervals(warehouse, 'refused', '2026-03-01', refused)).toEqual({
+      inserted: 2,
+      changed: 0,
+      rejected: 1,
+    });
+    const kept = await warehouse.db.execute(
+      sql`select record_id, error from metersync.rejected_records where resource = 'intervals'`,
+    );
+    expect(kept.rows).toEqual([
+      { record_id: 'refused@2026-01-31T23:00:00', error: expect.stringContaining('not a number') },
+    ]);
+  });
+
+  test('times with an offset and times in the zone of the setting are read by Postgres', async () => {
+    const berlin = await createWarehouse('Europe/Berlin');
+    try {
+      const columns = readings(['2026-03-29T01:00:00', '2026-03-29T03:00:00'], '1');
+      await writeIntervals(berlin, 'dst', '2026-04-01', columns);
+      await writeIntervals(berlin, 'offset', '2026-04-01', readings(['2026-03-29T01:00:00+05:00'], '1'));
+      const rows = await berlin.db.execute(sql`
+        select meter_id, (start_at at time zone 'UTC')::text as at from utility.intervals order by meter_id, start_at`);
+      expect(rows.rows).toEqual([
+        { meter_id: 'dst', at: '2026-03-29 00:00:00' },
+        { meter_id: 'dst', at: '2026-03-29 01:00:00' },
+        { meter_id: 'offset', at: '2026-03-28 20:00:00' },
+      ]);
+    } finally {
+      await berlin.drop();
+    }
+  });
+});
