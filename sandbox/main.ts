@@ -13,6 +13,8 @@ const usage = `Runs the Utility Data Service on a database of its own.
   --concurrency N           deliveries in flight for each endpoint (16)
   --header-prefix NAME      prefix of the signature headers (webhook)
   --time-scale X            how many times faster than real time the service's clock runs (1)
+  --retry-jitter X          spread of retry delays, 0.2 is ±20 % (0)
+  --live N                  random changes a minute (0)
   --json                    print {url, apiUrl, apiKey} on one line when ready
   --with-parent             stop when the parent process goes away
 `;
@@ -33,6 +35,8 @@ const options = {
   concurrency: text,
   'header-prefix': text,
   'time-scale': text,
+  'retry-jitter': text,
+  live: text,
   json: flag,
   'with-parent': flag,
   help: flag,
@@ -88,6 +92,8 @@ function startOptions(values: ReturnType<typeof parse>) {
     ...optional('deliveryConcurrency', number('concurrency')),
     ...optional('headerPrefix', values['header-prefix']),
     ...optional('timeScale', number('time-scale')),
+    ...optional('retryJitter', number('retry-jitter')),
+    ...optional('live', number('live')),
   };
 }
 

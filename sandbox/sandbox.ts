@@ -3,16 +3,25 @@ import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import pg from 'pg';
 import { type Organization, readOrganizations } from './api/keys.ts';
+import { createPageCache } from './api/pageCache.ts';
 import { apiRoutes } from './api/routes.ts';
 import { createServer } from './api/server.ts';
+import { createLive } from './changes/live.ts';
 import { createChangeService } from './changes/service.ts';
 import { type Clock, createClock, createRealTime, type RealTime } from './clock.ts';
+import { endpointRoutes } from './control/endpointRoutes.ts';
+import { faultRoutes } from './control/faultRoutes.ts';
+import { addOrganization } from './control/organizations.ts';
 import { controlPlane } from './control/routes.ts';
-import { readSetting, writeSetting } from './control/state.ts';
 import { migrate } from './database/migrate.ts';
+import { readSetting, writeSetting } from './database/settings.ts';
 import { createDispatcher, type Dispatcher } from './delivery/dispatcher.ts';
-import { type Disturbance, undisturbed } from './delivery/disturbance.ts';
+import { type Disturbances, openDisturbances } from './delivery/disturbances.ts';
+import { retryDelaySeconds } from './delivery/schedule.ts';
+import { createFaults } from './faults/faults.ts';
 import { load } from './generate/load.ts';
+import { createLink } from './portal/links.ts';
+import { portalRoutes } from './portal/routes.ts';
 
 export interface SandboxLogEntry {
   readonly level: 'info' | 'error';
@@ -46,6 +55,10 @@ export interface SandboxOptions {
   readonly now?: RealTime;
   /** How many times faster than real time the service's clock runs. */
   readonly timeScale?: number;
+  /** Spread of retry delays: 0.2 is ±20 %. */
+  readonly retryJitter?: number;
+  /** Random changes a minute, from the start on. */
+  readonly live?: number;
   readonly log?: (entry: SandboxLogEntry) => void;
 }
 
@@ -142,76 +155,118 @@ async function addKey(pool: pg.Pool, key: string): Promise<void> {
 async function serve(
   stores: Stores,
   clock: Clock,
-  organizations: readonly Organization[],
+  organizations: Organization[],
   options: SandboxOptions,
   report: (error: Error) => void,
 ): Promise<Sandbox> {
   const { pool } = stores;
-  let disturbance = (await readSetting<Disturbance>(pool, 'disturbance')) ?? undisturbed;
-  let signing: 'real' | 'virtual' = 'real';
-  const dispatcher = await createDispatcher({
-    pool,
-    clock,
-    concurrency: options.deliveryConcurrency ?? 16,
-    headerPrefix: options.headerPrefix ?? 'webhook',
-    disturbance: () => disturbance,
-    signingTime: () => (signing === 'real' ? new Date() : new Date(Number(clock.now() / 1000n))),
-    report,
-  });
+  const seed = options.seed ?? 1;
+  const cache = createPageCache(pageCacheBytes);
+  const disturbances = await openDisturbances(pool);
+  const faults = createFaults(options.databaseUrl, Date.now, report);
+  const signing = { mode: 'real' as 'real' | 'virtual' };
+  const dispatcher = await startDispatcher(pool, clock, disturbances, signing, options, report);
   const changes = createChangeService({
     pool,
     clock,
-    disturbance: () => disturbance,
+    delays: disturbances.delays,
     newId: randomUUID,
     newMessageId: () => `msg_${randomBytes(14).toString('hex')}`,
     until: options.until ?? defaultUntil,
-    committed: dispatcher.wake,
+    committed: ({ companyIds, events }) => {
+      cache.changed(companyIds);
+      if (events.length > 0) dispatcher.wake();
+    },
   });
+  const live = createLive(changes, seed, report);
   const app = createServer(report);
-  const links = { create: async () => `${addressOf(app, options)}/portal` };
   const keys = new Map(organizations.map(({ apiKey, id }) => [apiKey, id]));
-  apiRoutes(app, { pool, keys, links });
+  const links = {
+    create: async (organizationId: string) => {
+      const token = randomBytes(24).toString('base64url');
+      await createLink(pool, organizationId, token, clock.now());
+      return `${addressOf(app, options)}/portal/${token}`;
+    },
+  };
+  apiRoutes(app, { pool, keys, links, faults: { pool, ...faults }, cache });
+  portalRoutes(app, { pool, clock });
+  faultRoutes(app, { faults, disturbances });
+  endpointRoutes(app, {
+    pool,
+    clock,
+    dispatcher,
+    newEndpointId: () => `ep_${randomBytes(14).toString('hex')}`,
+    newSecret: () => `whsec_${randomBytes(32).toString('base64')}`,
+  });
   controlPlane(app, {
     pool,
     clock,
     changes,
+    live,
     dispatcher,
-    seed: options.seed ?? 1,
-    newEndpointId: () => `ep_${randomBytes(14).toString('hex')}`,
-    newSecret: () => `whsec_${randomBytes(32).toString('base64')}`,
-    setDisturbance: async (asked) => {
-      disturbance = asked;
-      await writeSetting(pool, 'disturbance', asked);
-    },
-    setSigning: (asked) => {
-      signing = asked;
+    seed,
+    setSigning: (mode) => {
+      signing.mode = mode;
     },
     keepClock: () => writeSetting(pool, 'clockOffsetMicros', clock.offset().toString()),
+    organizations: () => organizations,
+    addOrganization: async ({ name = 'Another organization', apiKey = newApiKey() }) => {
+      const organization = { id: randomUUID(), name, apiKey };
+      await addOrganization(pool, organization);
+      organizations.push(organization);
+      keys.set(apiKey, organization.id);
+      return organization;
+    },
   });
   await app.listen({ host: options.host ?? '127.0.0.1', port: options.port ?? 0 });
-  return running(stores, app, dispatcher, organizations, options);
+  live.setRate(options.live ?? 0);
+  const closeAll = async () => {
+    await live.stop();
+    await app.close();
+    await dispatcher.close();
+    await faults.close();
+    await closeStores(stores);
+  };
+  return running(addressOf(app, options), organizations, options, closeAll);
 }
 
-function running(
-  stores: Stores,
-  app: FastifyInstance,
-  dispatcher: Dispatcher,
+/** Memory for pages that are ready to be sent. */
+const pageCacheBytes = 256 * 1024 * 1024;
+
+const newApiKey = (): string => `uds_${randomBytes(16).toString('hex')}`;
+
+function startDispatcher(
+  pool: pg.Pool,
+  clock: Clock,
+  disturbances: Disturbances,
+  signing: { readonly mode: 'real' | 'virtual' },
+  options: SandboxOptions,
+  report: (error: Error) => void,
+): Promise<Dispatcher> {
+  return createDispatcher({
+    pool,
+    clock,
+    concurrency: options.deliveryConcurrency ?? 16,
+    headerPrefix: options.headerPrefix ?? 'webhook',
+    disturbance: disturbances.of,
+    signingTime: () => new Date(signing.mode === 'real' ? Date.now() : Number(clock.now() / 1000n)),
+    retryDelay: (number) => retryDelaySeconds(number, options.retryJitter ?? 0, Math.random()),
+    report,
+  });
+}
+
+const running = (
+  url: string,
   organizations: readonly Organization[],
   options: SandboxOptions,
-): Sandbox {
-  const url = addressOf(app, options);
-  return {
-    url,
-    apiUrl: `${url}/v2.2`,
-    apiKey: options.apiKey ?? organizations[0]?.apiKey ?? '',
-    organizations,
-    async close() {
-      await app.close();
-      await dispatcher.close();
-      await closeStores(stores);
-    },
-  };
-}
+  close: () => Promise<void>,
+): Sandbox => ({
+  url,
+  apiUrl: `${url}/v2.2`,
+  apiKey: options.apiKey ?? organizations[0]?.apiKey ?? '',
+  organizations,
+  close,
+});
 
 function addressOf(app: FastifyInstance, { host = '127.0.0.1' }: SandboxOptions): string {
   const { port } = app.server.address() as AddressInfo;

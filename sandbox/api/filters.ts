@@ -1,4 +1,4 @@
-import { type Query, readBoolean, readChoice, readDate, readTime } from './query.ts';
+import { type Query, readBoolean, readChoice, readDate, readTexts, readTime } from './query.ts';
 
 /** SQL conditions that grow with the filters asked for; `name` tells one combination from another. */
 export interface Conditions {
@@ -61,6 +61,67 @@ function comparedColumns(dateType: DateType, { alias, periodStart, periodEnd }: 
   }
   if (dateType === 'BILL_DATE') return same(`${alias}.bill_date`, 'date');
   return same(`${alias}.${dateType === 'CREATED_DATE' ? 'created' : 'updated'}`, 'timestamp');
+}
+
+export const datasourceTypes = [
+  'ELECTRICITY',
+  'GAS',
+  'WATER',
+  'DISTRICT',
+  'WASTE',
+  'FUEL',
+  'MISC',
+  'REFRIGERANT',
+  'SOLAR',
+  'TELECOM',
+] as const;
+
+/** `datasourceType` (repeatable) and `identifier` of the meters that rows of `column` belong to. */
+export function meterFilters(
+  conditions: Conditions,
+  query: Query,
+  holds: (meters: string) => string,
+): Conditions {
+  const types = readTexts(query, 'datasourceType', datasourceTypes);
+  const [identifier] = readTexts(query, 'identifier');
+  let result = conditions;
+  if (types.length > 0) {
+    const meters = (value: string) =>
+      `select f.id from sandbox.meters f where f.datasource_type = any (${value}::text[])`;
+    result = alsoWhere(result, 'type', (value) => holds(meters(value)), types);
+  }
+  if (identifier !== undefined && identifier !== '') {
+    result = alsoWhere(result, 'identifier', (value) => holds(metersIdentifiedBy(value)), identifier);
+  }
+  return result;
+}
+
+/** Identifiers are compared without separators, leading zeros and case. */
+const normal = (text: string) => `upper(ltrim(translate(${text}, '- _,/', ''), '0'))`;
+
+const metersIdentifiedBy = (value: string) => `select f.id from sandbox.meters f
+  where exists (select from jsonb_array_elements(('{'||f.members||'}')::jsonb->'identifiers') one
+    where ${normal("one->>'value'")} = ${normal(`${value}::text`)})`;
+
+/** `status`, `connectionOwnerEmail` (exact) and `sites` (repeatable) of connections. */
+export function connectionFilters(conditions: Conditions, query: Query): Conditions {
+  const facts = `('{'||k.members||'}')::jsonb`;
+  const [status] = readTexts(query, 'status');
+  const [owner] = readTexts(query, 'connectionOwnerEmail');
+  const sites = readTexts(query, 'sites');
+  let result = conditions;
+  if (status !== undefined) result = alsoWhere(result, 'status', (value) => `k.status = ${value}`, status);
+  if (owner !== undefined) {
+    result = alsoWhere(result, 'owner', (value) => `${facts}->>'workflowOwnerEmail' = ${value}`, owner);
+  }
+  if (sites.length > 0) {
+    const served = (
+      value: string,
+    ) => `exists (select from jsonb_array_elements(${facts}->'sitesRelations') one
+      where one->'site'->>'id' = any (${value}::text[]))`;
+    result = alsoWhere(result, 'sites', served, sites);
+  }
+  return result;
 }
 
 /** Deleted documents are left out unless `isDeleted=true`, which brings them in beside the others. */

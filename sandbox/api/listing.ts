@@ -1,4 +1,4 @@
-import type { Pool } from 'pg';
+import type { Reader } from '../faults/snapshot.ts';
 
 /** What a list endpoint reads: rows, their order, and how one becomes JSON text. */
 export interface Listing {
@@ -13,21 +13,28 @@ export interface Listing {
   /** Rows of the page under the same alias, joined with whatever `record` reads besides. */
   readonly join?: string;
   readonly record: string;
-  /** An SQL condition: the record that the list belongs to is there and visible. */
-  readonly exists: string;
+  /** SQL for the company of the record that the list belongs to; null when the caller sees no such record. */
+  readonly owner: string;
   readonly parameters: readonly unknown[];
 }
 
 export interface PageAsked {
   readonly page: number;
   readonly perPage: number;
+  /** Records at the head of the list that are not shown: a fault's doing, else 0. */
+  readonly hidden: number;
+}
+
+export interface Page {
+  readonly companyId: string;
+  readonly body: Buffer;
 }
 
 /** Seed 8: every list has pages of 100, connections alone honour `limit`. */
 export const recordsPerPage = 100;
 
 interface PageRow {
-  readonly found: boolean;
+  readonly owner: string | null;
   readonly total: number;
   readonly pages: number;
   readonly page: number;
@@ -39,23 +46,28 @@ interface PageRow {
  * A page beyond the last is the last page and says so in `currentPage` (seed 7); an empty list has one empty page.
  * Undefined when what the list belongs to is not there.
  */
-export async function readPage(pool: Pool, listing: Listing, asked: PageAsked): Promise<string | undefined> {
+export async function readPage(
+  reader: Reader,
+  listing: Listing,
+  asked: PageAsked,
+): Promise<Page | undefined> {
   const alias = listing.from.split(' ')[1];
-  const perPage = `$${listing.parameters.length + 1}::bigint`;
-  const page = `$${listing.parameters.length + 2}::bigint`;
+  const count = listing.parameters.length;
+  const [perPage, page, hidden] = [1, 2, 3].map((offset) => `$${count + offset}::bigint`);
   const text = `
-with size as (select count(*) as total from sandbox.${listing.from} where ${listing.where}),
+with size as (select greatest(count(*) - ${hidden}, 0) as total from sandbox.${listing.from} where ${listing.where}),
   place as (select total, pages, least(${page}, pages) as page
     from size, lateral (select greatest((total + ${perPage} - 1) / ${perPage}, 1) as pages) p)
-select ${listing.exists} as found, total::float8 as total, pages::float8 as pages, page::float8 as page,
+select ${listing.owner} as owner, total::float8 as total, pages::float8 as pages, page::float8 as page,
   (select string_agg(${listing.record}, ',' order by ${listing.order}) from (
     select * from sandbox.${listing.from} where ${listing.where} order by ${listing.order}
-    limit ${perPage} offset (select (page - 1) * ${perPage} from place)) ${alias} ${listing.join ?? ''}) as body
+    limit ${perPage} offset (select (page - 1) * ${perPage} + ${hidden} from place)) ${alias} ${listing.join ?? ''}) as body
 from place`;
-  const values = [...listing.parameters, asked.perPage, asked.page];
-  const { rows } = await pool.query<PageRow>({ name: listing.name, text, values });
+  const values = [...listing.parameters, asked.perPage, asked.page, asked.hidden];
+  const { rows } = await reader.query<PageRow>({ name: listing.name, text, values });
   const [row] = rows;
-  return row?.found ? envelope(listing, row, asked.perPage) : undefined;
+  if (row === undefined || row.owner === null) return undefined;
+  return { companyId: row.owner, body: Buffer.from(envelope(listing, row, asked.perPage)) };
 }
 
 function envelope(listing: Listing, row: PageRow, perPage: number): string {

@@ -1,4 +1,11 @@
-import { type Conditions, dateFilters, deletedFilter, intervalFilters } from './filters.ts';
+import {
+  type Conditions,
+  connectionFilters,
+  dateFilters,
+  deletedFilter,
+  intervalFilters,
+  meterFilters,
+} from './filters.ts';
 import type { Listing } from './listing.ts';
 import type { Query } from './query.ts';
 import {
@@ -22,8 +29,8 @@ export interface ListAsked {
   readonly query: Query;
 }
 
-/** The scope's record is there and of the caller's organization; $1 is its id, $2 the organization. */
-const visible: Readonly<Record<Scope, string>> = {
+/** The company of the scope's record, if it is of the caller's organization; $1 is its id, $2 the organization. */
+const ownerOf: Readonly<Record<Scope, string>> = {
   company: owned('sandbox.companies c', 'c.id'),
   site: owned('sandbox.sites x join sandbox.companies c on c.id = x.company_id', 'x.id'),
   connection: owned('sandbox.connections x join sandbox.companies c on c.id = x.company_id', 'x.id'),
@@ -35,7 +42,7 @@ const visible: Readonly<Record<Scope, string>> = {
 };
 
 function owned(from: string, id: string): string {
-  return `exists (select from ${from} where ${id} = $1::uuid and c.organization_id = $2::uuid)`;
+  return `(select c.id from ${from} where ${id} = $1::uuid and c.organization_id = $2::uuid)`;
 }
 
 const scoped = (asked: ListAsked, resource: string, column: string): Conditions => ({
@@ -52,61 +59,68 @@ export function listSites(asked: ListAsked): Listing {
     from: 'sites s',
     order: 's.position',
     record: siteRecord,
-    exists: visible[asked.scope],
+    owner: ownerOf[asked.scope],
   };
 }
 
 export function listConnections(asked: ListAsked): Listing {
   return {
-    ...scoped(asked, 'connections', 'k.company_id'),
+    ...connectionFilters(scoped(asked, 'connections', 'k.company_id'), asked.query),
     itemsKey: 'connections',
     totalKey: 'totalConnections',
     from: 'connections k',
     order: 'k.created, k.id',
     record: connectionRecord,
-    exists: visible[asked.scope],
+    owner: ownerOf[asked.scope],
   };
 }
 
 export function listMeters(asked: ListAsked): Listing {
+  const conditions = scoped(asked, 'meters', `m.${asked.scope}_id`);
   return {
-    ...scoped(asked, 'meters', `m.${asked.scope}_id`),
+    ...meterFilters(conditions, asked.query, (meters) => `m.id in (${meters})`),
     itemsKey: 'meters',
     totalKey: 'totalMeters',
     from: 'meters m',
     order: 'm.number',
     record: meterRecord,
-    exists: visible[asked.scope],
+    owner: ownerOf[asked.scope],
   };
 }
 
 export function listDocuments(asked: ListAsked): Listing {
   const columns = { alias: 'd', periodStart: 'period_start', periodEnd: 'period_end' };
   const kept = deletedFilter(scoped(asked, 'documents', `d.${asked.scope}_id`), asked.query);
+  const dated = dateFilters(kept, asked.query, columns, 'BILL_DATE');
   return {
-    ...dateFilters(kept, asked.query, columns, 'BILL_DATE'),
+    ...meterFilters(dated, asked.query, documentsOf),
     itemsKey: 'documents',
     totalKey: 'totalDocuments',
     from: 'documents d',
     order: 'd.created, d.id',
     record: documentRecord(asked.version),
-    exists: visible[asked.scope],
+    owner: ownerOf[asked.scope],
   };
 }
+
+/** Documents with a usage row of one of these meters. */
+const documentsOf = (meters: string): string =>
+  `exists (select from sandbox.usage_data r where r.document_id = d.id and r.meter_id in (${meters}))`;
 
 export function listUsageData(asked: ListAsked): Listing {
   const columns = { alias: 'u', periodStart: 'start_date', periodEnd: 'end_date' };
   const conditions = scoped(asked, 'usage', `u.${asked.scope}_id`);
   const defaultType = asked.scope === 'document' ? 'USAGE_PERIOD' : 'BILL_DATE';
+  const dated = dateFilters(conditions, asked.query, columns, defaultType);
   return {
-    ...dateFilters(conditions, asked.query, columns, defaultType),
+    ...meterFilters(dated, asked.query, (meters) => `u.meter_id in (${meters})`),
     itemsKey: 'usageData',
     totalKey: 'totalUsageData',
     from: 'usage_data u',
     join: 'join sandbox.documents d on d.id = u.document_id',
     order: 'u.created, u.id',
     record: usageRecord(asked.version),
-    exists: visible[asked.scope],
+    owner: ownerOf[asked.scope],
   };
 }
 
@@ -117,14 +131,16 @@ export function listIntervals(asked: ListAsked): Listing {
     where: `i.meter_number in (select m.number from sandbox.meters m where ${column} = $1::uuid)`,
     parameters: [asked.id, asked.organizationId],
   };
+  const ofMeters = (meters: string) =>
+    `i.meter_number in (select g.number from sandbox.meters g where g.id in (${meters}))`;
   return {
-    ...intervalFilters(conditions, asked.query),
+    ...meterFilters(intervalFilters(conditions, asked.query), asked.query, ofMeters),
     itemsKey: 'intervals',
     totalKey: 'totalIntervals',
     from: 'intervals i',
     join: 'join sandbox.meters m on m.number = i.meter_number',
     order: 'i.meter_number, i.start_at, i.seconds, i.usage_units',
     record: intervalRecord,
-    exists: visible[asked.scope],
+    owner: ownerOf[asked.scope],
   };
 }

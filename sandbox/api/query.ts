@@ -27,6 +27,15 @@ export function readCount(query: Query, name: string, fallback: number, max: num
   return value;
 }
 
+/** Every value of a repeatable parameter, each one of `choices` if any are given. */
+export function readTexts(query: Query, name: string, choices?: readonly string[]): string[] {
+  const value = query[name] ?? [];
+  const texts = typeof value === 'string' ? [value] : [...value];
+  const wrong = texts.find((text) => choices !== undefined && !choices.includes(text));
+  if (wrong !== undefined) throw badRequest(`${name} must be one of ${choices?.join(', ')}.`);
+  return texts;
+}
+
 export function readBoolean(query: Query, name: string): boolean {
   const text = one(query, name)?.toLowerCase();
   if (text === undefined || text === 'false') return false;

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Pool } from 'pg';
+import { type FaultDependencies, hiddenRecords, strikeWithFaults } from '../faults/strike.ts';
 import { notFound, Problem } from '../problem.ts';
 import { configureWebhook, type PortalLinks } from './configureWebhook.ts';
 import type { ApiKeys } from './keys.ts';
@@ -14,6 +15,7 @@ import {
   listUsageData,
   type Scope,
 } from './listings.ts';
+import type { PageCache } from './pageCache.ts';
 import { type Query, readBoolean, readCount, readId } from './query.ts';
 import { type Version, versions } from './recordSql.ts';
 import { type Resource, readCompanies, readRecord } from './single.ts';
@@ -29,6 +31,8 @@ export interface ApiDependencies {
   readonly pool: Pool;
   readonly keys: ApiKeys;
   readonly links: PortalLinks;
+  readonly faults: FaultDependencies;
+  readonly cache: PageCache;
 }
 
 interface ById {
@@ -64,46 +68,67 @@ const pageMax = 999_999_999;
 /** The API under each of its version prefixes: same paths, key and data (seed 4, 5, 9). */
 export function apiRoutes(app: FastifyInstance, dependencies: ApiDependencies): void {
   app.decorateRequest('organizationId', '');
+  app.decorateRequest('faults');
+  app.decorateRequest('reader');
   for (const version of versions) {
     app.register(async (scope) => versionRoutes(scope, version, dependencies), { prefix: `/${version}` });
   }
 }
 
-function versionRoutes(app: FastifyInstance, version: Version, { pool, keys, links }: ApiDependencies): void {
+function versionRoutes(app: FastifyInstance, version: Version, dependencies: ApiDependencies): void {
+  const { pool, keys, links, faults, cache } = dependencies;
   app.addHook('onRequest', async (request, reply) => {
     // Records leave as text that is JSON already.
     reply.type('application/json; charset=utf-8');
     request.organizationId = organizationOf(request, keys);
   });
+  strikeWithFaults(app, `/${version}`, faults);
   app.get('/ping', async () => ({ version, status: 'ok' }));
-  app.get('/company', (request) => readCompanies(pool, request.organizationId));
+  app.get('/company', (request) => readCompanies(request.reader, request.organizationId));
   for (const [path, resource] of records) {
     app.get<ById>(path, async (request) => {
       const id = readId(request.params.id);
       const withDeleted = readBoolean(request.query, 'isDeleted');
-      const record = await readRecord(pool, resource, version, id, request.organizationId, withDeleted);
+      const { reader, organizationId } = request;
+      const record = await readRecord(reader, resource, version, id, organizationId, withDeleted);
       if (record === undefined) throw notFound(resource);
       return record;
     });
   }
   for (const [resource, scopes, list] of lists) {
     for (const scope of scopes) {
-      app.get<ById>(`/${resource}/${scope}/:id`, async (request) => {
-        const { query, organizationId } = request;
-        const id = readId(request.params.id);
-        const page = readCount(query, 'page', 1, pageMax);
-        const perPage =
-          resource === 'connection' ? readCount(query, 'limit', recordsPerPage, limitMax) : recordsPerPage;
-        const body = await readPage(pool, list({ version, organizationId, scope, id, query }), {
-          page,
-          perPage,
-        });
-        if (body === undefined) throw notFound(scope);
-        return body;
-      });
+      const limited = resource === 'connection';
+      app.get<ById>(`/${resource}/${scope}/:id`, (request) =>
+        answerPage(request, scope, limited, cache, () => {
+          const { query, organizationId, params } = request;
+          return list({ version, organizationId, scope, id: readId(params.id), query });
+        }),
+      );
     }
   }
   configureWebhook(app, pool, links);
+}
+
+/** A page from the cache, or read and kept; a request that a fault strikes does neither. */
+async function answerPage(
+  request: FastifyRequest<ById>,
+  scope: Scope,
+  limited: boolean,
+  cache: PageCache,
+  listing: () => Listing,
+): Promise<Buffer> {
+  const plain = request.faults.length === 0;
+  const key = `${request.organizationId} ${request.url}`;
+  const kept = plain ? cache.find(key) : undefined;
+  if (kept !== undefined) return kept;
+  const asOf = cache.asOf();
+  const page = readCount(request.query, 'page', 1, pageMax);
+  const perPage = limited ? readCount(request.query, 'limit', recordsPerPage, limitMax) : recordsPerPage;
+  const hidden = hiddenRecords(request.faults, page);
+  const read = await readPage(request.reader, listing(), { page, perPage, hidden });
+  if (read === undefined) throw notFound(scope);
+  if (plain) cache.keep(key, { ...read, asOf });
+  return read.body;
 }
 
 /** @throws Problem 401 without a key that is known. */

@@ -1,4 +1,4 @@
-import type { Pool } from 'pg';
+import type { Reader } from '../faults/snapshot.ts';
 import {
   companyRecord,
   connectionRecord,
@@ -32,7 +32,7 @@ function recordOf(resource: Resource, version: Version): string {
 
 /** One record's JSON text, or undefined when it is not there or of another organization. */
 export async function readRecord(
-  pool: Pool,
+  reader: Reader,
   resource: Resource,
   version: Version,
   id: string,
@@ -41,15 +41,19 @@ export async function readRecord(
 ): Promise<string | undefined> {
   const text = `select ${recordOf(resource, version)} as record from ${sources[resource]} and c.organization_id = $2`;
   const values = resource === 'document' ? [id, organizationId, withDeleted] : [id, organizationId];
-  const { rows } = await pool.query<{ record: string }>({ name: `one ${resource} ${version}`, text, values });
+  const { rows } = await reader.query<{ record: string }>({
+    name: `one ${resource} ${version}`,
+    text,
+    values,
+  });
   return rows[0]?.record;
 }
 
 /** Every company of an organization, a bare array. */
-export async function readCompanies(pool: Pool, organizationId: string): Promise<string> {
+export async function readCompanies(reader: Reader, organizationId: string): Promise<string> {
   const text = `select coalesce(string_agg(${companyRecord}, ',' order by c.position), '') as records
     from sandbox.companies c where c.organization_id = $1`;
-  const { rows } = await pool.query<{ records: string }>({
+  const { rows } = await reader.query<{ records: string }>({
     name: 'companies',
     text,
     values: [organizationId],

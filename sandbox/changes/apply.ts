@@ -15,7 +15,7 @@ import { createDocument, deleteDocument, reprocessDocument, touchDocument } from
 import { syncIntervals } from './intervals.ts';
 import { readWorkingSet } from './read.ts';
 import type { Change } from './schema.ts';
-import { type ChangeContext, take } from './workingSet.ts';
+import { type ChangeContext, take, type WorkingSet } from './workingSet.ts';
 import { writeWorkingSet } from './write.ts';
 
 export interface ApplySettings extends Omit<OutboxSettings, 'now'> {
@@ -32,6 +32,8 @@ export interface AppliedChange {
 export interface Applied {
   readonly changes: readonly AppliedChange[];
   readonly events: readonly WrittenEvent[];
+  /** Whose records were written. */
+  readonly companyIds: ReadonlySet<string>;
 }
 
 /**
@@ -48,13 +50,18 @@ export async function applyChanges(
   const context: ChangeContext = { set, now: settings.now, newId: settings.newId };
   const applied = changes.map((change) => ({ type: change.type, id: applyOne(context, change) }));
   await writeWorkingSet(client, set);
-  await syncIntervals(
-    client,
-    context,
-    changes.filter((change) => change.type === 'syncIntervals'),
-  );
+  const syncs = changes.filter((change) => change.type === 'syncIntervals');
+  const synced = await syncIntervals(client, context, syncs);
   const events = await writeEvents(client, set.events, { ...settings, now: toText(settings.now) });
-  return { changes: applied, events };
+  return { changes: applied, events, companyIds: new Set([...writtenCompanies(set), ...synced]) };
+}
+
+function writtenCompanies(set: WorkingSet): string[] {
+  return [
+    ...set.newCompanies.map(({ company }) => company.id),
+    ...[...set.changedConnections].map((id) => take(set.connections, 'connection', id).facts.company.id),
+    ...[...set.changedDocuments].map((id) => take(set.documents, 'document', id).company.id),
+  ];
 }
 
 function applyOne(context: ChangeContext, change: Change): string {

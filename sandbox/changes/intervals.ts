@@ -25,13 +25,15 @@ const slotsMax = 400_000;
 /**
  * Interval data is inserted or updated (seed 6.2): `intervals.synced` with the counts, nothing when none was.
  * `insert` leaves what is there, `update` writes only that, `both` writes the range; [start, end).
+ * Returns the companies whose meters were synced.
  */
 export async function syncIntervals(
   client: ClientBase,
   context: ChangeContext,
   changes: readonly Sync[],
-): Promise<void> {
+): Promise<string[]> {
   for (const change of changes) checkRange(change);
+  const companyIds: string[] = [];
   // A statement writes a row once: changes of one meter follow one another, those of different meters go together.
   for (let waiting = [...changes]; waiting.length > 0; ) {
     const meters = new Set<string>();
@@ -40,7 +42,9 @@ export async function syncIntervals(
     waiting = waiting.filter((change) => !chosen.has(change));
     const synced = await writeRound(client, context, round);
     for (const change of round) emitSynced(context, change, synced.get(change.meterId));
+    companyIds.push(...synced.values().map((one) => one.companyId));
   }
+  return companyIds;
 }
 
 function checkRange({ start, end, granularitySeconds }: Sync): void {

@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg';
 import type { Clock } from '../clock.ts';
 import { inTransaction } from '../database/transaction.ts';
-import type { Disturbance } from '../delivery/disturbance.ts';
+import type { DeliveryDelay } from '../events/outbox.ts';
 import { createRandom } from '../generate/random.ts';
 import { type Applied, applyChanges } from './apply.ts';
 import { drawChanges, type RandomType } from './random.ts';
@@ -10,13 +10,13 @@ import type { Change } from './schema.ts';
 export interface ChangeServiceDependencies {
   readonly pool: Pool;
   readonly clock: Clock;
-  readonly disturbance: () => Disturbance;
+  readonly delays: () => readonly DeliveryDelay[];
   readonly newId: () => string;
   readonly newMessageId: () => string;
   /** Last day of the generated history: intervals of a meter without any begin there. */
   readonly until: string;
-  /** Events were committed. */
-  readonly committed: () => void;
+  /** Changes were committed. */
+  readonly committed: (applied: Applied) => void;
 }
 
 export interface RandomAsked {
@@ -43,24 +43,15 @@ export interface ChangeService {
 const randomBatch = 500;
 
 export function createChangeService(dependencies: ChangeServiceDependencies): ChangeService {
-  const { pool, clock, disturbance, newId, newMessageId, until, committed } = dependencies;
+  const { pool, clock, delays, newId, newMessageId, until, committed } = dependencies;
   const inTurn = createTurns();
 
-  const applyIn = (client: PoolClient, changes: readonly Change[]) => {
-    const { delayMs, seed } = disturbance();
-    const delays = delayMs as [number, number];
-    return applyChanges(client, changes, {
-      now: clock.now(),
-      newId,
-      newMessageId,
-      delayMs: delays,
-      drawSeed: seed,
-    });
-  };
+  const applyIn = (client: PoolClient, changes: readonly Change[]) =>
+    applyChanges(client, changes, { now: clock.now(), newId, newMessageId, delays: delays() });
 
   const run = async (work: (client: PoolClient) => Promise<Applied>): Promise<Applied> => {
     const applied = await inTurn(() => inTransaction(pool, work));
-    if (applied.events.length > 0) committed();
+    committed(applied);
     return applied;
   };
 

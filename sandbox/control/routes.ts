@@ -1,17 +1,18 @@
 import type { FastifyInstance } from 'fastify';
 import type { Pool } from 'pg';
 import { z } from 'zod';
+import type { Organization } from '../api/keys.ts';
 import { type Query, readCount, readText } from '../api/query.ts';
+import type { Live } from '../changes/live.ts';
 import { randomTypes } from '../changes/random.ts';
 import { changesSchema } from '../changes/schema.ts';
 import type { ChangeService } from '../changes/service.ts';
 import type { Clock } from '../clock.ts';
-import { inTransaction } from '../database/transaction.ts';
 import type { Dispatcher } from '../delivery/dispatcher.ts';
-import { type Disturbance, disturbanceSchema } from '../delivery/disturbance.ts';
-import { addEndpoint, endpointSchema, listEndpoints, setEndpointState } from '../delivery/endpoints.ts';
 import { badRequest } from '../problem.ts';
 import { toText } from '../timestamps.ts';
+import { readAttempts } from './attempts.ts';
+import { readBody } from './body.ts';
 import { readDeliveries, readEvents } from './events.ts';
 import { readStatus } from './status.ts';
 
@@ -19,14 +20,17 @@ export interface ControlDependencies {
   readonly pool: Pool;
   readonly clock: Clock;
   readonly changes: ChangeService;
+  readonly live: Live;
   readonly dispatcher: Dispatcher;
   readonly seed: number;
-  readonly newEndpointId: () => string;
-  readonly newSecret: () => string;
-  readonly setDisturbance: (disturbance: Disturbance) => Promise<void>;
   readonly setSigning: (signing: 'real' | 'virtual') => void;
   /** Keeps the clock's place, so that a restart doesn't go back. */
   readonly keepClock: () => Promise<void>;
+  readonly addOrganization: (asked: {
+    name?: string | undefined;
+    apiKey?: string | undefined;
+  }) => Promise<Organization>;
+  readonly organizations: () => readonly Organization[];
 }
 
 /** What `GET /sandbox` lists; docs/sandbox.md says more. */
@@ -35,14 +39,22 @@ export const controlRoutes = {
   'GET /sandbox/status': 'counts of records, events and deliveries; quiet when nothing is left to deliver',
   'GET /sandbox/events?after=0&limit=100': 'events in the order in which they were written',
   'GET /sandbox/deliveries?state=dropped&after=0&limit=100': 'deliveries, of one state or all',
+  'GET /sandbox/deliveries/{id}/attempts': 'what was sent and what came back',
   'POST /sandbox/changes': '{changes: [{type, ...}]}: all applied in order, or none',
   'POST /sandbox/random': '{count, seed?, types?}: that many random valid changes',
-  'POST /sandbox/endpoints':
-    '{url, eventTypes?, secret?, organizationId?}: a webhook endpoint and its secret',
-  'GET /sandbox/endpoints': 'the endpoints',
+  'POST /sandbox/live': '{perMinute}: so many random changes a minute; 0 ends it',
+  'GET /sandbox/organizations': 'organizations and their API keys',
+  'POST /sandbox/organizations': '{name?, apiKey?}: one more organization',
+  'GET /sandbox/endpoints': 'the webhook endpoints',
+  'POST /sandbox/endpoints': '{url, eventTypes?, secret?, organizationId?}: an endpoint and its secret',
+  'PATCH /sandbox/endpoints/{id}': '{url?, eventTypes?}',
   'DELETE /sandbox/endpoints/{id}': 'removes an endpoint and cancels its remaining attempts',
   'POST /sandbox/endpoints/{id}/state': '{state: "active" | "disabled"}',
-  'POST /sandbox/disturb': '{duplicate?, shuffle?, delayMs?, drop?, seed?}: disturbs deliveries; {} ends it',
+  'POST /sandbox/endpoints/{id}/secret': '{secret?}: a new secret; the old one signs too for 24 hours',
+  'POST /sandbox/disturb': '{duplicate?, shuffle?, delayMs?, drop?, seed?, endpointId?}: {} ends it',
+  'GET /sandbox/faults': 'the faults that are set',
+  'POST /sandbox/faults': '{kind, path?, probability?, times?, seconds?, ...}: the API misbehaves',
+  'DELETE /sandbox/faults/{id}': 'ends a fault; without an id all of them',
   'POST /sandbox/clock': '{advanceSeconds?, signatures?: "real" | "virtual"}: moves the service’s clock',
 } as const;
 
@@ -51,82 +63,75 @@ const randomSchema = z.strictObject({
   seed: z.int().optional(),
   types: z.array(z.enum(randomTypes)).min(1).optional(),
 });
+const liveSchema = z.strictObject({ perMinute: z.number().min(0).max(60_000) });
 const clockSchema = z.strictObject({
   advanceSeconds: z.number().min(0).max(1e9).default(0),
   signatures: z.enum(['real', 'virtual']).optional(),
 });
-const stateSchema = z.strictObject({ state: z.enum(['active', 'disabled']) });
+const organizationSchema = z.strictObject({
+  name: z.string().min(1).max(200).optional(),
+  apiKey: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,200}$/)
+    .optional(),
+});
 
-/** @throws Problem 400 that names what is wrong with the body. */
-function read<T>(schema: z.ZodType<T>, body: unknown): T {
-  const result = schema.safeParse(body ?? {});
-  if (result.success) return result.data;
-  throw badRequest(
-    result.error.issues.map(({ path, message }) => `${path.join('.') || 'body'}: ${message}`).join('; '),
-  );
-}
-
-interface ById {
-  Params: { id: string };
-}
-
+/** Routes that look at the service from behind and make things happen in it; no key is asked for. */
 export function controlPlane(app: FastifyInstance, dependencies: ControlDependencies): void {
-  const { pool, clock, changes, dispatcher, setDisturbance, setSigning, keepClock } = dependencies;
+  readingRoutes(app, dependencies);
+  changingRoutes(app, dependencies);
+}
+
+function readingRoutes(app: FastifyInstance, dependencies: ControlDependencies): void {
+  const { pool, clock, dispatcher, organizations } = dependencies;
   const status = () => readStatus(pool, toText(clock.now()), dispatcher.busy);
 
   app.get('/sandbox', async () => ({ routes: controlRoutes, state: await status() }));
   app.get('/sandbox/status', status);
+  app.get('/sandbox/organizations', async () => ({ organizations: organizations() }));
   app.get<{ Querystring: Query }>('/sandbox/events', async ({ query }) => ({
-    events: await readEvents(
-      pool,
-      Number(readText(query, 'after') ?? 0),
-      readCount(query, 'limit', 100, 10_000),
-    ),
+    events: await readEvents(pool, readAfter(query), readCount(query, 'limit', 100, 10_000)),
   }));
   app.get<{ Querystring: Query }>('/sandbox/deliveries', async ({ query }) => {
     const limit = readCount(query, 'limit', 100, 10_000);
-    const after = Number(readText(query, 'after') ?? 0);
-    return { deliveries: await readDeliveries(pool, readText(query, 'state'), after, limit) };
+    return { deliveries: await readDeliveries(pool, readText(query, 'state'), readAfter(query), limit) };
   });
-  app.post('/sandbox/changes', async ({ body }) => changes.apply(read(changesSchema, body).changes));
+  app.get<{ Params: { id: string } }>('/sandbox/deliveries/:id/attempts', async ({ params }) => {
+    if (!/^\d{1,18}$/.test(params.id)) throw badRequest('a delivery has a number');
+    return { attempts: await readAttempts(pool, params.id) };
+  });
+}
+
+function readAfter(query: Query): number {
+  const text = readText(query, 'after') ?? '0';
+  if (!/^\d{1,15}$/.test(text)) throw badRequest('after must be a whole number.');
+  return Number(text);
+}
+
+function changingRoutes(app: FastifyInstance, dependencies: ControlDependencies): void {
+  const { clock, changes, live, dispatcher, setSigning, keepClock, addOrganization } = dependencies;
+
+  app.post('/sandbox/changes', async ({ body }) => {
+    const applied = await changes.apply(readBody(changesSchema, body).changes);
+    return { changes: applied.changes, events: applied.events };
+  });
   app.post('/sandbox/random', async ({ body }) => {
-    const { count, seed = dependencies.seed, types } = read(randomSchema, body);
+    const { count, seed = dependencies.seed, types } = readBody(randomSchema, body);
     return changes.random({ count, seed, types });
   });
-  app.post('/sandbox/disturb', async ({ body }) => {
-    const disturbance = read(disturbanceSchema, body);
-    await setDisturbance(disturbance);
-    return disturbance;
+  app.post('/sandbox/live', async ({ body }) => {
+    live.setRate(readBody(liveSchema, body).perMinute);
+    return { perMinute: live.rate() };
   });
+  app.post('/sandbox/organizations', async ({ body }, reply) =>
+    reply.status(201).send(await addOrganization(readBody(organizationSchema, body))),
+  );
   app.post('/sandbox/clock', async ({ body }) => {
-    const { advanceSeconds, signatures } = read(clockSchema, body);
+    const { advanceSeconds, signatures } = readBody(clockSchema, body);
     if (signatures !== undefined) setSigning(signatures);
     clock.advance(advanceSeconds);
     await keepClock();
     dispatcher.wake();
     return { now: toText(clock.now()) };
   });
-  endpointRoutes(app, dependencies);
-}
-
-function endpointRoutes(app: FastifyInstance, dependencies: ControlDependencies): void {
-  const { pool, clock, dispatcher, newEndpointId, newSecret } = dependencies;
-  const moveTo = async (id: string, state: 'active' | 'disabled' | 'removed') => {
-    await inTransaction(pool, (client) => setEndpointState(client, id, state));
-    await dispatcher.reload();
-    return { id, state };
-  };
-
-  app.get('/sandbox/endpoints', async () => ({ endpoints: await listEndpoints(pool) }));
-  app.post('/sandbox/endpoints', async ({ body }, reply) => {
-    const made = { id: newEndpointId(), secret: newSecret(), now: toText(clock.now()) };
-    const endpoint = await addEndpoint(pool, read(endpointSchema, body), made);
-    await dispatcher.reload();
-    const { id, url, eventTypes, state, secret } = endpoint;
-    return reply.status(201).send({ id, url, eventTypes, state, secret });
-  });
-  app.delete<ById>('/sandbox/endpoints/:id', ({ params }) => moveTo(params.id, 'removed'));
-  app.post<ById>('/sandbox/endpoints/:id/state', ({ params, body }) =>
-    moveTo(params.id, read(stateSchema, body).state),
-  );
 }

@@ -13,8 +13,9 @@ export interface DispatcherDependencies {
   readonly clock: Clock;
   readonly concurrency: number;
   readonly headerPrefix: string;
-  readonly disturbance: () => Disturbance;
+  readonly disturbance: (endpointId: string) => Disturbance;
   readonly signingTime: () => Date;
+  readonly retryDelay: (number: number) => number | undefined;
   readonly report: (error: Error) => void;
 }
 
@@ -46,7 +47,7 @@ const retryMs = 500;
 export async function createDispatcher(dependencies: DispatcherDependencies): Promise<Dispatcher> {
   const { pool, clock, report } = dependencies;
   const routes = new Map<string, Route>();
-  const ledger = createLedger(pool, report, () => wake());
+  const ledger = createLedger({ pool, report, disabled: () => void reload().catch(report) });
 
   const wake = () => {
     for (const route of routes.values()) route.lane.wake();
@@ -68,16 +69,18 @@ export async function createDispatcher(dependencies: DispatcherDependencies): Pr
   };
 
   const open = (endpoint: Endpoint): Route => {
-    const secrets = [endpoint.secret, ...stillValid(endpoint, clock.now())];
-    const { concurrency, headerPrefix, disturbance, signingTime } = dependencies;
+    const secrets = () => [endpoint.secret, ...stillValid(endpoint, clock.now())];
+    const { concurrency, headerPrefix, signingTime, retryDelay } = dependencies;
     const sender = createSender({ url: endpoint.url, secrets, connections: concurrency, headerPrefix });
     const lane = createLane({
+      endpointId: endpoint.id,
       sender,
       concurrency,
       claim: (limit) => claimDue(pool, endpoint.id, toText(clock.now()), limit),
-      disturbance,
+      disturbance: () => dependencies.disturbance(endpoint.id),
       now: clock.now,
       signingTime,
+      retryDelay,
       record: ledger.add,
       idle: () => void sleepUntilDue(route).catch((error: unknown) => failed(route)(error)),
       failed: (error) => failed(route)(error),
@@ -115,7 +118,7 @@ export async function createDispatcher(dependencies: DispatcherDependencies): Pr
   return {
     reload,
     wake,
-    busy: () => ledger.open() + [...routes.values()].reduce((sum, { lane }) => sum + lane.inFlight(), 0),
+    busy: () => [...routes.values()].reduce((sum, { lane }) => sum + lane.inFlight(), ledger.open()),
     async close() {
       const open = [...routes.values()];
       routes.clear();

@@ -15,6 +15,8 @@ export const disturbanceSchema = z
     /** Share of deliveries that are never sent, though the service believes they were. */
     drop: probability.default(0),
     seed: z.int().default(1),
+    /** Only deliveries to this endpoint; else those to all that have no disturbance of their own. */
+    endpointId: z.string().optional(),
   })
   .refine(({ delayMs }) => delayMs[0] <= delayMs[1], 'delayMs is [least, most]');
 export type Disturbance = z.infer<typeof disturbanceSchema>;

@@ -62,6 +62,41 @@ export async function listEndpoints(pool: Pool): Promise<Endpoint[]> {
   return rows;
 }
 
+export const endpointUpdateSchema = z.strictObject({
+  url: endpointSchema.shape.url.optional(),
+  eventTypes: z.array(z.enum(eventTypes)).optional(),
+});
+
+export async function updateEndpoint(
+  pool: Pool,
+  id: string,
+  asked: z.infer<typeof endpointUpdateSchema>,
+): Promise<Endpoint> {
+  const { rows } = await pool.query<Endpoint>(
+    `update sandbox.endpoints set url = coalesce($2, url), event_types = coalesce($3, event_types)
+      where id = $1 and state <> 'removed' returning ${columns}`,
+    [id, asked.url ?? null, asked.eventTypes ?? null],
+  );
+  const [endpoint] = rows;
+  if (endpoint === undefined) throw notFound(`endpoint ${id}`);
+  return endpoint;
+}
+
+/** Hours for which the secret before the newest still signs. */
+export const rotationHours = 24;
+
+/** A new secret; messages are signed with both until `until`, so that receivers can follow. */
+export async function rotateSecret(pool: Pool, id: string, secret: string, until: string): Promise<Endpoint> {
+  const { rows } = await pool.query<Endpoint>(
+    `update sandbox.endpoints set previous_secret = secret, previous_secret_until = $3, secret = $2
+      where id = $1 and state <> 'removed' returning ${columns}`,
+    [id, secret, until],
+  );
+  const [endpoint] = rows;
+  if (endpoint === undefined) throw notFound(`endpoint ${id}`);
+  return endpoint;
+}
+
 /** Moves an endpoint to a state; leaving `active` cancels the attempts that remain (seed 3.2, 6.4). */
 export async function setEndpointState(
   client: ClientBase,

@@ -1,14 +1,14 @@
 import { secondsToMicros, toText } from '../timestamps.ts';
 import type { Claimed } from './claim.ts';
-import { type Disturbance, fateOf, shuffled } from './disturbance.ts';
+import { type Disturbance, type Fate, fateOf, shuffled } from './disturbance.ts';
 import type { Outcome } from './outcome.ts';
-import { delayAfterFailure } from './schedule.ts';
 import type { Answer, Sender } from './send.ts';
 
 /** Deliveries taken from the due-table at once; also the window in which `shuffle` mixes. */
 export const claimSize = 256;
 
 export interface LaneDependencies {
+  readonly endpointId: string;
   readonly sender: Sender;
   readonly concurrency: number;
   readonly claim: (limit: number) => Promise<Claimed[]>;
@@ -17,7 +17,10 @@ export interface LaneDependencies {
   readonly now: () => bigint;
   /** The time that messages are signed with. */
   readonly signingTime: () => Date;
-  readonly record: (outcome: Outcome) => void;
+  /** Seconds to wait after attempt `number` has failed; undefined after the last. */
+  readonly retryDelay: (number: number) => number | undefined;
+  /** Resolves when written down: until then the delivery is in flight. */
+  readonly record: (outcome: Outcome) => Promise<void>;
   /** Called when nothing is due any more. */
   readonly idle: () => void;
   readonly failed: (error: unknown) => void;
@@ -33,7 +36,8 @@ export interface Lane {
 }
 
 export function createLane(dependencies: LaneDependencies): Lane {
-  const { sender, concurrency, claim, disturbance, now, signingTime, record, idle, failed } = dependencies;
+  const { endpointId, sender, concurrency, claim, disturbance, now, signingTime } = dependencies;
+  const { retryDelay, record, idle, failed } = dependencies;
   const queue: Claimed[] = [];
   let inFlight = 0;
   let claiming = false;
@@ -80,13 +84,24 @@ export function createLane(dependencies: LaneDependencies): Lane {
   };
 
   const deliver = async (claimed: Claimed) => {
-    const first = claimed.attempts === 0;
-    const fate = first ? fateOf(disturbance(), claimed.id) : { dropped: false, duplicate: 'none' };
-    if (fate.dropped) return record({ ...outcomeOf(claimed, undefined, now()), state: 'dropped' });
-    const copy = async () => record({ ...outcomeOf(claimed, await post(claimed), now()), duplicate: true });
+    const fate = claimed.attempts === 0 ? fateOf(disturbance(), claimed.id) : untouched;
+    if (fate.dropped) return record({ ...outcomeOf(claimed, undefined), state: 'dropped' });
+    const copy = async () => record({ ...outcomeOf(claimed, await post(claimed)), duplicate: true });
     const beside = fate.duplicate === 'beside' ? copy() : undefined;
-    record(outcomeOf(claimed, await post(claimed), now()));
-    await (fate.duplicate === 'behind' ? copy() : beside);
+    await record(outcomeOf(claimed, await post(claimed)));
+    return fate.duplicate === 'behind' ? copy() : beside;
+  };
+
+  /** Any 2xx is success (seed 4.1.2); else the schedule says when to try again, from this failure on (6.4). */
+  const outcomeOf = (claimed: Claimed, answer: Answer | undefined): Outcome => {
+    const number = claimed.attempts + 1;
+    const at = now();
+    const common = { deliveryId: claimed.id, endpointId, at: toText(at), answer, duplicate: false, number };
+    const status = answer?.status ?? 0;
+    if (status >= 200 && status < 300) return { ...common, state: 'delivered', dueAt: null };
+    const delay = retryDelay(number);
+    if (delay === undefined) return { ...common, state: 'failed', dueAt: null };
+    return { ...common, state: 'waiting', dueAt: toText(at + secondsToMicros(delay)) };
   };
 
   const post = ({ eventId, payload }: Claimed) =>
@@ -106,13 +121,4 @@ export function createLane(dependencies: LaneDependencies): Lane {
   };
 }
 
-/** Any 2xx is success; else the schedule of seed 6.4 says when to try again, each delay from this failure on. */
-function outcomeOf(claimed: Claimed, answer: Answer | undefined, now: bigint): Outcome {
-  const number = claimed.attempts + 1;
-  const common = { deliveryId: claimed.id, at: toText(now), answer, duplicate: false, number };
-  const status = answer?.status ?? 0;
-  if (status >= 200 && status < 300) return { ...common, state: 'delivered', dueAt: null };
-  const delay = delayAfterFailure(number);
-  if (delay === undefined) return { ...common, state: 'failed', dueAt: null };
-  return { ...common, state: 'waiting', dueAt: toText(now + secondsToMicros(delay)) };
-}
+const untouched: Fate = { dropped: false, duplicate: 'none' };

@@ -3,20 +3,33 @@ import type { Pool } from 'pg';
 import { type Outcome, recordOutcomes } from './outcome.ts';
 
 export interface Ledger {
-  add(outcome: Outcome): void;
+  /** Resolves when the outcome is written down. */
+  add(outcome: Outcome): Promise<void>;
   /** Outcomes not written down yet. */
   open(): number;
   /** Resolves when all is written, or has failed to be once more. */
   close(): Promise<void>;
 }
 
+export interface LedgerDependencies {
+  readonly pool: Pool;
+  readonly report: (error: Error) => void;
+  /** Endpoints were disabled because everything failed for too long (seed 3.2). */
+  readonly disabled: (endpointIds: readonly string[]) => void;
+}
+
+interface Entry {
+  readonly outcome: Outcome;
+  readonly written: () => void;
+}
+
 /** After a failure of the database, before the next try. */
 const retryMs = 500;
 
 /** Outcomes are written together: while one transaction runs, those that end meanwhile wait for the next. */
-export function createLedger(pool: Pool, report: (error: Error) => void, written: () => void): Ledger {
-  let waiting: Outcome[] = [];
-  let underway: Outcome[] = [];
+export function createLedger({ pool, report, disabled }: LedgerDependencies): Ledger {
+  let waiting: Entry[] = [];
+  let underway: Entry[] = [];
   let writing: Promise<void> | undefined;
   let closing = false;
 
@@ -25,8 +38,12 @@ export function createLedger(pool: Pool, report: (error: Error) => void, written
       underway = waiting;
       waiting = [];
       try {
-        await recordOutcomes(pool, underway);
-        if (underway.some((outcome) => outcome.state === 'waiting')) written();
+        const ids = await recordOutcomes(
+          pool,
+          underway.map((entry) => entry.outcome),
+        );
+        for (const { written } of underway) written();
+        if (ids.length > 0) disabled(ids);
       } catch (error) {
         report(error instanceof Error ? error : new Error(String(error)));
         if (closing) break;
@@ -40,13 +57,17 @@ export function createLedger(pool: Pool, report: (error: Error) => void, written
 
   return {
     add(outcome) {
-      waiting.push(outcome);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiting.push({ outcome, written: resolve });
       writing ??= writeAll();
+      return promise;
     },
     open: () => waiting.length + underway.length,
     async close() {
       closing = true;
       await writing;
+      // What could not be written is still in flight for the database: the next start sends it again.
+      for (const { written } of [...underway, ...waiting]) written();
     },
   };
 }

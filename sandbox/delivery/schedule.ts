@@ -5,3 +5,15 @@ export const attemptDelaysSeconds = [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 36
 export function delayAfterFailure(number: number): number | undefined {
   return attemptDelaysSeconds[number];
 }
+
+/** Seed 3.2: an endpoint whose every attempt failed for this long is disabled. */
+export const failingSecondsMax = 5 * 24 * 3600;
+
+/**
+ * Seconds from the failure of attempt `number` to the next, spread by up to `jitter` (0.2: ±20 %) so that messages
+ * that failed together don't come back together. `draw` is in [0, 1). Undefined after the last attempt.
+ */
+export function retryDelaySeconds(number: number, jitter: number, draw: number): number | undefined {
+  const delay = delayAfterFailure(number);
+  return delay === undefined ? undefined : delay * (1 + jitter * (2 * draw - 1));
+}

@@ -29,8 +29,8 @@ export interface Sender {
 
 export interface SenderOptions {
   readonly url: string;
-  /** One signature for each (seed 5.2); two while a secret is being rotated. */
-  readonly secrets: readonly string[];
+  /** Valid at the moment of signing, a signature for each (seed 5.2): two while one is being rotated. */
+  readonly secrets: () => readonly string[];
   readonly connections: number;
   /** Seed 5.3: the vendor's prefix of the three header names. */
   readonly headerPrefix: string;
@@ -39,7 +39,12 @@ export interface SenderOptions {
 /** Posts signed messages to one endpoint over kept-alive connections. Redirects are answers like others. */
 export function createSender({ url, secrets, connections, headerPrefix }: SenderOptions): Sender {
   const { origin, pathname, search } = new URL(url);
-  const signers = secrets.map((secret) => new Webhook(secret));
+  const signers = new Map<string, Webhook>();
+  const signerOf = (secret: string): Webhook => {
+    const signer = signers.get(secret) ?? new Webhook(secret);
+    signers.set(secret, signer);
+    return signer;
+  };
   const pool = new Pool(origin, { connections, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
   return {
     async send({ id, payload, signedAt }) {
@@ -48,7 +53,9 @@ export function createSender({ url, secrets, connections, headerPrefix }: Sender
         'user-agent': 'utility-data-sandbox',
         [`${headerPrefix}-id`]: id,
         [`${headerPrefix}-timestamp`]: Math.floor(signedAt.getTime() / 1000).toString(),
-        [`${headerPrefix}-signature`]: signers.map((signer) => signer.sign(id, signedAt, payload)).join(' '),
+        [`${headerPrefix}-signature`]: secrets()
+          .map((secret) => signerOf(secret).sign(id, signedAt, payload))
+          .join(' '),
       };
       const begun = performance.now();
       const attempt = { requestHeaders: JSON.stringify(headers) };

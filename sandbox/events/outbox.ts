@@ -13,12 +13,19 @@ export interface WrittenEvent {
   readonly type: EventType;
 }
 
+export interface DeliveryDelay {
+  /** Null: every endpoint that is not named. */
+  readonly endpointId: string | null;
+  readonly leastMs: number;
+  readonly mostMs: number;
+  readonly seed: number;
+}
+
 export interface OutboxSettings {
   /** The service's time as a timestamp. */
   readonly now: string;
-  /** Bounds within which each delivery is held back at first, and the number that draws it. */
-  readonly delayMs: readonly [number, number];
-  readonly drawSeed: number;
+  /** How long deliveries are held back at first. */
+  readonly delays: readonly DeliveryDelay[];
   readonly newMessageId: () => string;
 }
 
@@ -57,17 +64,28 @@ export async function writeEvents(
 async function addDeliveries(
   client: ClientBase,
   events: readonly WrittenEvent[],
-  { now, delayMs, drawSeed }: OutboxSettings,
+  { now, delays }: OutboxSettings,
 ): Promise<void> {
   await client.query({
     name: 'add deliveries',
-    text: `insert into sandbox.deliveries (event_seq, endpoint_id, due_at)
-      select e.seq, p.id, $2::timestamp + interval '1 millisecond' * ($3::float8 + ($4::float8 - $3::float8)
-        * (hashtextextended(e.id || p.id, $5::bigint) & 1048575) / 1048575)
+    text: `with held as (select * from unnest($3::text[], $4::float8[], $5::float8[], $6::bigint[])
+        v (endpoint_id, least, most, seed))
+      insert into sandbox.deliveries (event_seq, endpoint_id, due_at)
+      select e.seq, p.id, $2::timestamp + interval '1 millisecond' * coalesce(
+        h.least + (h.most - h.least) * (hashtextextended(e.id || p.id, h.seed) & 1048575) / 1048575, 0)
       from sandbox.events e join sandbox.endpoints p on p.organization_id = e.organization_id
         and p.state = 'active' and (p.event_types = '{}' or e.type = any (p.event_types))
+      left join lateral (select * from held where endpoint_id = p.id or endpoint_id is null
+        order by endpoint_id nulls last limit 1) h on true
       where e.seq = any ($1::bigint[])
       order by e.seq`,
-    values: [events.map((event) => event.seq), now, delayMs[0], delayMs[1], drawSeed],
+    values: [
+      events.map((event) => event.seq),
+      now,
+      delays.map((delay) => delay.endpointId),
+      delays.map((delay) => delay.leastMs),
+      delays.map((delay) => delay.mostMs),
+      delays.map((delay) => delay.seed),
+    ],
   });
 }

@@ -1,0 +1,61 @@
+/**
+ * Pages ready to be sent, for as long as nothing of their company changes: a page costs Postgres milliseconds, and
+ * those who sync and audit read each one several times.
+ */
+export interface PageCache {
+  /** To be taken before a page is read: what changes later makes the page old. */
+  asOf(): number;
+  find(key: string): Buffer | undefined;
+  keep(key: string, page: { readonly companyId: string; readonly asOf: number; readonly body: Buffer }): void;
+  /** Records of these companies have changed, and the change is committed. */
+  changed(companyIds: Iterable<string>): void;
+}
+
+interface Kept {
+  readonly companyId: string;
+  readonly asOf: number;
+  readonly body: Buffer;
+}
+
+export function createPageCache(bytesMax: number): PageCache {
+  // A Map keeps the order of insertion: what is used moves to the end, what is dropped comes from the start.
+  const pages = new Map<string, Kept>();
+  const changedAt = new Map<string, number>();
+  let bytes = 0;
+  let changes = 0;
+
+  const remove = (key: string, page: Kept) => {
+    pages.delete(key);
+    bytes -= page.body.length;
+  };
+
+  return {
+    asOf: () => changes,
+    find(key) {
+      const page = pages.get(key);
+      if (page === undefined) return undefined;
+      if ((changedAt.get(page.companyId) ?? 0) > page.asOf) {
+        remove(key, page);
+        return undefined;
+      }
+      pages.delete(key);
+      pages.set(key, page);
+      return page.body;
+    },
+    keep(key, page) {
+      const before = pages.get(key);
+      if (before !== undefined) remove(key, before);
+      if (page.body.length > bytesMax / 4) return;
+      pages.set(key, page);
+      bytes += page.body.length;
+      for (const [oldest, held] of pages) {
+        if (bytes <= bytesMax) break;
+        remove(oldest, held);
+      }
+    },
+    changed(companyIds) {
+      changes++;
+      for (const id of companyIds) changedAt.set(id, changes);
+    },
+  };
+}

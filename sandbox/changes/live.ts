@@ -1,0 +1,34 @@
+import { createRandom } from '../generate/random.ts';
+import type { ChangeService } from './service.ts';
+
+/** Plausible changes that keep happening, as at a real service. */
+export interface Live {
+  /** 0 ends them. */
+  setRate(perMinute: number): void;
+  rate(): number;
+  stop(): Promise<void>;
+}
+
+export function createLive(changes: ChangeService, seed: number, report: (error: Error) => void): Live {
+  const random = createRandom('live', seed);
+  let timer: NodeJS.Timeout | undefined;
+  let perMinute = 0;
+  let running: Promise<unknown> = Promise.resolve();
+
+  const tick = () => {
+    running = changes.random({ count: 1, seed: random.word(), types: undefined }).catch(report);
+  };
+
+  return {
+    setRate(asked) {
+      clearInterval(timer);
+      perMinute = asked;
+      if (asked > 0) timer = setInterval(tick, 60_000 / asked);
+    },
+    rate: () => perMinute,
+    async stop() {
+      clearInterval(timer);
+      await running;
+    },
+  };
+}
