@@ -10,8 +10,8 @@ export const httpLimits = {
   headerBytesMax: 16 * 1024,
   /** Header fields that Node keeps; what the receiver reads, it reads from the uncut list. */
   headersMax: 200,
-  /** Until a request's headers are complete; also how long a socket may stay silent before its first request. */
-  headersTimeoutMs: 10_000,
+  /** Until a request's headers are complete, and so how long a new socket may stay silent. */
+  headersTimeoutMs: 5_000,
   /** Until a request is complete with its body. The service itself gives up after 15 s (seed 4.1.2). */
   requestTimeoutMs: 10_000,
   /** How often Node looks for sockets past these two, so how late their end may come. */

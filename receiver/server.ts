@@ -55,6 +55,8 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   const readBody = createBodyReader(limits);
   const send = (reply: FastifyReply, reason: AnswerReason): void => {
     count(reason);
+    // Also to requests from before the close, whose sockets would else be kept for a next one.
+    if (taken.closing) reply.header('connection', 'close');
     sendAnswer(reply, answerStatus[reason], limits.retryAfterSeconds);
   };
 

@@ -234,6 +234,18 @@ describe('group commit', () => {
     expect(answers.get('old')).toEqual(['unavailable']);
   });
 
+  test('what ran out of time while it gathered does not leave any more', async () => {
+    const { accept, clock, starts, answers, membersOf } = committing();
+    accept('hangs');
+    await clock.turn();
+    accept('expires');
+    await clock.advance(6_000);
+    accept('young');
+    await clock.advance(limits.answerWithinMs - 6_000);
+    expect([...answers.keys()]).toEqual(['hangs', 'expires']);
+    expect(membersOf(starts.length - 1)).toEqual(['young']);
+  });
+
   test('58: past the bound of waiting events a further one is busy at once, and not when they are gone', async () => {
     const { accept, clock, starts, answers, commit } = committing({ queueEventsMax: 3 });
     for (const id of ['a', 'b', 'c', 'd']) accept(id);

@@ -58,14 +58,22 @@ describe('grouping', () => {
     fc.assert(
       fc.property(sizes, (bytes) => {
         const size = sizeOfNextGroup(bytes.map((of) => ({ bytes: of })));
-        const next = bytes.slice(0, size + 1);
-        const encoded = '{"events":[]}'.length + next.reduce((sum, of) => sum + of, 0) + next.length - 1;
+        const encoded = (count: number) =>
+          '{"events":[]}'.length + bytes.slice(0, count).reduce((sum, of) => sum + of, 0) + count - 1;
         expect(size).toBeLessThanOrEqual(limits.groupEventsMax);
+        expect(encoded(size)).toBeLessThanOrEqual(limits.groupBytesMax);
         if (size < bytes.length) {
-          expect(size === limits.groupEventsMax || encoded > limits.groupBytesMax).toBe(true);
+          expect(size === limits.groupEventsMax || encoded(size + 1) > limits.groupBytesMax).toBe(true);
         }
       }),
     );
+  });
+
+  test('counts the envelope and the commas to the byte', () => {
+    const sizes = [{ bytes: 100 }, { bytes: 100 }];
+    const exact = Buffer.byteLength('{"events":[,]}') + 200;
+    expect(sizeOfNextGroup(sizes, { groupEventsMax: 2, groupBytesMax: exact })).toBe(2);
+    expect(sizeOfNextGroup(sizes, { groupEventsMax: 2, groupBytesMax: exact - 1 })).toBe(1);
   });
 
   test('measures exactly what Temporal will carry', () => {

@@ -63,6 +63,13 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect(receiver.counters['too-large']).toBe(1);
   });
 
+  test('39: a Content-Length past the limit is answered 413 before a byte of it is sent', async () => {
+    const { port } = await listening();
+    const promised = ['content-length', String(limits.webhookBodyBytesMax + 1)] as const;
+    const answer = await exchange(port, { headers: [...signedHeaders(), promised] });
+    expect(answer).toMatchObject({ status: 413, headers: { connection: 'close' } });
+  });
+
   test('39: a Content-Length that promises more than comes gets no delivery', async () => {
     const { port, starts } = await listening();
     const connection = await RawConnection.open(port);

@@ -264,6 +264,9 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     const answer = await exchange(port, { headers, body: golden.body });
     expect(answer).toMatchObject({ status: 431, headers: { connection: 'close' } });
     expect(receiver.counters['headers-too-large']).toBe(1);
+    const tighter = await listening({ limits: { headerBytesMax: 4_096 } });
+    const some = [...signedHeaders(), ['x-much', 'x'.repeat(4_096)] as [string, string]];
+    expect((await exchange(tighter.port, { headers: some, body: golden.body })).status).toBe(431);
   });
 
   test('35: a request signed with the empty key is not verified', async () => {

@@ -111,7 +111,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     '47: %s is answered 405 with Allow',
     async (method) => {
       const { port, starts } = await listening();
-      const body = method === 'GET' || method === 'HEAD' ? '' : golden.body;
+      const body = method === 'GET' || method === 'HEAD' ? '' : '{not JSON';
       for (const path of ['/webhooks', '/webhooks?a=b']) {
         const headers = [...signedHeaders(), ['content-type', 'application/json']] as const;
         const answer = await exchange(port, { method, path, headers, body });

@@ -39,6 +39,7 @@ export async function listening({
   start = async () => {},
   now = () => frozenNow,
   clock = systemClock,
+  socketClock = systemClock,
   limits = {},
   groupLimits,
   ready = () => true,
@@ -47,8 +48,10 @@ export async function listening({
   secrets?: SecretSource;
   start?: Start;
   now?: () => number;
-  /** The clock of the group commit; sockets have the machine's. */
+  /** The clock of the group commit. */
   clock?: Clock;
+  /** The clock of the bounds on sockets. */
+  socketClock?: Clock;
   limits?: Partial<HttpLimits>;
   groupLimits?: GroupCommitLimits;
   ready?: () => boolean | Promise<boolean>;
@@ -72,7 +75,7 @@ export async function listening({
     accept: (event) => commit.accept(event),
     ready,
     now,
-    clock: systemClock,
+    clock: socketClock,
     log,
     limits: { ...httpLimits, ...limits },
   });

@@ -265,17 +265,25 @@ describe('counters and log', () => {
 });
 
 describe('close', () => {
+  /** Resolves when the server has begun to read a request on as many sockets; a socket without one counts as idle. */
+  const beginRequests = async (port: number, ...requests: Buffer[]): Promise<RawConnection[]> => {
+    const connections = await Promise.all(requests.map(() => RawConnection.open(port)));
+    for (const [index, connection] of connections.entries()) connection.write(requests[index] as Buffer);
+    // The server reads sockets in the order in which they have something, so this answer comes after.
+    await exchange(port, { method: 'GET', path: '/healthz' });
+    return connections;
+  };
+
   test('events that were taken are answered, new requests are 503 with Connection: close', async () => {
     const { start, begun, release } = heldStart();
-    const { port, receiver } = await listening({ start, limits: { closeGraceMs: 50 } });
-    const taken = await RawConnection.open(port);
-    const late = await RawConnection.open(port);
-    taken.write(delivery('msg_taken'));
-    await begun;
+    const socketClock = new ManualClock();
+    const { port, receiver, commit } = await listening({ start, socketClock });
     const bytes = delivery('msg_late');
-    late.write(bytes.subarray(0, 40));
-    // The server has to have seen the first bytes, or the socket counts as idle and is closed.
-    await expect.poll(() => receiver.server.listening).toBe(true);
+    const [taken, late] = (await beginRequests(port, delivery('msg_taken'), bytes.subarray(0, 40))) as [
+      RawConnection,
+      RawConnection,
+    ];
+    await begun;
     const closed = receiver.close();
     late.write(bytes.subarray(40));
     expect(await late.answer()).toMatchObject({
@@ -283,21 +291,23 @@ describe('close', () => {
       headers: { connection: 'close', 'retry-after': '10' },
     });
     expect(receiver.counters.closing).toBe(1);
+    await socketClock.advance(60_000);
     release();
-    expect((await taken.answer()).status).toBe(204);
-    await closed;
+    expect(await taken.answer()).toMatchObject({ status: 204, headers: { connection: 'close' } });
+    await Promise.all([closed, commit.drain()]);
     await expect(RawConnection.open(port)).rejects.toThrow('ECONNREFUSED');
   });
 
   test('sockets that never finish their request do not hold the close', async () => {
-    const { port, receiver } = await listening({ limits: { closeGraceMs: 50 } });
-    const slow = await RawConnection.open(port);
-    slow.write(delivery('msg_slow').subarray(0, 40));
-    await expect.poll(() => receiver.server.connections ?? 1).toBeGreaterThan(0);
-    const from = performance.now();
-    await receiver.close();
-    await slow.closed;
-    expect(performance.now() - from).toBeLessThan(httpLimits.headersTimeoutMs);
+    const socketClock = new ManualClock();
+    const { port, receiver } = await listening({ socketClock });
+    const [slow] = (await beginRequests(port, delivery('msg_slow').subarray(0, 40))) as [RawConnection];
+    const closed = receiver.close();
+    await expect.poll(() => receiver.server.listening).toBe(false);
+    await socketClock.advance(httpLimits.closeGraceMs - 1);
+    expect(slow.socket.destroyed).toBe(false);
+    await socketClock.advance(1);
+    await Promise.all([closed, slow.closed]);
   });
 });
 
