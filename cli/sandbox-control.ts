@@ -12,7 +12,10 @@ export function sandboxControl(sandbox: { url: string; apiUrl: string; apiKey: s
   const call = async <T>(method: string, url: string, body?: unknown): Promise<T> => {
     const response = await fetch(url, {
       method,
-      headers: { 'x-api-key': sandbox.apiKey, 'content-type': 'application/json' },
+      headers: {
+        'x-api-key': sandbox.apiKey,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const text = await response.text();
