@@ -1,0 +1,70 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { readVersion } from '../app/version.ts';
+
+function count(text: string): number {
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('has to be a whole number.');
+  return Number(text);
+}
+
+/** The command, with each subcommand's code loaded when it is called. docs/command.md is made from it. */
+export function buildProgram(): Command {
+  const program = new Command('metersync')
+    .description('Keeps your own Postgres equal to a Utility Data Service, and proves it.')
+    .version(readVersion())
+    .showHelpAfterError('(metersync --help tells more)');
+
+  program
+    .command('start')
+    .description('run receiver and worker in one process; what the environment does not name is stood in for')
+    .action(async () => (await import('./commands/start.ts')).start(['worker', 'receiver']));
+  program
+    .command('receiver')
+    .description('run the receiver of webhooks alone')
+    .action(async () => (await import('./commands/start.ts')).start(['receiver']));
+  program
+    .command('worker')
+    .description('run the worker alone')
+    .action(async () => (await import('./commands/start.ts')).start(['worker']));
+  program
+    .command('migrate')
+    .description("bring the warehouse's schema up to date")
+    .action(async () => (await import('./commands/migrate.ts')).migrateCommand());
+  program
+    .command('backfill')
+    .description('read everything that the service has, of all companies or of one')
+    .argument('[scope]', 'all')
+    .option('--company <id>', 'one company, by its id')
+    .option('--external-id <id>', 'one company, by the id that you gave it')
+    .option('--follow', 'show progress and wait for the end: 0 complete, 1 partial, suspect or failed')
+    .action(async (scope, options) => (await import('./commands/backfill.ts')).backfill(scope, options));
+  program
+    .command('status')
+    .description('what has been applied, what waits and why')
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/status.ts')).status(options));
+  program
+    .command('audit')
+    .description('compare the warehouse with the service and print each difference; changes nothing')
+    .option('--company <id>', 'one company, by its id')
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));
+  program
+    .command('sandbox')
+    .description('run the service itself, with generated data, to try and test against')
+    .option('--companies <n>', 'companies to generate', count, 10)
+    .option('--documents <n>', 'documents for each company', count, 100)
+    .option('--interval-days <n>', 'days of interval readings', count, 14)
+    .option('--port <n>', 'port to listen on', count)
+    .option('--database-url <url>', 'its own Postgres database; an embedded one when not given')
+    .action(async (options) => (await import('./commands/sandbox.ts')).sandboxCommand(options));
+  program
+    .command('demo')
+    .description('see it all work: a service, a backfill, live changes, an audit')
+    .option('--companies <n>', 'companies to generate', count, 10)
+    .option('--documents <n>', 'documents for each company', count, 150)
+    .option('--interval-days <n>', 'days of interval readings', count, 7)
+    .option('--events <n>', 'live changes', count, 2_000)
+    .option('--keep', 'keep everything running at the end', false)
+    .action(async (options) => (await import('./commands/demo.ts')).demo(options));
+  return program;
+}

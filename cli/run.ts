@@ -1,0 +1,38 @@
+import { CommanderError } from 'commander';
+import { SettingsError } from '../app/settings.ts';
+import { CommandError, UsageError } from './context.ts';
+import { buildProgram } from './program.ts';
+
+/** Exit statuses: 0 done, 1 failed or differences found, 2 wrong usage or settings. */
+const failed = 1;
+const wrongUsage = 2;
+
+/** Runs the command line to its end and leaves its status in `process.exitCode`. */
+export async function run(args: readonly string[]): Promise<void> {
+  const program = buildProgram();
+  for (const command of [program, ...program.commands]) command.exitOverride();
+  try {
+    await program.parseAsync(args, { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) process.stderr.write(`metersync: ${explain(error)}\n`);
+    process.exitCode = exitStatus(error);
+  }
+}
+
+function exitStatus(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : wrongUsage;
+  return error instanceof SettingsError || error instanceof UsageError || isSecretsError(error)
+    ? wrongUsage
+    : failed;
+}
+
+/** Told by name: loading the receiver for every command would cost more than the check. */
+const isSecretsError = (error: unknown): boolean => error instanceof Error && error.name === 'SecretsError';
+
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const forPeople =
+    error instanceof SettingsError || error instanceof UsageError || error instanceof CommandError;
+  if (forPeople || isSecretsError(error) || error.name === 'EmbeddedError') return error.message;
+  return process.env.LOG_LEVEL === 'debug' ? (error.stack ?? error.message) : error.message;
+}
