@@ -9,7 +9,8 @@ import {
   warehouseNow,
 } from '../db/catch-up.ts';
 import { trySleep } from '../db/record/wake.ts';
-import { catchUpConnections, catchUpDocuments } from './catch-up-records.ts';
+import { catchUpConnections } from './catch-up-connections.ts';
+import { catchUpDocuments, type MissingEndpoints } from './catch-up-documents.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure, failing } from './failing.ts';
 import { readRange } from './intervals.ts';
@@ -17,9 +18,10 @@ import { walkListing } from './listing.ts';
 
 export function catchUpActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;
+  const missing: MissingEndpoints = new Set();
   const catchUpOf: Readonly<Record<CatchUpKind, (owner: string) => Promise<void>>> = {
     connections: (companyId) => catchUpConnections(deps, companyId),
-    documents: (companyId) => catchUpDocuments(deps, companyId),
+    documents: (companyId) => catchUpDocuments(deps, missing, companyId),
     intervals: (meterId) => catchUpIntervals(deps, meterId),
   };
 

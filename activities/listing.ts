@@ -30,7 +30,7 @@ export interface Arrival {
   readonly listing: Listing;
   readonly companyId: string | null;
   readonly readAt: string;
-  readonly page: Pick<Page, 'body' | 'itemsKey' | 'ids'>;
+  readonly page: Pick<Page, 'body' | 'itemsKey' | 'ids'> & { readonly joined?: boolean };
 }
 
 export async function write(deps: ActivityDependencies, arrival: Arrival): Promise<PageWritten> {

@@ -32,33 +32,35 @@ export async function warehouseNow(db: Executor): Promise<string> {
   return result.rows[0]?.now ?? '';
 }
 
-/** Records of a company that wait to be read. */
+/** Records of a company that wait to be read, longest waiting first. */
 export async function dueRecords(
   db: Executor,
   kind: 'connections' | 'documents',
   companyId: string,
+  limit: number,
 ): Promise<string[]> {
   const result = await db.execute<{ record_id: string }>(sql`
-    select distinct record_id from metersync.events
-    where kind = ${eventKind[kind]} and company_id = ${companyId}::uuid and ${due}`);
+    select record_id from metersync.events
+    where kind = ${eventKind[kind]} and company_id = ${companyId}::uuid and ${due}
+    group by record_id order by min(recorded_at), record_id limit ${limit}`);
   return result.rows.map((row) => row.record_id);
 }
 
 /**
- * Settles the events of a company that were in the journal before the read began: those whose state, or a newer one,
- * is now in the warehouse are applied; the others wait, each time longer. `notFound` are documents whose own
- * endpoint answered 404: after some attempts they are taken for gone.
+ * Settles the events of the given records that were in the journal before the read began: those whose state, or a
+ * newer one, is now in the warehouse are applied; those that were due and are not wait, each time longer.
+ * `notFound` are documents that the service does not have: after some attempts they are taken for gone.
  */
 export async function settleRecords(
   db: Executor,
   kind: 'connections' | 'documents',
-  companyId: string,
+  recordIds: readonly string[],
   readAt: string,
-  notFound: readonly string[],
+  notFound: readonly string[] = [],
 ): Promise<{ applied: number; waiting: number }> {
   const table = kind === 'documents' ? sql`utility.documents` : sql`utility.connections`;
-  const covered = sql`outcome = 'pending' and kind = ${eventKind[kind]} and company_id = ${companyId}::uuid
-    and recorded_at <= ${readAt}::timestamptz`;
+  const covered = sql`outcome = 'pending' and kind = ${eventKind[kind]}
+    and record_id = any(${array(recordIds, 'text')}) and recorded_at <= ${readAt}::timestamptz`;
   if (notFound.length > 0) await buryNotFound(db, notFound);
   const applied = await db.execute(sql`
     update metersync.events e
@@ -71,7 +73,7 @@ export async function settleRecords(
     update metersync.events
     set attempts = attempts + 1, next_attempt_at = clock_timestamp() + ${nextDelay},
       error = 'the service does not show the state that this event told of yet'
-    where ${covered}`);
+    where ${covered} and coalesce(next_attempt_at, '-infinity') <= ${readAt}::timestamptz`);
   return { applied: applied.rowCount ?? 0, waiting: waiting.rowCount ?? 0 };
 }
 

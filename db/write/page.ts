@@ -9,6 +9,8 @@ export interface RecordPage {
   readonly body: string;
   /** Key of the items in the envelope; null when the body is a bare array, '' when it is one record. */
   readonly itemsKey: string | null;
+  /** Set when `body` is an array of such bodies, each with its own items. */
+  readonly joined?: boolean;
   /** Company in whose listing the page stands, where it stands in one. */
   readonly companyId: string | null;
   readonly apiVersion: string;
@@ -50,11 +52,17 @@ export function items(page: RecordPage, slice: Slice): SQL {
 }
 
 /** The items of a page as one array. */
-export function itemList(page: Pick<RecordPage, 'body' | 'itemsKey'>, type: 'json' | 'jsonb'): SQL {
+export function itemList(
+  page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>,
+  type: 'json' | 'jsonb',
+): SQL {
   const body = sql`${page.body}::${sql.raw(type)}`;
-  if (page.itemsKey === null) return body;
-  if (page.itemsKey === '') return sql`${sql.raw(type)}_build_array(${body})`;
-  return sql`${body} -> ${page.itemsKey}::text`;
+  const t = sql.raw(type);
+  if (page.itemsKey === '') return page.joined ? body : sql`${t}_build_array(${body})`;
+  const of = (from: SQL): SQL => (page.itemsKey === null ? from : sql`${from} -> ${page.itemsKey}::text`);
+  if (!page.joined) return of(body);
+  return sql`(select coalesce(${t}_agg(item), '[]') from ${t}_array_elements(${body}) one,
+    ${t}_array_elements(${of(sql`one`)}) item)`;
 }
 
 /** `raw`: the record less its secret fields. */

@@ -1,4 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import {
   countWritten,
@@ -67,17 +68,17 @@ async function lockDocuments(tx: Executor, page: RecordPage, slice: Slice): Prom
 
 /**
  * A document's usage is one set: rows that its own listing no longer shows are gone with the correction that
- * removed them. `seenIds` is that whole listing, read from `readAt` on.
+ * removed them. `seenIds` is all that the listings of these documents showed, read from `readAt` on.
  */
-export async function retireUsageOfDocument(
+export async function retireUsage(
   tx: Executor,
-  documentId: string,
+  documentIds: readonly string[],
   seenIds: readonly string[],
   readAt: string,
 ): Promise<number> {
   const result = await tx.execute(sql`
     update utility.usage_data set deleted_at = clock_timestamp(), deleted_reason = 'absent'
-    where document_id = ${documentId}::uuid and deleted_at is null and synced_at < ${readAt}::timestamptz
-      and not (id = any(${sql.param(seenIds)}::uuid[]))`);
+    where document_id = any(${array(documentIds, 'uuid')}) and deleted_at is null
+      and synced_at < ${readAt}::timestamptz and not (id::text = any(${array(seenIds, 'text')}))`);
   return result.rowCount ?? 0;
 }

@@ -58,7 +58,7 @@ export function sum(a: PageWritten, b: PageWritten): PageWritten {
 export async function rejectRecord(
   db: Executor,
   resource: string,
-  page: Pick<RecordPage, 'body' | 'itemsKey' | 'companyId'>,
+  page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined' | 'companyId'>,
   place: number,
   id: string | null,
   error: string,
