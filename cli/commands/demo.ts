@@ -157,7 +157,9 @@ async function untilSettled(
     progress.show([
       `live: ${seen.toLocaleString('en')} of ${expected.toLocaleString('en')} events received, ${pending} waiting to be read again`,
     ]);
-    if (service.quiet && pending === 0 && now.backfills.running === 0) return;
+    // What was acknowledged may still be on its way through Temporal, and in no table yet.
+    const arrived = service.quiet && seen >= expected;
+    if (arrived && pending === 0 && now.backfills.running === 0) return;
     if (performance.now() > deadline) {
       throw new CommandError(
         `not settled after ${settleWithinMs / 1000} s: ${pending} events pending. ${JSON.stringify(now.waiting)}`,
