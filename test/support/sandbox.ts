@@ -1,0 +1,100 @@
+import { type SandboxProcess, type SandboxSize, startSandboxProcess } from '../../cli/sandbox-process.ts';
+import { createDatabase } from './database.ts';
+import { temporaryFolder } from './folder.ts';
+
+export const smallSize: SandboxSize = { companies: 3, documents: 30, intervalDays: 1 };
+
+/** The service as a process of its own, and what its control routes do (docs/sandbox.md). */
+export interface TestSandbox extends SandboxProcess {
+  /** Turns webhooks on and registers an endpoint; returns its signing secret. */
+  register(url: string): Promise<string>;
+  /** Applies changes in order; returns the ids of the records that they made or changed. */
+  change(...changes: readonly object[]): Promise<string[]>;
+  /** Fires as many random valid changes; returns how many events they made. */
+  random(count: number, seed: number, types?: readonly string[]): Promise<number>;
+  disturb(how: object): Promise<void>;
+  /** Moves the service's clock on, so that redeliveries become due. */
+  advance(seconds: number): Promise<void>;
+  fault(fault: object): Promise<void>;
+  clearFaults(): Promise<void>;
+  status(): Promise<SandboxStatus>;
+  /** Ids of the events that a 2xx was seen for. */
+  delivered(): Promise<string[]>;
+  events(): Promise<{ id: string; type: string; payload: Record<string, unknown> }[]>;
+  /** Reads the API, by a path below the version. */
+  read<T>(path: string): Promise<T>;
+}
+
+export interface SandboxStatus {
+  readonly quiet: boolean;
+  readonly companies: number;
+  readonly documents: number;
+  readonly events: { readonly total: number };
+  readonly deliveries: Readonly<
+    Record<'waiting' | 'inFlight' | 'delivered' | 'failed' | 'dropped' | 'duplicates', number>
+  >;
+}
+
+/** Starts a sandbox on a database of its own; `stop` removes both. */
+export async function startSandbox(size: Partial<SandboxSize> = {}): Promise<TestSandbox> {
+  const [database, folder] = await Promise.all([createDatabase('sandbox'), temporaryFolder()]);
+  const service = await startSandboxProcess({
+    databaseUrl: database.url,
+    dataDir: folder.path,
+    size: { ...smallSize, ...size },
+    // It has nothing to say but what went wrong.
+    onLine: (line) => void (line === 'data generated' || process.stderr.write(`sandbox: ${line}\n`)),
+  });
+  const call = async <T>(method: string, url: string, body?: unknown): Promise<T> => {
+    const response = await fetch(url, {
+      method,
+      headers: {
+        'x-api-key': service.apiKey,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${url}: ${response.status} ${text.slice(0, 500)}`);
+    return (text === '' ? undefined : JSON.parse(text)) as T;
+  };
+  const control = <T>(method: string, path: string, body?: unknown): Promise<T> =>
+    call(method, `${service.url}/sandbox/${path}`, body);
+
+  return {
+    ...service,
+    register: async (url) => {
+      await call('PATCH', `${service.apiUrl}/external/configure_webhook`, { enabled: true });
+      return (await control<{ secret: string }>('POST', 'endpoints', { url })).secret;
+    },
+    change: async (...changes) => {
+      const applied = await control<{ changes: { id: string }[] }>('POST', 'changes', { changes });
+      return applied.changes.map(({ id }) => id);
+    },
+    random: async (count, seed, types) => {
+      const asked = { count, seed, ...(types === undefined ? {} : { types }) };
+      return (await control<{ events: number }>('POST', 'random', asked)).events;
+    },
+    disturb: (how) => control('POST', 'disturb', how),
+    advance: (seconds) => control('POST', 'clock', { advanceSeconds: seconds }),
+    fault: (fault) => control('POST', 'faults', fault),
+    clearFaults: () => control('DELETE', 'faults'),
+    status: () => control('GET', 'status'),
+    delivered: async () => {
+      const listed = await control<{ deliveries: { eventId: string }[] }>(
+        'GET',
+        'deliveries?state=delivered&limit=10000',
+      );
+      return listed.deliveries.map(({ eventId }) => eventId);
+    },
+    events: async () =>
+      (await control<{ events: Awaited<ReturnType<TestSandbox['events']>> }>('GET', 'events?limit=10000'))
+        .events,
+    read: (path) => call('GET', `${service.apiUrl}${path}`),
+    stop: async () => {
+      await service.stop();
+      await database.drop();
+      await folder.remove();
+    },
+  };
+}
