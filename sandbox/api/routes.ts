@@ -80,6 +80,7 @@ function versionRoutes(app: FastifyInstance, version: Version, dependencies: Api
   app.addHook('onRequest', async (request, reply) => {
     // Records leave as text that is JSON already.
     reply.type('application/json; charset=utf-8');
+    request.faults = [];
     request.organizationId = organizationOf(request, keys);
   });
   strikeWithFaults(app, `/${version}`, faults);

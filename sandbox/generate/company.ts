@@ -2,7 +2,7 @@ import type { CompanyObject, SiteObject } from '../records/company.ts';
 import {
   type Account,
   type ConnectionFacts,
-  connectionStatuses,
+  failingStatuses,
   type SiteRelation,
 } from '../records/connection.ts';
 import type { MeterFacts, MeterInPlace } from '../records/meter.ts';
@@ -151,14 +151,17 @@ function connect(
     meters.push(...own);
     accounts.push(account(random, accountId, accountNumber, own, stamp));
   }
-  const status =
-    accountCount === 0 ? 'PENDING' : random.chance(0.8) ? 'CONNECTED' : random.pick(connectionStatuses);
+  const status = accountCount === 0 ? 'PENDING' : statusOf(plan.ordinal);
   const facts = connectionFacts(random, company, utility, places, accounts, meters, status, stamp);
   return {
     row: { id, created: toText(created), updated: stamp, facts, secrets: { password: random.digits(12) } },
     meters,
   };
 }
+
+/** Every fourth company has trouble, in turn of every kind, so that forty show each status. */
+const statusOf = (ordinal: number): string =>
+  (ordinal % 4 === 0 ? failingStatuses[(ordinal / 4) % failingStatuses.length] : undefined) ?? 'CONNECTED';
 
 function connectionFacts(
   random: Random,
@@ -170,7 +173,7 @@ function connectionFacts(
   status: string,
   stamp: string,
 ): ConnectionFacts {
-  const failing = !['PENDING', 'CONNECTED'].includes(status);
+  const amiss = failingStatuses.includes(status);
   return {
     company,
     datasource: { name: utility.name, url: utility.url },
@@ -180,7 +183,7 @@ function connectionFacts(
     url: utility.url,
     statusLastUpdateTime: stamp,
     statusFirstSeenTime: stamp,
-    statusErrorDetail: failing ? `The provider answered: ${status.toLowerCase().replaceAll('_', ' ')}` : '',
+    statusErrorDetail: amiss ? `The provider answered: ${status.toLowerCase().replaceAll('_', ' ')}` : '',
     accounts,
     country: places[0]?.city.country ?? 'US',
     initialSites: places.map(({ site }) => site.id),

@@ -62,3 +62,8 @@ export const connectionStatuses = [
   'ADDITIONAL_CREDENTIALS_NEEDED',
   'COMPANY_INACTIVE',
 ] as const;
+
+/** The statuses in which something is amiss. */
+export const failingStatuses: readonly string[] = connectionStatuses.filter(
+  (status) => status !== 'PENDING' && status !== 'CONNECTED',
+);

@@ -1,0 +1,121 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { localMidnight } from '../../sandbox/generate/intervals.ts';
+import { connectionStatuses } from '../../sandbox/records/connection.ts';
+import { type AnyRecord, companiesOf, recordsOf, type Service, startService } from './support/service.ts';
+
+const tables = ['companies', 'sites', 'connections', 'meters', 'documents', 'usage_data', 'intervals'];
+
+/** A fingerprint of every generated row. */
+async function fingerprint(databaseUrl: string): Promise<string[]> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  const hashes: string[] = [];
+  for (const table of tables) {
+    const { rows } = await client.query<{ hash: string }>(
+      `select md5(string_agg(r::text, '' order by r::text)) as hash from sandbox.${table} r`,
+    );
+    hashes.push(`${table} ${rows[0]?.hash}`);
+  }
+  await client.end();
+  return hashes;
+}
+
+describe('generated data', () => {
+  it('is the same for the same seed and another for another', async () => {
+    const [one, same, other] = [
+      await startService({ seed: 7, companies: 5 }),
+      await startService({ seed: 7, companies: 5 }),
+      await startService({ seed: 8, companies: 5 }),
+    ];
+    const [first, second, third] = await Promise.all(
+      [one, same, other].map(({ databaseUrl }) => fingerprint(databaseUrl)),
+    );
+    expect(second).toEqual(first);
+    for (const [index, hash] of (third ?? []).entries()) expect(hash).not.toBe(first?.[index]);
+    expect(same.sandbox.apiKey).toBe(one.sandbox.apiKey);
+    await Promise.all([one.stop(), same.stop(), other.stop()]);
+  });
+});
+
+describe('generated data looks real', () => {
+  let service: Service;
+  let companies: AnyRecord[];
+  beforeAll(async () => {
+    service = await startService({ companies: 60, documents: 24, intervalDays: 2, until: '2026-03-10' });
+    companies = await companiesOf(service);
+  });
+  afterAll(() => service.stop());
+
+  const everywhere = async (resource: string, items: string) =>
+    (await Promise.all(companies.map(({ id }) => recordsOf(service, resource, id, items)))).flat();
+
+  it('connections are found in every status and at several utilities', async () => {
+    const connections = await everywhere('connection', 'connections');
+    const statuses = new Set(connections.map(({ status }) => status));
+    for (const named of ['PENDING', 'CONNECTED', 'MFA_TOKEN_EXPIRED']) expect(statuses).toContain(named);
+    expect([...statuses].every((status) => (connectionStatuses as readonly string[]).includes(status))).toBe(
+      true,
+    );
+    expect(statuses.size).toBeGreaterThan(7);
+    expect(new Set(connections.map(({ datasource }) => datasource.name)).size).toBeGreaterThan(5);
+  });
+
+  it('meters read electricity, gas and water', async () => {
+    const types = new Set((await everywhere('meter', 'meters')).map(({ datasourceType }) => datasourceType));
+    expect([...types].sort()).toEqual(['ELECTRICITY', 'GAS', 'WATER']);
+  });
+
+  it('bills follow one another by month, some with a gap or an overlap of a day', async () => {
+    const documents = await everywhere('document', 'documents');
+    const steps = new Set<number>();
+    for (const bills of Map.groupBy(documents, ({ accountNumber }) => accountNumber).values()) {
+      const periods = bills.map(({ startDate, endDate }) => [startDate, endDate]).sort();
+      for (const [index, [start]] of periods.entries()) {
+        const before = periods[index - 1]?.[1];
+        if (before !== undefined) steps.add((Date.parse(start) - Date.parse(before)) / 86_400_000);
+      }
+    }
+    expect([...steps].sort()).toEqual([0, 1, 2]);
+  });
+
+  it('some bills are estimated, corrected, flagged, or carry a balance', async () => {
+    const documents = await everywhere('document', 'documents');
+    const some = (has: (document: AnyRecord) => boolean) => documents.filter(has).length;
+    expect(some(({ isEstimated }) => isEstimated)).toBeGreaterThan(10);
+    expect(some(({ notes }) => notes === 'Corrected bill')).toBeGreaterThan(10);
+    expect(some(({ isFlagged }) => isFlagged)).toBeGreaterThan(3);
+    expect(some(({ currentOpenBalance }) => currentOpenBalance !== '0.00')).toBeGreaterThan(10);
+    expect(some(({ created, updated }) => created !== updated)).toBeGreaterThan(10);
+  });
+
+  it('intervals come by the quarter-hour and the hour, in several units and qualities', async () => {
+    const client = new pg.Client({ connectionString: service.databaseUrl });
+    await client.connect();
+    const { rows } = await client.query(`select array_agg(distinct seconds) as seconds,
+      array_agg(distinct usage_units) as units, array_agg(distinct quality) as qualities from sandbox.intervals`);
+    expect(rows[0]).toEqual({
+      seconds: [900, 3600],
+      units: expect.arrayContaining(['kWh', 'KW', 'CCF', 'gal (US)']),
+      qualities: ['ACTUAL', 'ESTIMATED'],
+    });
+    const days = await client.query<{ n: number }>(`select distinct count(*)::int as n from sandbox.intervals
+      where seconds = 900 group by meter_number`);
+    // 8 March 2026: the clocks go forward in most places, so two days hold 92 + 96 quarter-hours there.
+    expect(days.rows.map(({ n }) => n).sort()).toEqual([188, 192]);
+    await client.end();
+  });
+});
+
+describe('days of a time zone', () => {
+  it.each([
+    ['2026-03-08', 'America/New_York', 23],
+    ['2026-11-01', 'America/New_York', 25],
+    ['2026-07-01', 'America/New_York', 24],
+    ['2026-03-08', 'America/Phoenix', 24],
+    ['2026-11-01', 'America/Los_Angeles', 25],
+  ])('%s in %s has %i hours', (date, zone, hours) => {
+    const next = new Date(Date.parse(date) + 86_400_000).toISOString().slice(0, 10);
+    expect((localMidnight(next, zone) - localMidnight(date, zone)) / 3_600_000).toBe(hours);
+  });
+});
