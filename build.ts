@@ -1,0 +1,62 @@
+/**
+ * `npm run build`: what `npx metersync` and the container run. TypeScript becomes JavaScript in dist/, one file each,
+ * beside it the SQL that both databases are made with, and the workflows as the one script that Temporal's isolate loads.
+ */
+import { execFile } from 'node:child_process';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { bundleWorkflows } from './app/workflow-bundle.ts';
+
+const project = import.meta.dirname;
+const dist = join(project, 'dist');
+
+/** Folders of SQL files that their readers look for beside themselves. */
+const migrations = ['db/migrations', 'sandbox/migrations'];
+
+await build();
+
+/** Builds beside dist/ and then takes its place, so that a build which fails leaves the last one whole. */
+async function build(): Promise<void> {
+  mkdirSync(join(project, '.metersync'), { recursive: true });
+  const fresh = mkdtempSync(join(project, '.metersync', 'build-'));
+  try {
+    await Promise.all([compile(fresh), bundle(fresh)]);
+    for (const folder of migrations) cpSync(join(project, folder), join(fresh, folder), { recursive: true });
+    chmodSync(join(fresh, 'cli/main.js'), 0o755);
+    // mkdtemp made it for its owner alone; a package or an image is for everybody.
+    chmodSync(fresh, 0o755);
+    rmSync(dist, { recursive: true, force: true });
+    renameSync(fresh, dist);
+  } finally {
+    rmSync(fresh, { recursive: true, force: true });
+  }
+}
+
+async function compile(into: string): Promise<void> {
+  const tsc = join(project, 'node_modules/.bin/tsc');
+  try {
+    await promisify(execFile)(tsc, ['--project', join(project, 'tsconfig.build.json'), '--outDir', into]);
+  } catch (error) {
+    const { stdout } = error as { stdout?: string };
+    throw new Error(stdout || String(error));
+  }
+}
+
+/** Bundled from the sources, as a checkout's worker does it, so that both run the same script. */
+async function bundle(into: string): Promise<void> {
+  const { code } = await bundleWorkflows({
+    debug: () => {},
+    warn: (message: string) => console.warn(message),
+    error: (message: string) => console.error(message),
+  });
+  writeFileSync(join(into, 'workflow-bundle.js'), withoutMachinePaths(code));
+}
+
+/** The bundle's source map names files by where they lay when it was made: cut to the project, it is the same anywhere. */
+function withoutMachinePaths(code: string): string {
+  return code.replace(/(?<=sourceMappingURL=data:[^,]*,)[A-Za-z0-9+/=]+/, (encoded) => {
+    const map = Buffer.from(encoded, 'base64').toString('utf8').replaceAll(`${project}/`, '');
+    return Buffer.from(map).toString('base64');
+  });
+}

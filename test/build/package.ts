@@ -1,0 +1,79 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+
+export const checkout = resolve(import.meta.dirname, '../..');
+const run = promisify(execFile);
+
+/** Environment of what a user starts: nothing of the developer's own settings leaks in. */
+const environment = (env: Readonly<Record<string, string>>): Record<string, string> => ({
+  PATH: process.env.PATH ?? '',
+  HOME: process.env.HOME ?? '',
+  ...env,
+});
+
+/** The package as npm would publish it, built and unpacked in a folder outside of the checkout. */
+export interface UnpackedPackage {
+  /** Where its package.json is. */
+  readonly path: string;
+  /** The file that `bin` of its package.json names. */
+  readonly command: string;
+  remove(): Promise<void>;
+}
+
+/** Builds, packs and unpacks. The dependencies are those of the checkout: installing them again would prove nothing. */
+export async function unpackPackage(): Promise<UnpackedPackage> {
+  const folder = await mkdtemp(join(tmpdir(), 'metersync-package-'));
+  // npm runs the build before it packs.
+  await run('npm', ['pack', '--pack-destination', folder], { cwd: checkout, env: environment({}) });
+  const [tarball] = await readdir(folder);
+  await run('tar', ['-xzf', join(folder, tarball ?? ''), '-C', folder]);
+  const path = join(folder, 'package');
+  await symlink(join(checkout, 'node_modules'), join(path, 'node_modules'));
+  const { default: manifest } = await import(join(path, 'package.json'), { with: { type: 'json' } });
+  return {
+    path,
+    command: join(path, manifest.bin.metersync),
+    remove: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+export interface Ended {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A program that was started: what it said so far, and how it ended. */
+export interface Program {
+  readonly child: ChildProcess;
+  said(): string;
+  readonly ended: Promise<Ended>;
+}
+
+/** Starts a program; a test that is over ends it. */
+export function startProgram(
+  command: string,
+  args: readonly string[],
+  options: { cwd: string; env?: Readonly<Record<string, string>> },
+): Program {
+  const child = spawn(command, args, {
+    cwd: options.cwd,
+    env: environment(options.env ?? {}),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const text = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (chunk: string) => {
+      text[name] += chunk;
+    });
+  }
+  return {
+    child,
+    said: () => `${text.stdout}${text.stderr}`,
+    ended: once(child, 'close').then(([status]) => ({ status, ...text })),
+  };
+}
