@@ -133,7 +133,10 @@ describe('connection events', () => {
 
   it('seed 6.2 row 2: site assignments and accounts are fields of the connection', async () => {
     const { id, sitesRelations } = await connection();
-    const [, other] = company.sites;
+    const served = sitesRelations.map((one: AnyRecord) => one.site.id);
+    const other = company.sites.find(
+      ({ id: siteId }: AnyRecord) => served.length > 1 || siteId !== served[0],
+    );
     const [assigned] = await eventsOf({ type: 'assignSites', connectionId: id, siteIds: [other.id] });
     expect(assigned?.type).toBe('connection.updated.v2');
     expect(assigned?.payload.old).toEqual({ sitesRelations });
@@ -205,7 +208,7 @@ describe('document events', () => {
         payload: { id: before.id, updated: after.updated, old: { updated: before.updated } },
       });
       expect(after.updated > before.updated).toBe(true);
-      expect(after.totalCharges).not.toBe(before.totalCharges);
+      if (reason === 'correction') expect(after.totalCharges).not.toBe(before.totalCharges);
       const rows = envelope<AnyRecord>(await service.api(`/usage/document/${before.id}`), 'usageData').items;
       expect(rows.map(({ usage }) => usage)).not.toEqual(before.usageData.map((row: AnyRecord) => row.usage));
       expect(rows.map(({ id }) => id)).toEqual(before.usageData.map((row: AnyRecord) => row.id));
