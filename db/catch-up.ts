@@ -64,11 +64,16 @@ export async function settleRecords(
   if (notFound.length > 0) await buryNotFound(db, notFound);
   const applied = await db.execute(sql`
     update metersync.events e
-    set outcome = case when r.deleted_at is null then 'applied' else 'superseded' end,
+    set outcome = case when settled.gone then 'superseded' else 'applied' end,
       applied_at = clock_timestamp(), error = null, next_attempt_at = null
-    from ${table} r
-    where e.id in (select id from metersync.events where ${covered} order by id for update)
-      and r.id = e.record_id::uuid and (r.raw_updated >= e.occurred_at or r.deleted_reason = 'not_found')`);
+    from (
+      select id, (
+        select r.deleted_at is not null from ${table} r
+        where r.id = record_id::uuid and (r.raw_updated >= occurred_at or r.deleted_reason = 'not_found')
+      ) as gone
+      from metersync.events where ${covered} order by id for update
+    ) settled
+    where e.id = settled.id and settled.gone is not null`);
   const waiting = await db.execute(sql`
     update metersync.events
     set attempts = attempts + 1, next_attempt_at = clock_timestamp() + ${nextDelay},

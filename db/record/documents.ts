@@ -51,28 +51,31 @@ export async function applyDocumentDeletes(tx: Executor, eventIds: readonly stri
         where id = any(${array(eventIds, 'text')}) and type = 'document.deleted.v2')`);
 }
 
-/** Events that a tombstone covers need no reading: whatever they told is gone. */
-export async function supersedeByTombstones(tx: Executor, eventIds: readonly string[]): Promise<void> {
-  await tx.execute(sql`
-    update metersync.events e set outcome = 'superseded', applied_at = clock_timestamp()
-    from utility.documents d
-    where e.kind = 'document' and e.outcome = 'pending' and e.record_id = d.id::text
-      and d.deleted_reason = 'event' and e.occurred_at <= d.updated
-      and d.id in (
-        select record_id::uuid from metersync.events
-        where id = any(${array(eventIds, 'text')}) and kind = 'document')`);
-}
-
-/** Events older than the state that was last read have nothing to tell. */
-export async function supersedeByReads(
+/**
+ * Events that wait in vain: older than the state that was last read, or covered by a tombstone, which takes
+ * whatever they told with it. The record is looked up by its key for each event: a join was planned as a scan of
+ * the whole table while its statistics were young.
+ */
+export async function supersede(
   tx: Executor,
   eventIds: readonly string[],
   kind: 'document' | 'connection',
 ): Promise<void> {
-  const table = kind === 'document' ? sql`utility.documents` : sql`utility.connections`;
+  const vain =
+    kind === 'document'
+      ? sql`(select e.occurred_at < d.raw_updated or (d.deleted_reason = 'event' and e.occurred_at <= d.updated)
+          from utility.documents d where d.id = e.record_id::uuid)`
+      : sql`(select e.occurred_at < c.raw_updated from utility.connections c where c.id = e.record_id::uuid)`;
   await tx.execute(sql`
     update metersync.events e set outcome = 'superseded', applied_at = clock_timestamp()
-    from ${table} known
-    where e.id = any(${array(eventIds, 'text')}) and e.outcome = 'pending' and e.kind = ${kind}
-      and known.id = e.record_id::uuid and e.occurred_at < known.raw_updated`);
+    where e.id = any(${array(eventIds, 'text')}) and e.outcome = 'pending' and e.kind = ${kind} and ${vain}`);
+}
+
+/** Events that already waited for documents which are deleted now. */
+export async function supersedeDeleted(tx: Executor, documentIds: readonly string[]): Promise<void> {
+  await tx.execute(sql`
+    update metersync.events e set outcome = 'superseded', applied_at = clock_timestamp()
+    where e.record_id = any(${array(documentIds, 'text')}) and e.outcome = 'pending' and e.kind = 'document'
+      and e.occurred_at <= (select d.updated from utility.documents d
+        where d.id = e.record_id::uuid and d.deleted_reason = 'event')`);
 }

@@ -1,17 +1,12 @@
 import type { DeliveredEvent } from '../../contract/delivery.ts';
-import { type DecodedEvent, decodeEvent, typeOfEvent } from '../../contract/event.ts';
+import { type DecodedEvent, decodeEvent, type EventKind, typeOfEvent } from '../../contract/event.ts';
 import { Failure } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import type { Database, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { applyCompanies, applySites } from './companies.ts';
 import { applyConnections, applyStatusChanges } from './connections.ts';
-import {
-  applyDocumentDeletes,
-  applyDocuments,
-  supersedeByReads,
-  supersedeByTombstones,
-} from './documents.ts';
+import { applyDocumentDeletes, applyDocuments, supersede, supersedeDeleted } from './documents.ts';
 import { insertJournal, type JournalEntry } from './journal.ts';
 import { holdAwake, markAwake, stillPending } from './wake.ts';
 
@@ -65,6 +60,13 @@ async function recordSplitting(db: Database, entries: readonly JournalEntry[]): 
   }
 }
 
+const catchUpOf: Readonly<Record<EventKind, CatchUpKind | undefined>> = {
+  connection: 'connections',
+  document: 'documents',
+  interval: 'intervals',
+  ignored: undefined,
+};
+
 async function recordTogether(tx: Transaction, entries: readonly JournalEntry[]): Promise<Recorded> {
   await holdAwake(tx);
   const freshIds = await insertJournal(tx, entries);
@@ -73,22 +75,31 @@ async function recordTogether(tx: Transaction, entries: readonly JournalEntry[])
   const idsOf = (kind: DecodedEvent['kind']) => alive.filter((e) => e.event.kind === kind).map((e) => e.id);
   const connections = idsOf('connection');
   const documents = idsOf('document');
-  const deletes = alive.filter((e) => e.event.deletes).map((e) => e.id);
+  const deletes = alive.filter((e) => e.event.deletes);
   const records = [...connections, ...documents];
   const newCompanies = records.length > 0 ? await applyCompanies(tx, records) : [];
   if (records.length > 0) await applySites(tx, records);
   if (connections.length > 0) {
     await applyConnections(tx, connections);
     await applyStatusChanges(tx, connections);
-    await supersedeByReads(tx, connections, 'connection');
+    await supersede(tx, connections, 'connection');
   }
   if (documents.length > 0) {
     await applyDocuments(tx, documents);
-    if (deletes.length > 0) await applyDocumentDeletes(tx, deletes);
-    await supersedeByTombstones(tx, documents);
-    await supersedeByReads(tx, documents, 'document');
+    if (deletes.length > 0) {
+      await applyDocumentDeletes(
+        tx,
+        deletes.map((e) => e.id),
+      );
+      await supersedeDeleted(
+        tx,
+        deletes.flatMap((e) => e.event.recordId ?? []),
+      );
+    }
+    await supersede(tx, documents, 'document');
   }
-  const wake = new Set(await markAwake(tx, freshIds));
+  const kinds = new Set(alive.flatMap((e) => (e.event.deletes ? [] : (catchUpOf[e.event.kind] ?? []))));
+  const wake = new Set(kinds.size > 0 ? await markAwake(tx, [...kinds]) : []);
   const known = entries.filter((entry) => !isFresh.has(entry.id)).map((entry) => entry.id);
   if (known.length > 0) for (const kind of await stillPending(tx, known)) wake.add(kind);
   return {

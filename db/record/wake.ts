@@ -10,14 +10,11 @@ export async function holdAwake(tx: Executor): Promise<void> {
   await tx.execute(sql`select pg_advisory_xact_lock_shared(${sleepLock})`);
 }
 
-/** Marks the catch-ups awake that have something to do; returns those that slept and must be woken. */
-export async function markAwake(tx: Executor, eventIds: readonly string[]): Promise<CatchUpKind[]> {
+/** Marks catch-ups awake; returns those that slept and must be woken. */
+export async function markAwake(tx: Executor, kinds: readonly CatchUpKind[]): Promise<CatchUpKind[]> {
   const result = await tx.execute<{ kind: CatchUpKind }>(sql`
     update metersync.catch_ups set awake = true
-    where not awake and kind in (
-      select kind || 's' from metersync.events
-      where id = any(${array(eventIds, 'text')}) and outcome = 'pending')
-    returning kind`);
+    where not awake and kind = any(${array(kinds, 'text')}) returning kind`);
   return result.rows.map((row) => row.kind);
 }
 
