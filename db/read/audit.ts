@@ -42,7 +42,7 @@ export async function comparePage(
       ? sql`(select s.r, c.place from item c, jsonb_array_elements(metersync.elements(c.r -> 'sites')) as s (r)) record`
       : sql`item`;
   const result = await db.execute<{ id: string; missing: boolean }>(sql`
-    with ${items(page, null)}
+    with ${items(page)}
     select r ->> 'id' as id, t.id is null or t.deleted_at is not null as missing
     from ${source} left join ${sql.raw(`utility.${tables[resource]}`)} t on t.id = ${id}
     where t.id is null or t.deleted_at is not null or t.raw is distinct from ${rawOf}

@@ -4,21 +4,27 @@ import type { Executor } from '../connect.ts';
 
 /**
  * Companies and sites that events name. An event gives a header only: the API's record is the truth, so a known
- * row keeps its values (but for `public_id`, which events alone tell). Returns the companies first seen here.
+ * row keeps its values (but for `public_id`, which events alone may tell). Rows that are known are looked up rather
+ * than conflicted with: a conflict locks them, and every group names the same few companies. Returns the companies
+ * first seen here.
  */
 export async function applyCompanies(tx: Executor, eventIds: readonly string[]): Promise<string[]> {
-  const result = await tx.execute<{ id: string; inserted: boolean }>(sql`
-    insert into utility.companies as c (id, external_id, public_id, name)
-    select distinct on (company_id) company_id, company ->> 'externalId', company ->> 'publicId', company ->> 'name'
-    from (
-      select company_id, occurred_at, payload -> 'company' as company
+  const result = await tx.execute<{ id: string }>(sql`
+    with named as materialized (
+      select distinct on (company_id) company_id as id, payload -> 'company' as company
       from metersync.events where id = any(${array(eventIds, 'text')}) and company_id is not null
-    ) named
-    order by company_id, occurred_at desc nulls last, company
-    on conflict (id) do update set public_id = excluded.public_id
-      where c.public_id is null and excluded.public_id is not null
-    returning id, (xmax = 0) as inserted`);
-  return result.rows.filter((row) => row.inserted).map((row) => row.id);
+      order by company_id, occurred_at desc nulls last, payload -> 'company'
+    ), told as (
+      update utility.companies c set public_id = n.company ->> 'publicId'
+      from named n where c.id = n.id and c.public_id is null and n.company ->> 'publicId' is not null
+    )
+    insert into utility.companies (id, external_id, public_id, name)
+    select id, company ->> 'externalId', company ->> 'publicId', company ->> 'name' from named
+    where not exists (select from utility.companies known where known.id = named.id)
+    order by id
+    on conflict (id) do nothing
+    returning id`);
+  return result.rows.map((row) => row.id);
 }
 
 export async function applySites(tx: Executor, eventIds: readonly string[]): Promise<void> {
@@ -34,6 +40,7 @@ export async function applySites(tx: Executor, eventIds: readonly string[]): Pro
       where id = any(${array(eventIds, 'text')}) and kind = 'connection'
     ) named
     where site ->> 'id' is not null
+      and not exists (select from utility.sites known where known.id = (site ->> 'id')::uuid)
     order by id, occurred_at desc nulls last, site
     on conflict (id) do nothing`);
 }

@@ -4,10 +4,10 @@ import { countWritten, items, laterRead, rawOf, setColumns, type UpsertPage } fr
 const columns = ['external_id', 'public_id', 'name'] as const;
 
 /** Companies. `public_id` is often told by events alone: a record without it leaves what is known. */
-export const upsertCompanies: UpsertPage = (tx, page, slice) =>
+export const upsertCompanies: UpsertPage = (tx, page) =>
   countWritten(
     tx,
-    sql`with ${items(page, slice)}
+    sql`with ${items(page)}
     insert into utility.companies as c (id, external_id, public_id, name, raw, api_version, synced_at)
     select distinct on (id) (r ->> 'id')::uuid as id, r ->> 'externalId',
       coalesce(r ->> 'publicId', known.public_id), r ->> 'name', ${rawOf}, ${page.apiVersion}, ${page.readAt}::timestamptz
@@ -19,10 +19,10 @@ export const upsertCompanies: UpsertPage = (tx, page, slice) =>
   );
 
 /** The sites that company records embed (service-facts 2). */
-export const upsertCompanySites: UpsertPage = (tx, page, slice) =>
+export const upsertCompanySites: UpsertPage = (tx, page) =>
   countWritten(
     tx,
-    sql`with ${items(page, slice)}, site as (
+    sql`with ${items(page)}, site as (
       select (c.r ->> 'id')::uuid as company_id, s.r, c.place
       from item c, jsonb_array_elements(metersync.elements(c.r -> 'sites')) as s (r)
     )

@@ -13,10 +13,10 @@ const columns = [
 ] as const;
 
 /** Connections, and where a record tells them (seed 2.4) the sites that each one serves. */
-export const upsertConnections: UpsertPage = async (tx, page, slice) => {
+export const upsertConnections: UpsertPage = async (tx, page) => {
   const written = await countWritten(
     tx,
-    sql`with ${items(page, slice)}
+    sql`with ${items(page)}
     insert into utility.connections as c (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
     select distinct on (id) (r ->> 'id')::uuid as id, coalesce(metersync.id_of(r -> 'company')::uuid, ${page.companyId}::uuid),
       r ->> 'externalId', coalesce(r #>> '{datasource,name}', r ->> 'datasource'), r ->> 'status', r ->> 'url',
@@ -27,15 +27,15 @@ export const upsertConnections: UpsertPage = async (tx, page, slice) => {
     where ${newerRead('c', columns)}
     returning (xmax = 0) as inserted`,
   );
-  await replaceConnectionSites(tx, page, slice);
+  await replaceConnectionSites(tx, page);
   return written;
 };
 
 /** Sites of the connections whose row now holds the page's record; a record that tells no relations leaves them. */
-const replaceConnectionSites: UpsertPage = (tx, page, slice) =>
+const replaceConnectionSites: UpsertPage = (tx, page) =>
   countWritten(
     tx,
-    sql`with ${items(page, slice)}, current as (
+    sql`with ${items(page)}, current as (
       select distinct on (c.id) c.id, item.r -> 'sitesRelations' as relations
       from item join utility.connections c on c.id = (item.r ->> 'id')::uuid and c.raw = ${rawOf}
       where jsonb_typeof(item.r -> 'sitesRelations') = 'array'

@@ -7,10 +7,10 @@ const columns = ['company_id', 'site_id', 'created', 'updated', 'raw_updated'] a
  * Documents. Records name the site on each usage row rather than at the top (service-facts 2), so the first one
  * stands for the document; where neither tells it, what an event told stays.
  */
-export const upsertDocuments: UpsertPage = (tx, page, slice) =>
+export const upsertDocuments: UpsertPage = (tx, page) =>
   countWritten(
     tx,
-    sql`with ${items(page, slice)}
+    sql`with ${items(page)}
     insert into utility.documents as d (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
     select distinct on (id) (r ->> 'id')::uuid as id, coalesce(metersync.id_of(r -> 'company')::uuid, ${page.companyId}::uuid),
       coalesce(metersync.id_of(r -> 'site'), metersync.id_of(r #> '{usageData,0,site}'), known.site_id::text)::uuid,

@@ -4,10 +4,10 @@ import { countWritten, items, laterRead, rawOf, setColumns, type UpsertPage } fr
 const columns = ['company_id', 'site_id', 'account_id', 'datasource_type'] as const;
 
 /** Meters. */
-export const upsertMeters: UpsertPage = (tx, page, slice) =>
+export const upsertMeters: UpsertPage = (tx, page) =>
   countWritten(
     tx,
-    sql`with ${items(page, slice)}
+    sql`with ${items(page)}
     insert into utility.meters as m (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
     select distinct on (id) r ->> 'id' as id, ${page.companyId}::uuid,
       coalesce(metersync.id_of(r -> 'site'), r ->> 'siteId')::uuid, metersync.id_of(r -> 'account'),

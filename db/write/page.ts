@@ -23,10 +23,7 @@ export interface WrittenRows {
   readonly changed: number;
 }
 
-/** Items by position, counted from 1; null is the whole page. */
-export type Slice = { readonly first: number; readonly last: number } | null;
-
-export type UpsertPage = (tx: Executor, page: RecordPage, slice: Slice) => Promise<WrittenRows>;
+export type UpsertPage = (tx: Executor, page: RecordPage) => Promise<WrittenRows>;
 
 /** Never stored: fields by which someone could act in the customer's name (service-facts 2). */
 export const secretFields = [
@@ -37,32 +34,20 @@ export const secretFields = [
   'token',
 ] as const;
 
-/**
- * The page's records as a table `item(r, place)`. A whole page is read as jsonb at once; a slice is cut from the
- * text first, so that a record which jsonb cannot hold (NUL, lone surrogate) spoils no other.
- */
-export function items(page: RecordPage, slice: Slice): SQL {
-  if (slice === null) {
-    return sql`item as materialized (
-      select r, place from jsonb_array_elements(${itemList(page, 'jsonb')}) with ordinality as t (r, place))`;
-  }
+/** The page's records as a table `item(r, place)`. */
+export function items(page: RecordPage): SQL {
   return sql`item as materialized (
-    select r::jsonb as r, place from json_array_elements(${itemList(page, 'json')}) with ordinality as t (r, place)
-    where place between ${slice.first} and ${slice.last})`;
+    select r, place from jsonb_array_elements(${itemList(page)}) with ordinality as t (r, place))`;
 }
 
 /** The items of a page as one array. */
-export function itemList(
-  page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>,
-  type: 'json' | 'jsonb',
-): SQL {
-  const body = sql`${page.body}::${sql.raw(type)}`;
-  const t = sql.raw(type);
-  if (page.itemsKey === '') return page.joined ? body : sql`${t}_build_array(${body})`;
+function itemList(page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>): SQL {
+  const body = sql`${page.body}::jsonb`;
+  if (page.itemsKey === '') return page.joined ? body : sql`jsonb_build_array(${body})`;
   const of = (from: SQL): SQL => (page.itemsKey === null ? from : sql`${from} -> ${page.itemsKey}::text`);
   if (!page.joined) return of(body);
-  return sql`(select coalesce(${t}_agg(item), '[]') from ${t}_array_elements(${body}) one,
-    ${t}_array_elements(${of(sql`one`)}) item)`;
+  return sql`(select coalesce(jsonb_agg(item), '[]') from jsonb_array_elements(${body}) one,
+    jsonb_array_elements(${of(sql`one`)}) item)`;
 }
 
 /** `raw`: the record less its secret fields. */

@@ -7,7 +7,6 @@ import {
   newerRead,
   type RecordPage,
   rawOf,
-  type Slice,
   setColumns,
   type UpsertPage,
 } from './page.ts';
@@ -31,11 +30,11 @@ const documentOf: SQL = sql`coalesce(metersync.id_of(r -> 'document'), r ->> 'do
  * inserted, to be read later), so that a row read before its document was deleted and written after it is not
  * brought back.
  */
-export const upsertUsageData: UpsertPage = async (tx, page, slice) => {
-  await lockDocuments(tx, page, slice);
+export const upsertUsageData: UpsertPage = async (tx, page) => {
+  await lockDocuments(tx, page);
   return countWritten(
     tx,
-    sql`with ${items(page, slice)}
+    sql`with ${items(page)}
     insert into utility.usage_data as u (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
     select distinct on (id) (r ->> 'id')::uuid as id,
       coalesce(${page.companyId}::uuid, metersync.id_of(r #> '{document,company}')::uuid, d.company_id),
@@ -52,15 +51,15 @@ export const upsertUsageData: UpsertPage = async (tx, page, slice) => {
   );
 };
 
-async function lockDocuments(tx: Executor, page: RecordPage, slice: Slice): Promise<void> {
-  await tx.execute(sql`with ${items(page, slice)}
+async function lockDocuments(tx: Executor, page: RecordPage): Promise<void> {
+  await tx.execute(sql`with ${items(page)}
     insert into utility.documents (id, company_id)
     select distinct ${documentOf} as id, ${page.companyId}::uuid
     from item left join utility.documents d on d.id = ${documentOf}
     where ${documentOf} is not null and d.id is null
     order by id
     on conflict (id) do nothing`);
-  await tx.execute(sql`with ${items(page, slice)}
+  await tx.execute(sql`with ${items(page)}
     select d.id from utility.documents d
     where d.id in (select ${documentOf} from item)
     order by d.id for share`);

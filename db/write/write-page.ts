@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import type { Database, Executor } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
-import { itemList, type RecordPage, type Slice, type UpsertPage, type WrittenRows } from './page.ts';
+import { itemTexts } from './item-texts.ts';
+import type { RecordPage, UpsertPage, WrittenRows } from './page.ts';
 
 export interface PageWritten extends WrittenRows {
   readonly rejected: number;
@@ -21,28 +22,48 @@ export async function writePage(
   page: RecordPage,
   ids: readonly (string | null)[],
 ): Promise<PageWritten> {
-  const writeSlice = async (slice: Slice): Promise<PageWritten> => {
+  const write = async (whole: RecordPage): Promise<PageWritten> => ({
+    ...(await db.transaction((tx) => upsert(tx, whole))),
+    rejected: 0,
+  });
+  const writeSome = async (records: readonly SomeRecord[]): Promise<PageWritten> => {
     try {
-      return { ...(await db.transaction((tx) => upsert(tx, page, slice))), rejected: 0 };
+      return await write(pageOf(page, records));
     } catch (error) {
-      if (!isRefusal(error) || ids.length === 0) throw error;
-      const { first, last } = slice ?? { first: 1, last: ids.length };
-      if (slice !== null && first === last) {
-        await rejectRecord(db, resource, page, first, ids[first - 1] ?? null, sqlMessage(error));
-        return { inserted: 0, changed: 0, rejected: 1 };
-      }
-      const middle = Math.floor((first + last) / 2);
-      const lower = await writeSlice({ first, last: middle });
-      const upper = middle < last ? await writeSlice({ first: middle + 1, last }) : nothingWritten;
-      return sum(lower, upper);
+      const [only] = records;
+      if (!isRefusal(error) || only === undefined) throw error;
+      if (records.length > 1) return await writeHalves(records);
+      const { companyId } = page;
+      await rejectRecord(db, { resource, companyId, ...only, error: sqlMessage(error) });
+      return { ...nothingWritten, rejected: 1 };
     }
   };
+  const writeHalves = async (records: readonly SomeRecord[]): Promise<PageWritten> => {
+    const middle = Math.ceil(records.length / 2);
+    const first = await writeSome(records.slice(0, middle));
+    return middle < records.length ? sum(first, await writeSome(records.slice(middle))) : first;
+  };
   try {
-    return await writeSlice(null);
+    return await write(page).catch((error: unknown) => {
+      if (!isRefusal(error)) throw error;
+      return writeHalves(itemTexts(page).map((text, at) => ({ id: ids[at] ?? null, text })));
+    });
   } catch (error) {
     throw warehouseFailure(error);
   }
 }
+
+interface SomeRecord {
+  readonly id: string | null;
+  readonly text: string;
+}
+
+const pageOf = (page: RecordPage, records: readonly SomeRecord[]): RecordPage => ({
+  ...page,
+  body: `[${records.map(({ text }) => text).join(',')}]`,
+  itemsKey: null,
+  joined: false,
+});
 
 export const nothingWritten: PageWritten = { inserted: 0, changed: 0, rejected: 0 };
 
@@ -54,21 +75,21 @@ export function sum(a: PageWritten, b: PageWritten): PageWritten {
   };
 }
 
-/** Keeps one item of a page, by its place (from 1), with the reason why it is in no table. */
-export async function rejectRecord(
-  db: Executor,
-  resource: string,
-  page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined' | 'companyId'>,
-  place: number,
-  id: string | null,
-  error: string,
-): Promise<void> {
+export interface RejectedRecord extends SomeRecord {
+  readonly resource: string;
+  /** Company in whose listing it stands. */
+  readonly companyId: string | null;
+  readonly error: string;
+}
+
+/** Keeps a record, as the service sent it, with the reason why it is in no table. */
+export async function rejectRecord(db: Executor, rejected: RejectedRecord): Promise<void> {
+  const { resource, companyId, id, text, error } = rejected;
   const printable = id?.replaceAll('\0', '\\0').toWellFormed().slice(0, 200);
-  const recordId = printable ?? createHash('sha256').update(page.body).update(String(place)).digest('hex');
+  const recordId = printable ?? createHash('sha256').update(text).digest('hex');
   await db.execute(sql`
     insert into metersync.rejected_records as x (resource, record_id, company_id, error, record)
-    select ${resource}, ${recordId}, ${page.companyId}::uuid, ${error}, r::text
-    from json_array_elements(${itemList(page, 'json')}) with ordinality as t (r, place) where place = ${place}
+    values (${resource}, ${recordId}, ${companyId}::uuid, ${error}, ${text})
     on conflict (resource, record_id) do update set
       error = excluded.error, record = excluded.record, rejected_at = excluded.rejected_at`);
 }

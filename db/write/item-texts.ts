@@ -1,0 +1,69 @@
+import type { RecordPage } from './page.ts';
+
+/**
+ * The exact text of each record of a page, in order. Postgres can't cut it out: to find a key it reads every escape
+ * before it, and one that it cannot hold (NUL, a lone surrogate) makes the whole page unreadable. The body is known
+ * to be JSON.
+ */
+export function itemTexts({
+  body,
+  itemsKey,
+  joined = false,
+}: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>): string[] {
+  const bodies = joined ? elements(body) : [body];
+  if (itemsKey === '') return bodies;
+  return bodies.flatMap((text) => elements(itemsKey === null ? text : (member(text, itemsKey) ?? '[]')));
+}
+
+const space = /[ \t\n\r]*/y;
+/** What a value without brackets consists of. */
+const scalar = /[^\s,\]}]+/y;
+const string = /"[^"\\]*(?:\\.[^"\\]*)*"/y;
+/** The next bracket or string: brackets inside strings count for nothing. */
+const structure = /[[\]{}]|"[^"\\]*(?:\\.[^"\\]*)*"/g;
+
+function elements(array: string): string[] {
+  const texts: string[] = [];
+  for (let at = skip(array, skip(array, 0, space) + 1, space); array[at] !== ']'; ) {
+    const end = valueEnd(array, at);
+    texts.push(array.slice(at, end));
+    at = skip(array, end, space);
+    if (array[at] === ',') at = skip(array, at + 1, space);
+  }
+  return texts;
+}
+
+/** The last value under a key, as JSON.parse takes it, too. */
+function member(object: string, key: string): string | undefined {
+  let found: string | undefined;
+  for (let at = skip(object, skip(object, 0, space) + 1, space); object[at] !== '}'; ) {
+    const keyEnd = skip(object, at, string);
+    const start = skip(object, skip(object, keyEnd, space) + 1, space);
+    const end = valueEnd(object, start);
+    if (JSON.parse(object.slice(at, keyEnd)) === key) found = object.slice(start, end);
+    at = skip(object, end, space);
+    if (object[at] === ',') at = skip(object, at + 1, space);
+  }
+  return found;
+}
+
+function valueEnd(text: string, at: number): number {
+  const first = text[at];
+  if (first === '"') return skip(text, at, string);
+  if (first !== '[' && first !== '{') return skip(text, at, scalar);
+  structure.lastIndex = at;
+  let depth = 0;
+  for (let found = structure.exec(text); found !== null; found = structure.exec(text)) {
+    if (found[0] === '[' || found[0] === '{') depth += 1;
+    else if (found[0] === ']' || found[0] === '}') depth -= 1;
+    if (depth === 0) return structure.lastIndex;
+  }
+  throw new Error('not JSON: a bracket is not closed');
+}
+
+/** Where the pattern, which begins here, ends. */
+function skip(text: string, at: number, pattern: RegExp): number {
+  pattern.lastIndex = at;
+  if (!pattern.test(text)) throw new Error(`not JSON: ${pattern.source} at ${at}`);
+  return pattern.lastIndex;
+}
