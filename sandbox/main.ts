@@ -52,8 +52,8 @@ async function main(args: readonly string[]): Promise<void> {
     return;
   }
   const sandbox = await startSandbox(startOptions(values));
-  console.log(values.json ? ready(sandbox) : summary(sandbox));
   stopWhenAsked(sandbox, values['with-parent']);
+  console.log(values.json ? ready(sandbox) : summary(sandbox));
 }
 
 function parse(args: readonly string[]) {

@@ -29,18 +29,21 @@ export interface ListedDelivery {
   readonly dueAt: string;
 }
 
-export async function readDeliveries(
-  pool: Pool,
-  state: string | undefined,
-  after: number,
-  limit: number,
-): Promise<ListedDelivery[]> {
+export interface DeliveriesAsked {
+  readonly state: string | undefined;
+  readonly endpointId: string | undefined;
+  readonly after: number;
+  readonly limit: number;
+}
+
+export async function readDeliveries(pool: Pool, asked: DeliveriesAsked): Promise<ListedDelivery[]> {
   const { rows } = await pool.query<ListedDelivery>(
     `select d.id::float8 as id, e.id as "eventId", e.type, d.endpoint_id as "endpointId", d.state, d.attempts,
       d.duplicates, to_char(d.due_at, 'YYYY-MM-DD"T"HH24:MI:SS.US') as "dueAt"
       from sandbox.deliveries d join sandbox.events e on e.seq = d.event_seq
-      where d.id > $1 and ($3::text is null or d.state = $3) order by d.id limit $2`,
-    [after, limit, state ?? null],
+      where d.id > $1 and ($3::text is null or d.state = $3) and ($4::text is null or d.endpoint_id = $4)
+      order by d.id limit $2`,
+    [asked.after, asked.limit, asked.state ?? null, asked.endpointId ?? null],
   );
   return rows;
 }

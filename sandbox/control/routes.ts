@@ -38,7 +38,7 @@ export const controlRoutes = {
   'GET /sandbox': 'these routes and the state',
   'GET /sandbox/status': 'counts of records, events and deliveries; quiet when nothing is left to deliver',
   'GET /sandbox/events?after=0&limit=100': 'events in the order in which they were written',
-  'GET /sandbox/deliveries?state=dropped&after=0&limit=100': 'deliveries, of one state or all',
+  'GET /sandbox/deliveries?state=&endpointId=&after=0&limit=100': 'deliveries',
   'GET /sandbox/deliveries/{id}/attempts': 'what was sent and what came back',
   'POST /sandbox/changes': '{changes: [{type, ...}]}: all applied in order, or none',
   'POST /sandbox/random': '{count, seed?, types?}: that many random valid changes',
@@ -93,8 +93,13 @@ function readingRoutes(app: FastifyInstance, dependencies: ControlDependencies):
     events: await readEvents(pool, readAfter(query), readCount(query, 'limit', 100, 10_000)),
   }));
   app.get<{ Querystring: Query }>('/sandbox/deliveries', async ({ query }) => {
-    const limit = readCount(query, 'limit', 100, 10_000);
-    return { deliveries: await readDeliveries(pool, readText(query, 'state'), readAfter(query), limit) };
+    const asked = {
+      state: readText(query, 'state'),
+      endpointId: readText(query, 'endpointId'),
+      after: readAfter(query),
+      limit: readCount(query, 'limit', 100, 10_000),
+    };
+    return { deliveries: await readDeliveries(pool, asked) };
   });
   app.get<{ Params: { id: string } }>('/sandbox/deliveries/:id/attempts', async ({ params }) => {
     if (!/^\d{1,18}$/.test(params.id)) throw badRequest('a delivery has a number');

@@ -47,8 +47,9 @@ const arrived = (count: number) =>
   );
 const headersOf = ({ headers }: Delivery) => headers as Record<string, string>;
 const deliveriesOf = async (endpointId: string, state?: string): Promise<AnyRecord[]> => {
-  const all = await service.control<{ deliveries: AnyRecord[] }>('GET', '/sandbox/deliveries?limit=10000');
-  return all.deliveries.filter((one) => one.endpointId === endpointId && (state ?? one.state) === one.state);
+  const query = `endpointId=${endpointId}&limit=10000${state === undefined ? '' : `&state=${state}`}`;
+  return (await service.control<{ deliveries: AnyRecord[] }>('GET', `/sandbox/deliveries?${query}`))
+    .deliveries;
 };
 const attemptsOf = async (deliveryId: number): Promise<AnyRecord[]> =>
   (await service.control<{ attempts: AnyRecord[] }>('GET', `/sandbox/deliveries/${deliveryId}/attempts`))
