@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { warehouseNow } from '../db/catch-up.ts';
 import { writeIntervals } from '../db/write/intervals.ts';
+import { itemTexts } from '../db/write/item-texts.ts';
 import { nothingWritten, type PageWritten, rejectRecord, sum } from '../db/write/write-page.ts';
 import { type IntervalColumns, readIntervals } from '../service/intervals.ts';
 import type { Page } from '../service/page.ts';
@@ -119,6 +120,11 @@ async function keepApart(
   position: number,
   reason: string,
 ): Promise<void> {
-  const at = { body: page.body, itemsKey: page.itemsKey, companyId: null };
-  await rejectRecord(deps.warehouse.db, 'intervals', at, position + 1, page.ids[position] ?? null, reason);
+  await rejectRecord(deps.warehouse.db, {
+    resource: 'intervals',
+    companyId: null,
+    id: page.ids[position] ?? null,
+    text: itemTexts(page)[position] ?? '',
+    error: reason,
+  });
 }

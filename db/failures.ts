@@ -13,10 +13,17 @@ export function sqlState(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Postgres's own words, without the statement and its parameters that Drizzle puts before them. */
+/**
+ * Postgres's own words, without the statement and its parameters that Drizzle puts before them. Of a value that it
+ * cannot read the detail says what is wrong with it; other details quote whole rows.
+ */
 export function sqlMessage(error: unknown): string {
   let message = String(error);
-  for (let at: unknown = error; at instanceof Error; at = at.cause) message = at.message;
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    const { detail } = at as { detail?: unknown };
+    const unreadable = sqlState(at)?.startsWith('22') && typeof detail === 'string';
+    message = unreadable ? `${at.message}: ${detail}` : at.message;
+  }
   return message;
 }
 

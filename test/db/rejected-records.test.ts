@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { rowOf, writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const updated = '2026-05-01T00:00:00.000001';
+const companyId = randomUUID();
+const rejected = async (resource: string, recordId: string) =>
+  (
+    await warehouse.db.execute(sql`select error, record, company_id from metersync.rejected_records
+      where resource = ${resource} and record_id = ${recordId}`)
+  ).rows[0];
+
+/** Records that Postgres cannot hold, as the service spells them. */
+const refused: readonly [name: string, resource: 'documents' | 'usageData', fields: string, error: RegExp][] =
+  [
+    ['a NUL', 'documents', '"note":"a\\u0000b"', /unsupported Unicode|\\u0000/],
+    ['a lone surrogate', 'documents', '"note":"\\ud800"', /surrogate|Unicode/],
+    ['a day that does not exist', 'documents', '"created":"2026-02-30T00:00:00"', /out of range/],
+    ['a time in words', 'documents', '"created":"infinity"', /not a time/],
+    ['a company that is no id', 'documents', '"company":"acme"', /uuid/],
+    ['an amount beyond numeric', 'usageData', '"usage":"1e200000"', /overflow/],
+    ['an amount in words', 'usageData', '"usage":"about nine"', /numeric/],
+    ['a number beyond numeric in raw', 'usageData', '"multiplier":1e200000', /overflow/],
+    ['a date that does not exist', 'usageData', '"startDate":"2026-13-01"', /out of range/],
+  ];
+
+describe('a record that Postgres refuses', () => {
+  test.each(refused)(
+    '%s: is kept with its text and the reason; its neighbours are written',
+    async (...of) => {
+      const [, resource, fields, error] = of;
+      const id = randomUUID();
+      const neighbours = Array.from({ length: 6 }, () => randomUUID());
+      const text = `{"id":"${id}","updated":"${updated}",${fields}}`;
+      const page = neighbours.map((neighbour) => JSON.stringify({ id: neighbour, updated }));
+      page.splice(3, 0, text);
+      expect(await writeRecords(warehouse, resource, page, { companyId })).toEqual({
+        inserted: 6,
+        changed: 0,
+        rejected: 1,
+      });
+      for (const neighbour of neighbours) expect(await rowOf(warehouse, resource, neighbour)).toBeDefined();
+      expect(await rowOf(warehouse, resource, id)).toBeUndefined();
+      expect(await rejected(resource, id)).toEqual({
+        error: expect.stringMatching(error),
+        record: text,
+        company_id: companyId,
+      });
+    },
+  );
+
+  test('several of them on one page are each kept', async () => {
+    const ids = Array.from({ length: 9 }, () => randomUUID());
+    const page = ids.map((id, at) => `{"id":"${id}","note":"${at % 2 === 0 ? '\\u0000' : 'fine'}"}`);
+    expect(await writeRecords(warehouse, 'documents', page)).toMatchObject({ inserted: 4, rejected: 5 });
+  });
+
+  test('without a usable id it is known by a hash of where it stood, and kept once however often it is read', async () => {
+    const before = await count();
+    const page = ['{"name":"no id"}', '{"id":"not a uuid"}', '{"id":null}', '{"id":7}'];
+    expect(await writeRecords(warehouse, 'documents', page)).toMatchObject({ inserted: 0, rejected: 4 });
+    await writeRecords(warehouse, 'documents', page);
+    expect((await count()) - before).toBe(4);
+    expect(await rejected('documents', 'not a uuid')).toMatchObject({ record: '{"id":"not a uuid"}' });
+  });
+
+  test('an id that holds a NUL does not keep the record from being kept', async () => {
+    const page = ['{"id":"a\\u0000b"}', `{"id":"${randomUUID()}"}`];
+    expect(await writeRecords(warehouse, 'documents', page)).toMatchObject({ inserted: 1, rejected: 1 });
+    expect(await rejected('documents', 'a\\0b')).toMatchObject({ record: '{"id":"a\\u0000b"}' });
+  });
+});
+
+const count = async () =>
+  Number(
+    (await warehouse.db.execute(sql`select count(*)::int as n from metersync.rejected_records`)).rows[0]?.n,
+  );

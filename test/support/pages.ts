@@ -1,0 +1,69 @@
+import { sql } from 'drizzle-orm';
+import type { Warehouse } from '../../db/connect.ts';
+import { upsertCompanies, upsertCompanySites } from '../../db/write/companies.ts';
+import { upsertConnections } from '../../db/write/connections.ts';
+import { upsertDocuments } from '../../db/write/documents.ts';
+import { upsertMeters } from '../../db/write/meters.ts';
+import type { UpsertPage } from '../../db/write/page.ts';
+import { upsertUsageData } from '../../db/write/usage-data.ts';
+import { type PageWritten, writePage } from '../../db/write/write-page.ts';
+
+export const upserts = {
+  companies: upsertCompanies,
+  sites: upsertCompanySites,
+  connections: upsertConnections,
+  documents: upsertDocuments,
+  usageData: upsertUsageData,
+  meters: upsertMeters,
+} as const satisfies Record<string, UpsertPage>;
+
+export type Listing = keyof typeof upserts;
+
+export const tables: Readonly<Record<Listing, string>> = {
+  companies: 'companies',
+  sites: 'sites',
+  connections: 'connections',
+  documents: 'documents',
+  usageData: 'usage_data',
+  meters: 'meters',
+};
+
+/** A record as the service sends it: an object, or its JSON text where the spelling of a value matters. */
+export type SentRecord = string | object;
+
+export interface Read {
+  /** When the read began. */
+  readonly readAt?: string;
+  /** Company in whose listing the records stand. */
+  readonly companyId?: string | null;
+  readonly apiVersion?: string;
+}
+
+/** Writes records as one page of their listing, in the service's own text. */
+export async function writeRecords(
+  warehouse: Warehouse,
+  listing: Listing,
+  records: readonly SentRecord[],
+  { readAt = '2026-06-01T00:00:00Z', companyId = null, apiVersion = 'v2.2' }: Read = {},
+): Promise<PageWritten> {
+  const texts = records.map((record) => (typeof record === 'string' ? record : JSON.stringify(record)));
+  const ids = texts.map((text): string | null => {
+    const { id } = JSON.parse(text) as { id?: unknown };
+    return typeof id === 'string' ? id : null;
+  });
+  const page = { body: `{"items":[${texts.join(',')}]}`, itemsKey: 'items', companyId, readAt, apiVersion };
+  return await writePage(warehouse.db, listing, upserts[listing], page, ids);
+}
+
+/** The row of a record, with `version`, which changes whenever Postgres writes the row. */
+export async function rowOf(
+  warehouse: Warehouse,
+  listing: Listing,
+  id: string,
+): Promise<Record<string, unknown> | undefined> {
+  const result = await warehouse.db.execute(
+    sql`select *, xmin::text || '/' || ctid::text as version from ${sql.raw(`utility.${tables[listing]}`)}
+      where id::text = ${id}`,
+  );
+  return result.rows[0];
+}
