@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { settleRecords, warehouseNow } from '../../db/catch-up.ts';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { secretFields } from '../../db/write/page.ts';
+import { delivery, documentEvent } from '../support/events.ts';
+import { rowOf, writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execute(query)).rows;
+
+describe('amounts', () => {
+  test.each([
+    ['a number', '12345678901234567890.000000000000000001'],
+    ['a decimal string', '"12345678901234567890.000000000000000001"'],
+    ['a number that a float would round', '0.1000000000000000055511151231257827'],
+    ['a trailing zero', '1.10'],
+    ['a negative amount', '-0.010'],
+    ['an exponent', '1.5e3'],
+  ])('%s keeps all its digits, in its column and in raw', async (_, written) => {
+    const id = randomUUID();
+    await writeRecords(warehouse, 'usageData', [`{"id":"${id}","usage":${written}}`]);
+    const [row] = await rows(sql`select usage = ${written.replaceAll('"', '')}::numeric as exact,
+      scale(usage) = scale(${written.replaceAll('"', '')}::numeric) as same_scale,
+      raw ->> 'usage' = ${written}::jsonb #>> '{}' as raw_exact from utility.usage_data where id = ${id}::uuid`);
+    expect(row).toEqual({ exact: true, same_scale: true, raw_exact: true });
+  });
+});
+
+describe('times', () => {
+  const updatedOf = async (of: typeof warehouse, updated: string) => {
+    const id = randomUUID();
+    await writeRecords(of, 'documents', [{ id, updated }]);
+    const result = await of.db.execute<{ at: string }>(
+      sql`select to_char(updated at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') as at from utility.documents where id = ${id}::uuid`,
+    );
+    return result.rows[0]?.at;
+  };
+
+  test.each([
+    ['2026-01-02T03:04:05.678901', '2026-01-02T03:04:05.678901'],
+    ['2026-01-02T03:04:05.678901Z', '2026-01-02T03:04:05.678901'],
+    ['2026-01-02T03:04:05.678901+02:00', '2026-01-02T01:04:05.678901'],
+    ['2026-01-02T03:04:05-0530', '2026-01-02T08:34:05.000000'],
+    ['2026-01-02 03:04:05', '2026-01-02T03:04:05.000000'],
+    ['2026-01-02', '2026-01-02T00:00:00.000000'],
+    ['2026-01-02T03:04:05.678901499', '2026-01-02T03:04:05.678901'],
+    ['2026-01-02T03:04:05.678901999', '2026-01-02T03:04:05.678902'],
+    ['1767323045', '2026-01-02T03:04:05.000000'],
+  ])('%s is read as %s UTC', async (sent, read) => {
+    expect(await updatedOf(warehouse, sent)).toBe(read);
+  });
+
+  test('without a zone they are in the zone of the setting; with one the setting changes nothing', async () => {
+    const newYork = await createWarehouse('America/New_York');
+    try {
+      expect(await updatedOf(newYork, '2026-07-02T03:04:05.678901')).toBe('2026-07-02T07:04:05.678901');
+      expect(await updatedOf(newYork, '2026-01-02T03:04:05.678901')).toBe('2026-01-02T08:04:05.678901');
+      expect(await updatedOf(newYork, '2026-07-02T03:04:05.678901Z')).toBe('2026-07-02T03:04:05.678901');
+      expect(await updatedOf(newYork, '2026-07-02T03:04:05.678901+01:00')).toBe('2026-07-02T02:04:05.678901');
+    } finally {
+      await newYork.drop();
+    }
+  });
+
+  test.each(['.1234564', '.123456500', '.123456501', '.123455500', '.999999999'])(
+    'nine fraction digits (%s) are rounded the same for an event and its record, so that the record settles it',
+    async (fraction) => {
+      const id = randomUUID();
+      const updated = `2026-01-02T03:04:05${fraction}`;
+      const event = delivery(documentEvent('updated', id, updated));
+      await recordEvents(warehouse.db, [event]);
+      const readAt = await warehouseNow(warehouse.db);
+      await writeRecords(warehouse, 'documents', [{ id, updated }], { readAt });
+      await settleRecords(warehouse.db, 'documents', [id], readAt);
+      expect(await rows(sql`select outcome from metersync.events where id = ${event.id}`)).toEqual([
+        { outcome: 'applied' },
+      ]);
+    },
+  );
+});
+
+describe('raw', () => {
+  test('is the record as it was sent, unknown fields and nesting included', async () => {
+    const id = randomUUID();
+    const record = { id, brandNew: [{ a: null, b: ['x', 1, true] }], nested: { token: 'of a field, kept' } };
+    await writeRecords(warehouse, 'documents', [record]);
+    expect((await rowOf(warehouse, 'documents', id))?.raw).toEqual(record);
+  });
+
+  test.each(['connections', 'companies', 'documents', 'meters'] as const)(
+    '%s: secret fields are stored nowhere',
+    async (listing) => {
+      const id = randomUUID();
+      const secrets = Object.fromEntries(secretFields.map((field) => [field, `hush-${id}`]));
+      await writeRecords(warehouse, listing, [{ id, name: 'kept', ...secrets }]);
+      const stored = await rowOf(warehouse, listing, id);
+      expect(stored?.raw).toEqual({ id, name: 'kept' });
+      expect(JSON.stringify(stored)).not.toContain('hush');
+    },
+  );
+});

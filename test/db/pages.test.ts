@@ -1,0 +1,190 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Listing, rowOf, type SentRecord, tables, writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const companyId = randomUUID();
+const early = { readAt: '2026-06-01T00:00:01Z', companyId };
+const late = { readAt: '2026-06-01T00:00:02Z', companyId };
+const latest = { readAt: '2026-06-01T00:00:03Z', companyId };
+const older = '2026-05-01T00:00:00.000001';
+const newer = '2026-05-01T00:00:00.000002';
+
+/** A record of each listing whose `name` is what is told apart; a site stands in a company. */
+const records: Readonly<Record<Listing, (id: string, name: string, updated?: string) => SentRecord>> = {
+  companies: (id, name) => ({ id, name }),
+  sites: (id, name) => ({ id: companyId, sites: [{ id, name }] }),
+  meters: (id, name) => ({ id, name }),
+  connections: (id, name, updated) => ({ id, name, updated, status: 'CONNECTED' }),
+  documents: (id, name, updated) => ({ id, name, updated }),
+  usageData: (id, name, updated) => ({ id, name, updated, document: { id: documentOfUsage } }),
+};
+const documentOfUsage = randomUUID();
+const dated = ['connections', 'documents', 'usageData'] as const;
+const undated = ['companies', 'sites', 'meters'] as const;
+
+const write = (listing: Listing, id: string, name: string, read: typeof early, updated?: string) =>
+  writeRecords(warehouse, listing, [records[listing](id, name, updated)], read);
+const nameOf = async (listing: Listing, id: string) =>
+  ((await rowOf(warehouse, listing, id))?.raw as { name?: string } | undefined)?.name;
+const bury = (listing: Listing, id: string, reason: string, at: string) =>
+  warehouse.db.execute(sql`update ${sql.raw(`utility.${tables[listing]}`)}
+    set deleted_at = ${at}::timestamptz, deleted_reason = ${reason} where id::text = ${id}`);
+
+describe.each(dated)('%s, which tell when they were updated', (listing) => {
+  test('the newer state wins, whichever was read or written first', async () => {
+    const [first, second] = [randomUUID(), randomUUID()];
+    await write(listing, first, 'new', early, newer);
+    await write(listing, first, 'old', late, older);
+    await write(listing, second, 'old', late, older);
+    await write(listing, second, 'new', early, newer);
+    expect([await nameOf(listing, first), await nameOf(listing, second)]).toEqual(['new', 'new']);
+  });
+
+  test('at the same `updated` the read that began later wins, whichever was written first', async () => {
+    const [first, second] = [randomUUID(), randomUUID()];
+    await write(listing, first, 'read early', early, newer);
+    await write(listing, first, 'read late', late, newer);
+    await write(listing, second, 'read late', late, newer);
+    await write(listing, second, 'read early', early, newer);
+    expect([await nameOf(listing, first), await nameOf(listing, second)]).toEqual(['read late', 'read late']);
+  });
+
+  test('where the service stops telling `updated`, the read that began later wins', async () => {
+    const id = randomUUID();
+    await write(listing, id, 'dated', late, newer);
+    await write(listing, id, 'undated', early);
+    expect(await nameOf(listing, id)).toBe('dated');
+    await write(listing, id, 'undated', latest);
+    expect(await nameOf(listing, id)).toBe('undated');
+  });
+
+  test('of a record that comes twice on a page the newer state is written', async () => {
+    const id = randomUUID();
+    const twice = [records[listing](id, 'new', newer), records[listing](id, 'old', older)];
+    expect(await writeRecords(warehouse, listing, twice, early)).toMatchObject({ inserted: 1, changed: 0 });
+    expect(await nameOf(listing, id)).toBe('new');
+  });
+});
+
+describe.each(undated)('%s, which do not tell when they were updated', (listing) => {
+  test('the read that began later wins, whichever was written first', async () => {
+    const [first, second] = [randomUUID(), randomUUID()];
+    await write(listing, first, 'read early', early);
+    await write(listing, first, 'read late', late);
+    await write(listing, second, 'read late', late);
+    await write(listing, second, 'read early', early);
+    expect([await nameOf(listing, first), await nameOf(listing, second)]).toEqual(['read late', 'read late']);
+  });
+});
+
+describe.each([...dated, ...undated])('%s', (listing) => {
+  test('an identical record does not rewrite its row', async () => {
+    const id = randomUUID();
+    await write(listing, id, 'same', early, newer);
+    const before = await rowOf(warehouse, listing, id);
+    expect(await write(listing, id, 'same', late, newer)).toEqual({ inserted: 0, changed: 0, rejected: 0 });
+    expect(await rowOf(warehouse, listing, id)).toEqual(before);
+  });
+
+  test('the same record under another version of the API is written again', async () => {
+    const id = randomUUID();
+    await write(listing, id, 'same', early, newer);
+    const again = [records[listing](id, 'same', newer)];
+    const read = { ...late, apiVersion: 'v2.1' };
+    expect(await writeRecords(warehouse, listing, again, read)).toMatchObject({ inserted: 0, changed: 1 });
+    expect(await rowOf(warehouse, listing, id)).toMatchObject({ api_version: 'v2.1' });
+  });
+
+  test('absence is undone by a read that began after it was concluded, by no earlier one', async () => {
+    const id = randomUUID();
+    await write(listing, id, 'seen', early, newer);
+    await bury(listing, id, 'absent', late.readAt);
+    await write(listing, id, 'seen', early, newer);
+    expect(await rowOf(warehouse, listing, id)).toMatchObject({ deleted_reason: 'absent' });
+    await write(listing, id, 'seen', latest, newer);
+    expect(await rowOf(warehouse, listing, id)).toMatchObject({ deleted_at: null, deleted_reason: null });
+  });
+});
+
+describe('what a record names', () => {
+  const column = async (
+    listing: Listing,
+    record: SentRecord & { id: string },
+    name: string,
+    read = early,
+  ) => {
+    await writeRecords(warehouse, listing, [record], read);
+    return (await rowOf(warehouse, listing, record.id))?.[name];
+  };
+  const other = randomUUID();
+
+  test.each(['documents', 'connections'] as const)(
+    '%s: the company as an object, as an id, or as the listing it stands in',
+    async (listing) => {
+      const of = (company: unknown) =>
+        column(listing, { id: randomUUID(), ...(company ? { company } : {}) }, 'company_id');
+      expect(await of({ id: other, name: 'Other' })).toBe(other);
+      expect(await of(other)).toBe(other);
+      expect(await of(undefined)).toBe(companyId);
+    },
+  );
+
+  test('the site of a document: its own, that of its first usage row, or what an event told before', async () => {
+    const of = (more: object, id: string = randomUUID()) => column('documents', { id, ...more }, 'site_id');
+    expect(await of({ site: { id: other } })).toBe(other);
+    expect(await of({ site: other })).toBe(other);
+    expect(await of({ usageData: [{ site: { id: other } }, { site: { id: companyId } }] })).toBe(other);
+    const told = randomUUID();
+    await warehouse.db.execute(
+      sql`insert into utility.documents (id, site_id) values (${told}::uuid, ${other}::uuid)`,
+    );
+    expect(await of({ updated: newer }, told)).toBe(other);
+  });
+
+  test('a company keeps the public id that an event told, and brings its sites', async () => {
+    const [id, publicId, siteId] = [randomUUID(), randomUUID(), randomUUID()];
+    await warehouse.db.execute(
+      sql`insert into utility.companies (id, public_id) values (${id}::uuid, ${publicId})`,
+    );
+    const company = { id, externalId: 'x-1', name: 'Acme', sites: [{ id: siteId, name: 'Plant' }] };
+    expect(await column('companies', company, 'public_id')).toBe(publicId);
+    await writeRecords(warehouse, 'sites', [company, { id: randomUUID(), sites: 'none' }], early);
+    expect(await rowOf(warehouse, 'sites', siteId)).toMatchObject({ company_id: id, name: 'Plant' });
+  });
+
+  test('the sites of a connection follow the record where it tells them, and stay where it does not', async () => {
+    const id = randomUUID();
+    const [first, second] = [randomUUID(), randomUUID()];
+    const relation = (site: string, accountIds: string[]) => ({
+      site: { id: site },
+      accountIds,
+      datasourceTypes: ['GAS'],
+    });
+    const sites = async () =>
+      (
+        await warehouse.db.execute(
+          sql`select site_id, account_ids from utility.connection_sites where connection_id = ${id}::uuid order by account_ids`,
+        )
+      ).rows;
+    const told = [relation(first, ['1']), relation(second, ['2'])];
+    await writeRecords(warehouse, 'connections', [{ id, updated: older, sitesRelations: told }], early);
+    expect(await sites()).toEqual([
+      { site_id: first, account_ids: ['1'] },
+      { site_id: second, account_ids: ['2'] },
+    ]);
+    const corrected = { id, updated: newer, sitesRelations: [relation(second, ['3', '4'])] };
+    await writeRecords(warehouse, 'connections', [corrected], late);
+    await writeRecords(warehouse, 'connections', [{ id, updated: older, sitesRelations: told }], latest);
+    expect(await sites()).toEqual([{ site_id: second, account_ids: ['3', '4'] }]);
+    await writeRecords(warehouse, 'connections', [{ id, updated: newer }], latest);
+    expect(await sites()).toEqual([{ site_id: second, account_ids: ['3', '4'] }]);
+  });
+});
