@@ -19,7 +19,7 @@ const arrows = all.map((room) => ({
   severity: 'error',
   from: { path: `^${room}/` },
   to: {
-    path: `^(${[...all, 'test', 'bench'].filter((other) => other !== room && !rooms[room].includes(other)).join('|')})/`,
+    path: `^(${[...all, 'test', 'bench', 'verify'].filter((other) => other !== room && !rooms[room].includes(other)).join('|')})/`,
     ...(room === 'workflows' ? { pathNot: '^activities/' } : {}),
   },
 }));

@@ -1,0 +1,28 @@
+import type { Command } from 'commander';
+import { buildProgram } from '../cli/program.ts';
+import { generatedFrom } from './markdown.ts';
+
+const columns = 110;
+
+/** docs/command.md: the help of every subcommand. */
+export function commandPage(): string {
+  const program = buildProgram();
+  return [
+    generatedFrom('cli/program.ts'),
+    '# The command',
+    '',
+    '`npx metersync …` once installed; `npm run -s metersync -- …` in a checkout.',
+    'Settings come from the environment: [settings.md](settings.md).',
+    '',
+    'Exit status: 0 done; 1 failed, or differences found; 2 wrong usage or settings.',
+    '',
+    help(program),
+    ...program.commands.flatMap((command) => ['', `## metersync ${command.name()}`, '', help(command)]),
+    '',
+  ].join('\n');
+}
+
+function help(command: Command): string {
+  command.configureOutput({ getOutHelpWidth: () => columns });
+  return `\`\`\`text\n${command.helpInformation().trimEnd()}\n\`\`\``;
+}

@@ -1,0 +1,57 @@
+/**
+ * `npm run verify`: what is made from something else is as it would be made now. Nothing in the tree changes, unless
+ * `--write` makes the pages of docs/ anew.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { commandPage } from './command-page.ts';
+import { failuresPage } from './failures-page.ts';
+import { verifyLock } from './lock.ts';
+import { verifyMigrations } from './migrations.ts';
+import { settingsPage } from './settings-page.ts';
+import { warehousePage } from './warehouse-page.ts';
+
+const project = join(import.meta.dirname, '..');
+
+/** A check returns what is wrong, in lines for a person; nothing when all is well. */
+type Check = () => Promise<readonly string[]>;
+
+/** A page of docs/ that is made from the code, from its text as it stands. */
+const pages: Readonly<Record<string, (text: string) => string | Promise<string>>> = {
+  'docs/failures.md': failuresPage,
+  'docs/settings.md': settingsPage,
+  'docs/command.md': commandPage,
+  'docs/warehouse.md': warehousePage,
+};
+
+function pageCheck(path: string, make: (text: string) => string | Promise<string>, write: boolean): Check {
+  return async () => {
+    const file = join(project, path);
+    const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
+    const made = await make(text);
+    if (made === text) return [];
+    if (!write) return ['it is not as the code makes it: npm run verify -- --write'];
+    writeFileSync(file, made);
+    return [];
+  };
+}
+
+function checks(write: boolean): Readonly<Record<string, Check>> {
+  const pageChecks = Object.entries(pages).map(
+    ([path, make]) => [`${path} says what the code says`, pageCheck(path, make, write)] as const,
+  );
+  return {
+    'db/migrations make the schema of db/schema': () => verifyMigrations(project),
+    'package-lock.json is the lock of package.json': () => verifyLock(project),
+    ...Object.fromEntries(pageChecks),
+  };
+}
+
+const wrong: string[] = [];
+for (const [name, check] of Object.entries(checks(process.argv.includes('--write')))) {
+  const problems = await check().catch((error: Error) => [error.message]);
+  console.log(`${problems.length === 0 ? 'ok   ' : 'WRONG'}  ${name}`);
+  for (const problem of problems) console.log(`       ${problem}`);
+  wrong.push(...problems);
+}
+process.exitCode = wrong.length === 0 ? 0 : 1;

@@ -1,0 +1,21 @@
+/** First line of a page that is made as a whole. */
+export const generatedFrom = (source: string): string =>
+  `<!-- Generated from ${source}: change it there, then run "npm run verify -- --write". -->`;
+
+/** A table; what would end a cell is escaped. */
+export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map(escapeCell).join(' | ')} |`;
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+}
+
+const escapeCell = (cell: string): string => cell.replaceAll('|', '\\|').replaceAll('\n', ' ');
+
+/** Puts text between the two comments that mark the generated part of a page. */
+export function replaceGenerated(page: string, text: string): string {
+  const begin = '<!-- generated: begin -->';
+  const end = '<!-- generated: end -->';
+  const from = page.indexOf(begin);
+  const to = page.indexOf(end);
+  if (from < 0 || to < from) throw new Error(`the page has no part between ${begin} and ${end}`);
+  return `${page.slice(0, from + begin.length)}\n${text}\n${page.slice(to)}`;
+}

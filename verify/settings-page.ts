@@ -1,0 +1,119 @@
+import { readSettings, SettingsError } from '../app/settings.ts';
+import { defaultEndpoints } from '../contract/endpoints.ts';
+import { generatedFrom, markdownTable } from './markdown.ts';
+
+interface Setting {
+  /** As text, as one would set it; undefined when nothing is assumed. */
+  readonly default?: string;
+  readonly means: string;
+  /** What it has to do, where no check of the settings says so. */
+  readonly hasTo?: string;
+}
+
+/** Every variable of app/settings.ts, in the order of the page. A test holds this against the source. */
+export const settings: Readonly<Record<string, Setting>> = {
+  SERVICE_URL: { means: 'Base address of the API with its version. Unset: the sandbox stands in.' },
+  SERVICE_API_KEY: { means: 'The key of the API. Needed with `SERVICE_URL`.' },
+  SERVICE_COMPANIES: {
+    default: '',
+    means: 'Ids of companies to sync beside those that the service lists, separated by commas.',
+  },
+  SERVICE_TIME_ZONE: { default: 'UTC', means: 'Zone of the timestamps that the service sends without one.' },
+  SERVICE_MAX_CONCURRENCY: {
+    default: '10',
+    means: 'Requests to the service at once, for each worker process.',
+  },
+  SERVICE_ENDPOINTS: { means: 'File that overrides entries of the endpoint catalogue, below.' },
+  WEBHOOK_SECRETS: {
+    default: '',
+    means:
+      'Signing secrets of the webhook endpoint, separated by commas: a delivery has to verify under one of them. The receiver needs these or a file of them.',
+    hasTo: 'be `whsec_` and base64 of at least 24 bytes; at most 16',
+  },
+  WEBHOOK_SECRETS_FILE: {
+    means:
+      'File with one secret a line, read again within a second of a change. It wins over `WEBHOOK_SECRETS`.',
+    hasTo: 'name a file that can be read',
+  },
+  WEBHOOK_HEADER_PREFIX: {
+    means: 'One more prefix of the three signature headers, beside `webhook-` and `svix-`.',
+  },
+  WEBHOOK_TOLERANCE_SECONDS: {
+    default: '300',
+    means: 'How far the timestamp of a delivery may be from now.',
+  },
+  DATABASE_URL: { means: 'The warehouse: Postgres 15 or newer. Unset: an embedded Postgres stands in.' },
+  TEMPORAL_ADDRESS: {
+    means: 'Host and port of Temporal. With neither this nor a profile set, an embedded Temporal stands in.',
+    hasTo: 'be for example temporal.example:7233',
+  },
+  TEMPORAL_PROFILE: {
+    means: "Profile of Temporal's own configuration file.",
+    hasTo: 'be in that file',
+  },
+  TEMPORAL_CONFIG_FILE: { means: 'That file, when it is not at its usual place.', hasTo: 'name a TOML file' },
+  RECEIVER_HOST: { default: '127.0.0.1', means: 'Where the receiver listens; `0.0.0.0` for all addresses.' },
+  RECEIVER_PORT: { default: '8080', means: 'Port of the receiver; 0 for a free one.' },
+  LOG_LEVEL: { default: 'info', means: 'Least level that is logged.' },
+  METERSYNC_DIR: {
+    default: '.metersync',
+    means: 'Folder of the embedded stack and of the log of commands with a display.',
+  },
+};
+
+/** docs/settings.md: what the environment can say, with the defaults and demands of the code. */
+export function settingsPage(): string {
+  const rows = Object.entries(settings).map(([name, setting]) => [
+    `\`${name}\``,
+    setting.default === undefined || setting.default === '' ? '' : `\`${setting.default}\``,
+    setting.means,
+    setting.hasTo ?? demandOf(name) ?? 'be text',
+  ]);
+  return [
+    generatedFrom('app/settings.ts and verify/settings-page.ts'),
+    '# Settings',
+    '',
+    'Everything is set in the environment and read once, at the start. An empty variable counts as unset.',
+    'When something is wrong, the command lists all that is wrong and ends with status 2.',
+    '',
+    markdownTable(['Variable', 'Default', 'What it is', 'Has to'], rows),
+    '',
+    "Temporal's other variables are taken as its own tools take them: `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS`,",
+    '`TEMPORAL_TLS_CLIENT_CERT_PATH`, `TEMPORAL_TLS_CLIENT_KEY_PATH` and the rest of its environment configuration. A self-run',
+    'cluster and Temporal Cloud need nothing else.',
+    '',
+    '## The endpoint catalogue',
+    '',
+    'Where the service keeps each resource. `SERVICE_ENDPOINTS` names a JSON file with any of these entries; an entry replaces the',
+    'default as a whole, and `null` says that the service has no such endpoint. `path` and `query` may hold `{companyId}`, `{meterId}`,',
+    '`{id}`, `{start}` and `{end}`; a query parameter whose placeholder has no value is left out. `items` and `total` name the keys of',
+    "the service's envelope; a bare array instead of an envelope is one page.",
+    '',
+    '```json',
+    catalogue(),
+    '```',
+    '',
+  ].join('\n');
+}
+
+/** What the code answers to a value that cannot be right; undefined when it takes it. */
+function demandOf(name: string): string | undefined {
+  const wrong = 'no value is this!';
+  try {
+    readSettings({ [name]: wrong });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    const said = error.problems.find((problem) => problem.startsWith(`${name} has to `));
+    return said?.slice(`${name} has to `.length).split(`: ${wrong}`)[0];
+  }
+}
+
+function catalogue(): string {
+  const lines = Object.entries(defaultEndpoints).map(
+    ([name, endpoint]) => `  ${JSON.stringify(name)}: ${spaced(JSON.stringify(endpoint))}`,
+  );
+  return `{\n${lines.join(',\n')}\n}`;
+}
+
+const spaced = (json: string): string => json.replace(/(?<=[:,])(?=["{])/g, ' ');
