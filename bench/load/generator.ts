@@ -1,0 +1,37 @@
+/** The process that sends a load: it holds a world, signs its events beforehand, and sends them when it is told to. */
+import { randomUUID } from 'node:crypto';
+import { serve } from '../process/serve.ts';
+import { createEvents } from './events.ts';
+import { type LoadReport, runLoad } from './run.ts';
+import { type Outgoing, signedRequest } from './signed.ts';
+import { createWorld, worldSeed } from './world.ts';
+
+export interface PrepareInput {
+  readonly secret: string;
+  /** So many fresh events of its world, or exactly these. */
+  readonly events: number | readonly Outgoing[];
+}
+
+export type GeneratorCalls = ReturnType<typeof createGenerator>;
+
+function createGenerator() {
+  const events = createEvents(createWorld(worldSeed), worldSeed + 1);
+  let prepared: Buffer[] = [];
+  return {
+    prepare: async ({ secret, events: asked }: PrepareInput): Promise<void> => {
+      const outgoing =
+        typeof asked === 'number'
+          ? events.take(asked).map((body) => ({ id: `msg_${randomUUID()}`, body }))
+          : asked;
+      prepared = outgoing.map((event) => signedRequest(secret, event));
+    },
+    send: async ({ port, inFlight }: { port: number; inFlight: number }): Promise<LoadReport> => {
+      const requests = prepared;
+      prepared = [];
+      if (requests.length === 0) throw new Error('nothing was prepared');
+      return await runLoad(port, requests, inFlight);
+    },
+  };
+}
+
+serve(createGenerator());

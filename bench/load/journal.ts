@@ -1,0 +1,36 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
+
+/** How long events may take to be applied before the bench gives up. */
+const appliedWithinMs = 60_000;
+const lookEveryMs = 20;
+
+/**
+ * Waits until the journal holds so many events; returns when that was seen, in Unix milliseconds.
+ * @throws Error when it doesn't within a minute
+ */
+export async function untilJournaled(client: pg.Client, events: number): Promise<number> {
+  for (const deadline = Date.now() + appliedWithinMs; ; ) {
+    const held = await journaled(client);
+    if (held >= events) return Date.now();
+    if (Date.now() > deadline) throw new Error(`of ${events} events the journal has ${held} after a minute`);
+    await delay(lookEveryMs);
+  }
+}
+
+export async function journaled(client: pg.Client): Promise<number> {
+  const { rows } = await client.query('select count(*)::int as count from metersync.events');
+  return rows[0].count;
+}
+
+/** @throws Error when an event is dead, or the record of one has no row of header columns as new as the event */
+export async function proveApplied(client: pg.Client): Promise<void> {
+  const { rows } = await client.query(`
+    select count(*)::int as count from metersync.events e
+    left join utility.documents d on e.kind = 'document' and d.id = e.record_id::uuid
+    left join utility.connections c on e.kind = 'connection' and c.id = e.record_id::uuid
+    where e.outcome in ('dead', 'ignored')
+      or e.kind <> 'interval' and coalesce(d.updated, c.updated) is null
+      or e.kind <> 'interval' and coalesce(d.updated, c.updated) < e.occurred_at`);
+  if (rows[0].count > 0) throw new Error(`${rows[0].count} events are in the journal without their effect`);
+}

@@ -1,0 +1,46 @@
+import type { IntervalColumns } from '../../db/write/interval-text.ts';
+import { createRandom } from './random.ts';
+
+const quarterHourMs = 15 * 60 * 1000;
+const firstReading = Date.UTC(2025, 0, 1);
+
+/** Readings of a quarter of an hour each, as columns of the service's text, from reading number `from` on. */
+export function readings(seed: number, from: number, count: number, updated: string): IntervalColumns {
+  const random = createRandom(seed + from);
+  const at = (place: number) =>
+    `${new Date(firstReading + place * quarterHourMs).toISOString().slice(0, -1)}000`;
+  const column = <T>(value: (place: number) => T): T[] =>
+    Array.from({ length: count }, (_, n) => value(from + n));
+  return {
+    startAt: column(at),
+    endAt: column((place) => at(place + 1)),
+    granularitySeconds: column(() => null),
+    usage: column(() => `${random.int(0, 99)}.${random.int(100, 999)}`),
+    usageUnits: column(() => 'kWh'),
+    quality: column(() => 'ACTUAL'),
+    updated: column(() => updated),
+  };
+}
+
+/**
+ * The same readings as an earlier sync left them: the first three fifths of them, a sixth of which had another value.
+ * So of the range half is there and identical, a tenth has changed, and two fifths are new.
+ */
+export function earlier(
+  columns: IntervalColumns,
+  updated: string,
+): IntervalColumns & { readonly changed: number } {
+  const count = Math.floor((columns.startAt.length * 3) / 5);
+  const changed = (place: number) => place % 6 === 0;
+  const cut = <T>(values: readonly T[]): T[] => values.slice(0, count);
+  return {
+    startAt: cut(columns.startAt),
+    endAt: cut(columns.endAt),
+    granularitySeconds: cut(columns.granularitySeconds),
+    usage: cut(columns.usage).map((usage, place) => (changed(place) ? `1${usage}` : usage)),
+    usageUnits: cut(columns.usageUnits),
+    quality: cut(columns.quality),
+    updated: cut(columns.updated).map((now, place) => (changed(place) ? updated : now)),
+    changed: Math.ceil(count / 6),
+  };
+}

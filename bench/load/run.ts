@@ -1,0 +1,58 @@
+import { createLatencies } from './latencies.ts';
+import { LeanSocket } from './socket.ts';
+
+/** What a load came to. */
+export interface LoadReport {
+  readonly events: number;
+  /** From the first byte sent to the last answer. */
+  readonly seconds: number;
+  /** When the first byte was sent, in Unix milliseconds. */
+  readonly beganAt: number;
+  /** From sending a request to its answer; see `mergedLatencies`. */
+  readonly latencies: string;
+}
+
+/**
+ * Sends every request, `inFlight` at a time over as many connections, each as soon as the answer before it is there.
+ * @throws Error when an answer is not 204: a rate of refusals is no figure.
+ */
+export async function runLoad(
+  port: number,
+  requests: readonly Buffer[],
+  inFlight: number,
+): Promise<LoadReport> {
+  const latencies = createLatencies();
+  const sockets = Array.from({ length: Math.min(inFlight, requests.length) }, () => new LeanSocket(port));
+  await Promise.all(sockets.map((socket) => socket.open()));
+  const waiting = requests.values();
+  const beganAt = Date.now();
+  const began = performance.now();
+  try {
+    await Promise.all(sockets.map((socket) => sendAll(socket, waiting, (ms) => latencies.add(ms))));
+    const seconds = (performance.now() - began) / 1000;
+    return { events: requests.length, seconds, beganAt, latencies: latencies.encode() };
+  } finally {
+    for (const socket of sockets) socket.close();
+  }
+}
+
+function sendAll(
+  socket: LeanSocket,
+  waiting: Iterator<Buffer>,
+  onAnswer: (ms: number) => void,
+): Promise<void> {
+  return new Promise((done, failed) => {
+    const sendNext = () => {
+      const { value: request, done: over } = waiting.next();
+      if (over) return done();
+      const sentAt = performance.now();
+      const answered = (status: number) => {
+        onAnswer(performance.now() - sentAt);
+        if (status === 204) sendNext();
+        else failed(new Error(`an event was answered ${status} instead of 204`));
+      };
+      socket.send(request, answered, failed);
+    };
+    sendNext();
+  });
+}

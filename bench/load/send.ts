@@ -1,0 +1,32 @@
+import type { Bench } from '../measure.ts';
+import type { Target } from '../pipeline/start.ts';
+import type { Child } from '../process/child.ts';
+import type { GeneratorCalls, PrepareInput } from './generator.ts';
+import { type Latencies, mergedLatencies } from './latencies.ts';
+import type { LoadReport } from './run.ts';
+
+/** A load generator in a process of its own. */
+export interface Generator {
+  /** Signs the events, and then sends them; signing is not timed. */
+  send(target: Target, events: PrepareInput['events'], inFlight: number): Promise<LoadReport>;
+}
+
+export function startGenerator(bench: Bench): Generator {
+  const child: Child<GeneratorCalls> = bench.child<GeneratorCalls>('load/generator.ts');
+  return {
+    send: async ({ port, secret }, events, inFlight) => {
+      await child.call('prepare', { secret, events });
+      return await child.call('send', { port, inFlight });
+    },
+  };
+}
+
+/** Events a second of some rounds together: one that others disturbed counts by its length. */
+export function perSecond(reports: readonly LoadReport[]): number {
+  const events = reports.reduce((sum, report) => sum + report.events, 0);
+  return events / reports.reduce((sum, report) => sum + report.seconds, 0);
+}
+
+export function latenciesOf(reports: readonly LoadReport[]): Latencies {
+  return mergedLatencies(reports.map((report) => report.latencies));
+}

@@ -1,0 +1,67 @@
+import { connect, type Socket } from 'node:net';
+
+const headEnd = Buffer.from('\r\n\r\n');
+
+/**
+ * One keep-alive connection that sends requests whole, one at a time, and reads no more of an answer than its status
+ * and its end: the sender of a load must cost as little as it can, as it shares the machine with what it measures.
+ */
+export class LeanSocket {
+  readonly #port: number;
+  #socket: Socket | undefined;
+  #seen: Buffer = Buffer.alloc(0);
+  #answered: ((status: number) => void) | undefined;
+  #failed: ((error: Error) => void) | undefined;
+
+  constructor(port: number) {
+    this.#port = port;
+  }
+
+  /** Sends the bytes of a request; calls back with the status of its answer, or with what went wrong. */
+  send(request: Buffer, answered: (status: number) => void, failed: (error: Error) => void): void {
+    this.#answered = answered;
+    this.#failed = failed;
+    this.#socket ??= this.#open();
+    this.#socket.write(request);
+  }
+
+  /** Connects before the first request, so that connecting is not timed. */
+  async open(): Promise<void> {
+    const socket = this.#open();
+    this.#socket = socket;
+    await new Promise<void>((done, failed) => socket.once('connect', done).once('error', failed));
+  }
+
+  close(): void {
+    this.#socket?.destroy();
+    this.#socket = undefined;
+  }
+
+  #open(): Socket {
+    const socket = connect({ port: this.#port, host: '127.0.0.1', noDelay: true });
+    socket.on('data', (bytes) => this.#read(bytes));
+    socket.on('error', (error) => this.#failed?.(error));
+    socket.on('close', () => {
+      if (this.#socket === socket && this.#answered !== undefined) {
+        this.#failed?.(new Error('the connection was closed before the answer'));
+      }
+      if (this.#socket === socket) this.#socket = undefined;
+    });
+    return socket;
+  }
+
+  #read(bytes: Buffer): void {
+    this.#seen = this.#seen.length === 0 ? bytes : Buffer.concat([this.#seen, bytes]);
+    const end = this.#seen.indexOf(headEnd);
+    if (end < 0) return;
+    const head = this.#seen.toString('latin1', 0, end);
+    const status = Number(head.slice(9, 12));
+    const length = status === 204 ? 0 : Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0);
+    if (this.#seen.length < end + headEnd.length + length) return;
+    this.#seen = Buffer.alloc(0);
+    if (/^connection: *close/im.test(head)) this.close();
+    const answered = this.#answered;
+    this.#answered = undefined;
+    answered?.(status);
+  }
+}

@@ -1,0 +1,88 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { resolve } from 'node:path';
+import { Command, CommanderError } from 'commander';
+import { runMeasure } from './measure.ts';
+import { measures } from './measures/all.ts';
+import { describeReport, type Report } from './report.ts';
+import { sizes } from './size.ts';
+import { startBenchStack } from './stack.ts';
+
+interface Options {
+  readonly json?: string;
+  readonly quick: boolean;
+  readonly profile?: string;
+}
+
+const names = measures.map(({ name, about }) => `  ${name.padEnd(14)}${about}`);
+
+function command(): Command {
+  return new Command('bench')
+    .description(
+      'Measures metersync on this machine: ratios to limits and to simpler ways, taken in the same run.',
+    )
+    .argument('[measures...]', 'which to take; all when none is named')
+    .option('--json <file>', 'write {measure: {figure: number}} to a file')
+    .option('--quick', 'about a fifth of the work: for a look, not for the goals', false)
+    .option('--profile <folder>', 'write a CPU profile of every process of the bench')
+    .addHelpText('after', `\nMeasures:\n${names.join('\n')}`)
+    .exitOverride();
+}
+
+/** Takes the measures one after the other on one stack of servers; returns what could be measured. */
+async function takeMeasures(
+  wanted: readonly string[],
+  options: Options,
+): Promise<{ report: Report; failed: boolean }> {
+  const size = options.quick ? sizes.quick : sizes.full;
+  const profileDir = options.profile === undefined ? undefined : resolve(options.profile);
+  if (profileDir !== undefined) mkdirSync(profileDir, { recursive: true });
+  const report: Report = {};
+  let failed = false;
+  const stack = await startBenchStack();
+  const interrupted = () => void stack.stop().finally(() => process.exit(130));
+  process.once('SIGINT', interrupted);
+  try {
+    for (const measure of measures) {
+      if (wanted.length > 0 && !wanted.includes(measure.name)) continue;
+      const began = performance.now();
+      const say = (line: string) => console.error(`${measure.name}: ${line}`);
+      try {
+        report[measure.name] = await runMeasure(measure, { stack, size, say, profileDir });
+        say(`took ${((performance.now() - began) / 1000).toFixed(0)} s`);
+      } catch (error) {
+        failed = true;
+        say(`FAILED: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+      }
+    }
+  } finally {
+    process.off('SIGINT', interrupted);
+    await stack.stop();
+  }
+  return { report, failed };
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const program = command().parse(args, { from: 'user' });
+  const wanted = program.args;
+  const unknown = wanted.filter((name) => !measures.some((measure) => measure.name === name));
+  if (unknown.length > 0) {
+    console.error(`There is no measure ${unknown.join(', ')}. Measures:\n${names.join('\n')}`);
+    return 2;
+  }
+  const options = program.opts<Options>();
+  const { report, failed } = await takeMeasures(wanted, options);
+  console.log(describeReport(report));
+  console.log(
+    `${cpus().length} cores, ${cpus()[0]?.model.trim()}${options.quick ? '; quick: not the size of the goals' : ''}`,
+  );
+  if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);
+  return failed ? 1 : 0;
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  if (!(error instanceof CommanderError)) throw error;
+  process.exitCode = error.exitCode === 0 ? 0 : 2;
+}

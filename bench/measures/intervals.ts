@@ -1,0 +1,95 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import type { IntervalColumns } from '../../db/write/interval-text.ts';
+import { writeIntervals } from '../../db/write/intervals.ts';
+import { earlier, readings } from '../load/readings.ts';
+import type { Bench, Figures, Measure } from '../measure.ts';
+import { withClient } from '../stack.ts';
+
+const before = '2026-06-01T00:00:00.000000';
+const now = '2026-06-02T00:00:00.000000';
+const readAt = '2026-06-03 00:00:00+00';
+
+export const intervals: Measure = {
+  name: 'intervals',
+  about:
+    'readings per second into the partitioned table, fresh and overlapping ranges, against COPY into a bare heap',
+  run: measureIntervals,
+};
+
+async function measureIntervals(bench: Bench): Promise<Figures> {
+  const { size } = bench;
+  const url = await bench.stack.warehouse();
+  const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 4, onError: () => {} });
+  bench.atEnd(() => warehouse.close());
+  const perCall = size.intervalReadings;
+  bench.say(
+    `${size.intervalMeters} meters, ${size.intervalCalls} calls of ${perCall.toLocaleString('en')} readings each; COPY begins with the same columns and commits as often`,
+  );
+  return await withClient(url, async (client) => {
+    await client.query(`create table public.heap (meter_id text, start_at timestamptz, granularity_seconds int,
+      usage_units text, usage numeric, quality text, updated timestamptz, synced_at timestamptz)`);
+    const spent = { copy: 0, fresh: 0, overlap: 0 };
+    const rows = size.intervalMeters * size.intervalCalls * perCall;
+    // The first meter warms up connections and code, and makes the partitions of the months.
+    for (let meter = 0; meter <= size.intervalMeters; meter++) {
+      for (let call = 0; call < size.intervalCalls; call++) {
+        const columns = readings(meter, call * perCall, perCall, now);
+        const copy = await timed(() => copyToHeap(client, `meter ${meter}`, columns));
+        const fresh = await timed(() => writeFresh(warehouse, `fresh ${meter}`, columns));
+        const overlap = await writeOverlapping(warehouse, `overlap ${meter}`, columns);
+        if (meter === 0) continue;
+        spent.copy += copy;
+        spent.fresh += fresh;
+        spent.overlap += overlap;
+      }
+    }
+    return {
+      freshOfCopy: spent.copy / spent.fresh,
+      overlapOfCopy: spent.copy / spent.overlap,
+      freshPerSecond: rows / spent.fresh,
+      overlapPerSecond: rows / spent.overlap,
+      copyPerSecond: rows / spent.copy,
+    };
+  });
+}
+
+/** Seconds that the work takes. */
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await work();
+  return (performance.now() - began) / 1000;
+}
+
+async function copyToHeap(client: pg.Client, meterId: string, columns: IntervalColumns): Promise<void> {
+  const lines = columns.startAt.map(
+    (start, n) =>
+      `${meterId}\t${start}\t900\t${columns.usageUnits[n]}\t${columns.usage[n]}\t${columns.quality[n]}\t${columns.updated[n]}\t${readAt}\n`,
+  );
+  await pipeline(Readable.from([lines.join('')]), client.query(copyFrom('copy public.heap from stdin')));
+}
+
+async function writeFresh(warehouse: Warehouse, meterId: string, columns: IntervalColumns): Promise<void> {
+  const { inserted } = await writeIntervals(warehouse, meterId, readAt, columns);
+  if (inserted !== columns.startAt.length) throw new Error(`${inserted} of the fresh readings were written`);
+}
+
+/** Seconds that writing over what an earlier sync left takes; leaving it is not counted. */
+async function writeOverlapping(
+  warehouse: Warehouse,
+  meterId: string,
+  columns: IntervalColumns,
+): Promise<number> {
+  const there = earlier(columns, before);
+  await writeIntervals(warehouse, meterId, '2026-06-01 00:00:00+00', there);
+  return await timed(async () => {
+    const { inserted, changed } = await writeIntervals(warehouse, meterId, readAt, columns);
+    const fresh = columns.startAt.length - there.startAt.length;
+    if (inserted !== fresh || changed !== there.changed) {
+      throw new Error(`${inserted} readings inserted, ${changed} changed, not ${fresh} and ${there.changed}`);
+    }
+  });
+}

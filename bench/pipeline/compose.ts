@@ -1,0 +1,110 @@
+import type { AddressInfo } from 'node:net';
+import { createActivities } from '../../activities/create-activities.ts';
+import { openWarehouse, type Running } from '../../app/deployment.ts';
+import type { Logger } from '../../app/log.ts';
+import { openService } from '../../app/service.ts';
+import type { Settings } from '../../app/settings.ts';
+import {
+  connectClient,
+  connectNative,
+  ensureWakeSchedule,
+  startOf,
+  type TemporalPlace,
+  wakeOf,
+} from '../../app/temporal.ts';
+import { runWorkers } from '../../app/worker.ts';
+import { limits } from '../../contract/limits.ts';
+import { systemClock } from '../../receiver/clock.ts';
+import { createGroupCommit } from '../../receiver/group-commit.ts';
+import { fixedSecrets } from '../../receiver/secrets.ts';
+import { buildReceiver } from '../../receiver/server.ts';
+import { headerFamilies } from '../../receiver/signature-headers.ts';
+import { createVerifier } from '../../receiver/verify.ts';
+
+/**
+ * How the receiver hands events to Temporal: in groups as it really does, or each in a workflow of its own, started
+ * at once, which is the simpler way.
+ */
+export type Grouping = 'groups' | 'one-per-event';
+
+/** The receiver as app/deployment.ts composes it, with the bounds of a group open to the bench. */
+export async function startBenchReceiver(options: {
+  readonly temporal: TemporalPlace;
+  readonly secret: string;
+  readonly grouping: Grouping;
+  readonly log: Logger;
+}): Promise<Running & { readonly port: number }> {
+  const { temporal, secret, grouping, log } = options;
+  const { client, close } = await connectClient(temporal);
+  const alone = { groupEventsMax: 1, groupStartsInFlight: Number.POSITIVE_INFINITY };
+  const commit = createGroupCommit({
+    clock: systemClock,
+    log,
+    start: startOf(client),
+    limits: grouping === 'groups' ? limits : { ...limits, ...alone },
+  });
+  const receiver = buildReceiver({
+    verify: createVerifier({
+      secrets: fixedSecrets([secret]),
+      families: headerFamilies(),
+      now: Date.now,
+      toleranceSeconds: 300,
+    }),
+    accept: (event) => commit.accept(event),
+    ready: () => true,
+    now: Date.now,
+    clock: systemClock,
+    log,
+  });
+  await receiver.listen({ host: '127.0.0.1', port: 0 });
+  return {
+    port: (receiver.server.address() as AddressInfo).port,
+    finished: new Promise(() => {}),
+    stop: async () => {
+      await Promise.all([receiver.close(), commit.drain()]);
+      await close();
+    },
+  };
+}
+
+/**
+ * The workers as app/deployment.ts composes them, on a workflow bundle that was made before. Without a service,
+ * catching up is off: nobody is woken and no schedule looks.
+ */
+export async function startBenchWorkers(options: {
+  readonly settings: Settings;
+  readonly temporal: TemporalPlace;
+  readonly databaseUrl: string;
+  readonly bundlePath: string;
+  readonly service: { readonly url: string; readonly apiKey: string } | undefined;
+  readonly log: Logger;
+}): Promise<Running> {
+  const { settings, temporal, databaseUrl, bundlePath, service, log } = options;
+  const [{ client, close }, native] = await Promise.all([connectClient(temporal), connectNative(temporal)]);
+  const warehouse = openWarehouse(settings, databaseUrl, log, 16);
+  const nowhere = { url: 'http://127.0.0.1:9/v2.2', apiKey: 'none' };
+  const { url, apiKey } = service ?? nowhere;
+  const access = openService(settings.service, url, apiKey, log);
+  const activities = createActivities({
+    warehouse,
+    service: access.client,
+    apiVersion: access.apiVersion,
+    companies: [],
+    wake: service === undefined ? async () => {} : wakeOf(client),
+    log,
+  });
+  const workers = await runWorkers({ ...native, workflowBundle: { codePath: bundlePath }, activities });
+  if (service !== undefined) await ensureWakeSchedule(client);
+  return {
+    finished: workers.finished,
+    stop: async () => {
+      await workers.stop();
+      await Promise.allSettled([
+        native.connection.close(),
+        close(),
+        access.client.close(),
+        warehouse.close(),
+      ]);
+    },
+  };
+}

@@ -1,0 +1,58 @@
+/** The process of a deployment: receiver, worker, or both in one, as `npm start` has them. */
+import type { Running } from '../../app/deployment.ts';
+import { createLog } from '../../app/log.ts';
+import { readSettings } from '../../app/settings.ts';
+import { installRuntime, type TemporalPlace } from '../../app/temporal.ts';
+import type { EndpointCatalogue } from '../../contract/endpoints.ts';
+import { serve } from '../process/serve.ts';
+import { type Grouping, startBenchReceiver, startBenchWorkers } from './compose.ts';
+
+export interface PipelineInput {
+  readonly temporal: TemporalPlace;
+  readonly logFile: string;
+  readonly receiver?: { readonly secret: string; readonly grouping: Grouping };
+  readonly worker?: {
+    readonly databaseUrl: string;
+    readonly bundlePath: string;
+    /** Where catching up and backfills read; without it they are off. */
+    readonly service?: {
+      readonly url: string;
+      readonly apiKey: string;
+      readonly endpoints?: Partial<EndpointCatalogue>;
+    };
+  };
+}
+
+export type PipelineCalls = ReturnType<typeof createPipeline>['calls'];
+
+function createPipeline() {
+  const running: Running[] = [];
+  const calls = {
+    start: async ({ temporal, logFile, receiver, worker }: PipelineInput): Promise<{ port: number }> => {
+      const log = createLog({ level: 'warn', file: logFile });
+      installRuntime(log);
+      if (worker !== undefined) {
+        const { databaseUrl, bundlePath, service } = worker;
+        const plain = readSettings({});
+        const endpoints = { ...plain.service.endpoints, ...service?.endpoints };
+        const settings = { ...plain, service: { ...plain.service, endpoints } };
+        running.push(await startBenchWorkers({ settings, temporal, databaseUrl, bundlePath, service, log }));
+      }
+      if (receiver === undefined) return { port: 0 };
+      const started = await startBenchReceiver({ temporal, ...receiver, log });
+      running.push(started);
+      return { port: started.port };
+    },
+    /** Resident memory of this process in bytes. */
+    memory: async (): Promise<number> => process.memoryUsage().rss,
+  };
+  return {
+    calls,
+    stop: async () => {
+      await Promise.all(running.map((part) => part.stop()));
+    },
+  };
+}
+
+const pipeline = createPipeline();
+serve(pipeline.calls, pipeline.stop);

@@ -1,0 +1,81 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { Answer, CallOf, Calls, Request } from './serve.ts';
+
+/** A child that has not ended by itself this long after it was asked to is killed. */
+const stopWithinMs = 15_000;
+
+/** A process that does work for the bench, so that each part has an event loop of its own. */
+export interface Child<C extends Calls> {
+  readonly pid: number;
+  /** Rejects with the child's own message when the call fails or the child ends. */
+  call<K extends keyof C & string>(name: K, input: Parameters<C[K]>[0]): Promise<Awaited<ReturnType<C[K]>>>;
+  /** Lets it clean up and end. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts a script of the bench that ends with `serve(...)`. It ends with this process, however that ends.
+ * @param script path relative to `bench/`
+ * @param options.output file that what it prints is added to
+ * @param options.profileDir where it writes a CPU profile when it ends; none when undefined
+ */
+export function startChild<C extends Calls>(
+  script: string,
+  { output, profileDir }: { readonly output: string; readonly profileDir?: string | undefined },
+): Child<C> {
+  const path = fileURLToPath(new URL(`../${script}`, import.meta.url));
+  const log = openSync(output, 'a');
+  const profile =
+    profileDir === undefined
+      ? []
+      : [
+          '--cpu-prof',
+          `--cpu-prof-dir=${profileDir}`,
+          `--cpu-prof-name=${script.replace(/\W+/g, '-')}-${process.pid}-${Date.now()}.cpuprofile`,
+        ];
+  const child = fork(path, {
+    execArgv: profile,
+    serialization: 'advanced',
+    stdio: ['ignore', log, 'inherit', 'ipc'],
+  });
+  closeSync(log);
+  const waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  let asked = 0;
+  child.on('message', (answer: Answer) => {
+    const call = waiting.get(answer.id);
+    waiting.delete(answer.id);
+    if ('error' in answer) call?.reject(new Error(`${script}: ${answer.error}`));
+    else call?.resolve(answer.value);
+  });
+  child.on('exit', (code, signal) => {
+    for (const call of waiting.values()) call.reject(new Error(`${script} ended (${signal ?? code})`));
+    waiting.clear();
+  });
+  return {
+    pid: child.pid ?? 0,
+    call: (name, input) => {
+      const call = Promise.withResolvers<unknown>();
+      const request: Request = { id: asked, name, input };
+      waiting.set(asked, call);
+      asked += 1;
+      child.send(request, (error) => error && call.reject(error));
+      return call.promise as Promise<CallOf<C, typeof name>>;
+    },
+    stop: () => stopChild(child),
+  };
+}
+
+async function stopChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exit = once(child, 'exit');
+  // The closed channel is the child's sign to clean up and end.
+  if (child.connected) child.disconnect();
+  const ended = await Promise.race([exit.then(() => true), delay(stopWithinMs, false, { ref: false })]);
+  if (ended) return;
+  child.kill('SIGKILL');
+  await exit;
+}

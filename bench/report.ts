@@ -1,0 +1,24 @@
+import { table } from '../cli/terminal.ts';
+import { describeGoal, goals, isReached } from './goals.ts';
+import type { Figures } from './measure.ts';
+
+/** Figures by measure: what `--json` writes. */
+export type Report = Record<string, Figures>;
+
+/** A table of every figure, with its goal and whether it is reached where it has one. */
+export function describeReport(report: Report): string {
+  const rows = Object.entries(report).flatMap(([measure, figures]) =>
+    Object.entries(figures).map(([name, figure]) => {
+      const goal = goals[measure]?.[name];
+      const verdict = goal === undefined ? '' : isReached(goal, figure) ? 'reached' : 'missed';
+      return [`${measure}.${name}`, shown(figure), goal === undefined ? '' : describeGoal(goal), verdict];
+    }),
+  );
+  return table(['figure', 'measured', 'goal', ''], rows);
+}
+
+/** Three digits are more than a shared machine repeats. */
+function shown(figure: number): string {
+  if (Math.abs(figure) >= 100) return Math.round(figure).toLocaleString('en');
+  return String(Number(figure.toPrecision(3)));
+}

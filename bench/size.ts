@@ -1,0 +1,78 @@
+/** How much each measure does. */
+export interface Size {
+  /** Each rate of a load is measured so often, in turn with what it is held against. */
+  readonly rounds: number;
+  /** Events of a round with 512 and with 64 requests in flight. */
+  readonly events512: number;
+  readonly events64: number;
+  /** Events that are sent before anything is timed. */
+  readonly warmUpEvents: number;
+  /** Events that travel in a workflow each. */
+  readonly eventsUngrouped: number;
+  readonly eventsApplied: number;
+  readonly eventsLone: number;
+  readonly backfillCompanies: number;
+  /** Of each company. */
+  readonly backfillDocuments: number;
+  readonly intervalMeters: number;
+  /** Calls of `writeIntervals` for each meter. */
+  readonly intervalCalls: number;
+  /** Readings of a call. */
+  readonly intervalReadings: number;
+  /** Changes that the sandbox makes; each tells of itself in one or two events. */
+  readonly historyChanges: number;
+  readonly historyCompanies: number;
+}
+
+export const sizes = {
+  /** The goals are meant for this one. */
+  full: {
+    rounds: 3,
+    events512: 12_000,
+    events64: 4_000,
+    warmUpEvents: 3_000,
+    eventsUngrouped: 500,
+    eventsApplied: 20_000,
+    eventsLone: 150,
+    backfillCompanies: 100,
+    backfillDocuments: 500,
+    intervalMeters: 8,
+    intervalCalls: 6,
+    intervalReadings: 5_000,
+    historyChanges: 18_000,
+    historyCompanies: 100,
+  },
+  quick: {
+    rounds: 1,
+    events512: 8_000,
+    events64: 2_000,
+    warmUpEvents: 1_500,
+    eventsUngrouped: 200,
+    eventsApplied: 8_000,
+    eventsLone: 30,
+    backfillCompanies: 20,
+    backfillDocuments: 500,
+    intervalMeters: 3,
+    intervalCalls: 4,
+    intervalReadings: 5_000,
+    historyChanges: 4_000,
+    historyCompanies: 40,
+  },
+  /** Says nothing but that everything runs. */
+  tiny: {
+    rounds: 1,
+    events512: 200,
+    events64: 100,
+    warmUpEvents: 50,
+    eventsUngrouped: 20,
+    eventsApplied: 200,
+    eventsLone: 2,
+    backfillCompanies: 2,
+    backfillDocuments: 110,
+    intervalMeters: 1,
+    intervalCalls: 1,
+    intervalReadings: 200,
+    historyChanges: 60,
+    historyCompanies: 3,
+  },
+} as const satisfies Record<string, Size>;

@@ -1,0 +1,117 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client, Connection } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import pg from 'pg';
+import type { TemporalPlace } from '../app/temporal.ts';
+import { bundleWorkflows } from '../app/workflow-bundle.ts';
+import { connectWarehouse } from '../db/connect.ts';
+import { migrateWarehouse } from '../db/migrate.ts';
+import { startEmbedded } from '../embedded/start.ts';
+
+/** How long the server's parts may take to learn of a new namespace. */
+const namespaceWithinMs = 20_000;
+
+export type NamedPlace = TemporalPlace & { readonly address: string; readonly namespace: string };
+
+/** Real servers for one run of the bench, on data that is gone after it. */
+export interface BenchStack {
+  /** Folder of the servers' data and of the logs. */
+  readonly dir: string;
+  /** Path of the workflows as one script, bundled once for every worker of the run. */
+  workflowBundle(): Promise<string>;
+  /** An empty database of its own. */
+  database(name: string): Promise<string>;
+  /** A migrated warehouse in a database of its own. */
+  warehouse(): Promise<string>;
+  /** A Temporal namespace of its own, in which nothing was ever started. */
+  namespace(): Promise<NamedPlace>;
+  stop(): Promise<void>;
+}
+
+/** Starts Postgres, and Temporal on a file (WAL, synchronous=FULL), in a folder under the system's temporary one. */
+export async function startBenchStack(): Promise<BenchStack> {
+  const dir = await mkdtemp(join(tmpdir(), 'metersync-bench-'));
+  const embedded = await startEmbedded({
+    dir,
+    postgres: true,
+    temporal: true,
+    binDir: resolve(import.meta.dirname, '../.metersync/bin'),
+  });
+  const stop = async () => {
+    await embedded.stop();
+    await rm(dir, { recursive: true, force: true });
+  };
+  let bundled: Promise<string> | undefined;
+  try {
+    const { postgres, temporal } = embedded;
+    if (postgres === undefined || temporal === undefined) throw new Error('the stack lacks a server');
+    const database = (name: string) => postgres.ensureDatabase(`${name}_${randomBytes(4).toString('hex')}`);
+    return {
+      dir,
+      workflowBundle: () => {
+        bundled ??= writeBundle(join(dir, 'workflow-bundle.js'));
+        return bundled;
+      },
+      database,
+      warehouse: async () => await migrated(await database('warehouse')),
+      namespace: () => newNamespace(temporal.address),
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function writeBundle(path: string): Promise<string> {
+  await writeFile(path, (await bundleWorkflows({ debug() {}, warn() {}, error: console.error })).code);
+  return path;
+}
+
+async function migrated(url: string): Promise<string> {
+  const { db, close } = connectWarehouse({ url, timeZone: 'UTC', max: 2, onError: () => {} });
+  try {
+    await migrateWarehouse(db);
+    return url;
+  } finally {
+    await close();
+  }
+}
+
+async function newNamespace(address: string): Promise<NamedPlace> {
+  const namespace = `bench-${randomBytes(6).toString('hex')}`;
+  const connection = await Connection.connect({ address });
+  try {
+    const workflowExecutionRetentionPeriod = msToTs('1 day');
+    await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod });
+    const client = new Client({ connection, namespace });
+    // The server's parts learn of a namespace one after the other; only a start that succeeds proves that all have.
+    for (const deadline = Date.now() + namespaceWithinMs; ; ) {
+      try {
+        const probe = await client.workflow.start('probe', { taskQueue: 'probe', workflowId: 'probe' });
+        await probe.terminate();
+        return { address, namespace };
+      } catch (error) {
+        if (Date.now() > deadline) throw error;
+        await delay(25);
+      }
+    }
+  } finally {
+    await connection.close();
+  }
+}
+
+/** One connection to a database, closed when the work is done. */
+export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}

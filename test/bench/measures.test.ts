@@ -1,0 +1,25 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { goals } from '../../bench/goals.ts';
+import { runMeasure } from '../../bench/measure.ts';
+import { measures } from '../../bench/measures/all.ts';
+import { sizes } from '../../bench/size.ts';
+import { type BenchStack, startBenchStack } from '../../bench/stack.ts';
+
+let stack: BenchStack;
+
+beforeAll(async () => {
+  stack = await startBenchStack();
+});
+
+afterAll(async () => {
+  await stack?.stop();
+});
+
+test.each(measures)('$name runs on real parts and yields a finite figure for every goal', async (measure) => {
+  const figures = await runMeasure(measure, { stack, size: sizes.tiny, say: () => {} });
+  for (const [name, figure] of Object.entries(figures)) {
+    expect(figure, `${measure.name}.${name}`).toBeGreaterThan(0);
+    expect(figure, `${measure.name}.${name}`).toBeLessThan(Number.POSITIVE_INFINITY);
+  }
+  expect(Object.keys(figures)).toEqual(expect.arrayContaining(Object.keys(goals[measure.name] ?? {})));
+});
