@@ -61,7 +61,7 @@ export async function startReceiver(options: {
     clock: systemClock,
     log,
   });
-  const url = await receiver.listen(settings.receiver);
+  const url = await listen(receiver, settings.receiver);
   return {
     url: `${url}/webhooks`,
     receiver,
@@ -71,6 +71,19 @@ export async function startReceiver(options: {
       await close();
     },
   };
+}
+
+async function listen(receiver: Receiver, at: Settings['receiver']): Promise<string> {
+  try {
+    return await receiver.listen(at);
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    if (code === 'EADDRINUSE')
+      throw new Error(`port ${at.port} of ${at.host} is taken: set RECEIVER_PORT to a free one`);
+    if (code === 'EADDRNOTAVAIL')
+      throw new Error(`${at.host} is no address of this machine: set RECEIVER_HOST`);
+    throw error;
+  }
 }
 
 async function isReachable(client: Client): Promise<boolean> {

@@ -22,12 +22,18 @@ export const warehouseDatabase = 'metersync';
 /** Opens what a command needs; nothing is started that the environment names or another process already runs. */
 export async function openStack(
   settings: Settings,
-  need: { readonly temporal: boolean; readonly sandbox: boolean; readonly log: (line: string) => void },
+  need: {
+    readonly postgres: boolean;
+    readonly temporal: boolean;
+    readonly sandbox: boolean;
+    readonly log: (line: string) => void;
+  },
 ): Promise<Stack> {
   const dir = resolve(settings.dataDir);
   mkdirSync(dir, { recursive: true });
   const embeddedTemporal = need.temporal && !settings.temporalConfigured;
-  const embeddedPostgres = settings.databaseUrl === undefined || need.sandbox;
+  const standInPostgres = need.postgres && settings.databaseUrl === undefined;
+  const embeddedPostgres = standInPostgres || need.sandbox;
   const embedded = await startEmbedded({
     dir,
     postgres: embeddedPostgres,
@@ -39,10 +45,9 @@ export async function openStack(
     if (embedded.postgres === undefined) throw new Error('the embedded Postgres was not asked for');
     return await embedded.postgres.ensureDatabase(name);
   };
-  const databaseUrl = settings.databaseUrl ?? (await databaseFor(warehouseDatabase));
+  const databaseUrl = standInPostgres ? await databaseFor(warehouseDatabase) : (settings.databaseUrl ?? '');
   const standIns: string[] = [];
-  if (settings.databaseUrl === undefined)
-    standIns.push(`DATABASE_URL is not set: an embedded Postgres, psql ${databaseUrl}`);
+  if (standInPostgres) standIns.push(`DATABASE_URL is not set: an embedded Postgres, psql ${databaseUrl}`);
   if (embedded.temporal !== undefined) {
     standIns.push(
       `TEMPORAL_ADDRESS is not set: an embedded Temporal at ${embedded.temporal.address}, web page ${embedded.temporal.uiUrl}`,

@@ -27,6 +27,8 @@ export interface Context {
 }
 
 export interface Need {
+  /** A warehouse: the receiver alone has none. */
+  readonly postgres?: boolean;
   readonly temporal: boolean;
   readonly service: boolean;
   /** Logs go to a file, as a progress display has the terminal. */
@@ -51,7 +53,12 @@ export async function openContext(need: Need): Promise<Context> {
   const onLine = need.onLine ?? ((line: string) => process.stderr.write(`${line}\n`));
   const wantsSandbox = need.service && settings.service.url === undefined;
   const running = wantsSandbox ? await runningSandbox(dir) : undefined;
-  const stack = await openStack(settings, { temporal: need.temporal, sandbox: wantsSandbox, log: onLine });
+  const stack = await openStack(settings, {
+    postgres: need.postgres ?? true,
+    temporal: need.temporal,
+    sandbox: wantsSandbox && running === undefined,
+    log: onLine,
+  });
   try {
     let sandbox = running;
     if (wantsSandbox && sandbox === undefined) {

@@ -6,7 +6,7 @@ import { openWarehouse, type Running, secretsOf, startReceiver, startWorker } fr
 import { migrate } from '../../app/prepare.ts';
 import { connectClient, installRuntime } from '../../app/temporal.ts';
 import type { Database, Warehouse } from '../../db/connect.ts';
-import { eventToRow, readStatus, type WarehouseStatus } from '../../db/read/status.ts';
+import { eventLatency, readStatus, type WarehouseStatus } from '../../db/read/status.ts';
 import { CommandError, type Context, openContext } from '../context.ts';
 import { followBackfill } from '../follow-backfill.ts';
 import { type SandboxControl, sandboxControl } from '../sandbox-control.ts';
@@ -80,7 +80,7 @@ interface Played {
   readonly backfillSeconds: number;
   readonly events: number;
   readonly status: WarehouseStatus;
-  readonly latency: Awaited<ReturnType<typeof eventToRow>>;
+  readonly latency: Awaited<ReturnType<typeof eventLatency>>;
   readonly report: AuditReport;
   readonly deliveries: Record<string, number>;
 }
@@ -135,7 +135,7 @@ async function play(
         progress.show([`audit: ${companies} companies, ${compared.toLocaleString('en')} records compared`]),
     });
     progress.done();
-    const [status, latency] = [await readStatus(warehouse.db), await eventToRow(warehouse.db, since)];
+    const [status, latency] = [await readStatus(warehouse.db), await eventLatency(warehouse.db, since)];
     return { backfillSeconds, events: fired.events, status, latency, report, deliveries };
   } finally {
     await access.client.close();
@@ -177,10 +177,10 @@ function describe(played: Played, seconds: number): string {
     table(['rows', 'live'], rows),
     table(['events', 'count'], [...outcomes, ['delivered twice', deliveries.duplicates ?? 0]]),
     table(
-      ['event to row', 'time'],
+      ['from event', 'p50', 'p99'],
       [
-        ['p50', milliseconds(latency.p50Ms)],
-        ['p99', milliseconds(latency.p99Ms)],
+        ['to row', milliseconds(latency.row.p50Ms), milliseconds(latency.row.p99Ms)],
+        ['to record read again', milliseconds(latency.record.p50Ms), milliseconds(latency.record.p99Ms)],
       ],
     ),
     describeAudit(report),

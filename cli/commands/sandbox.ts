@@ -13,7 +13,7 @@ export async function sandboxCommand(
   const say = (line: string) => console.error(line);
   const stack =
     options.databaseUrl === undefined
-      ? await openStack(settings, { temporal: false, sandbox: true, log: say })
+      ? await openStack(settings, { postgres: false, temporal: false, sandbox: true, log: say })
       : undefined;
   const sandbox = await startSandboxProcess({
     databaseUrl: options.databaseUrl ?? (await stack?.databaseFor('sandbox')) ?? '',

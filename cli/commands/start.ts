@@ -1,7 +1,7 @@
 import { type Running, secretsOf, startReceiver, startWorker } from '../../app/deployment.ts';
 import { migrate, requireSchema } from '../../app/prepare.ts';
 import { installRuntime } from '../../app/temporal.ts';
-import { type Context, openContext } from '../context.ts';
+import { type Context, openContext, UsageError } from '../context.ts';
 import { sandboxControl } from '../sandbox-control.ts';
 import { untilAsked } from '../until-asked.ts';
 
@@ -9,7 +9,8 @@ export type Part = 'receiver' | 'worker';
 
 /** `metersync start`, `receiver`, `worker`: runs until it is asked to stop. */
 export async function start(parts: readonly Part[]): Promise<void> {
-  const context = await openContext({ temporal: true, service: parts.includes('worker'), quiet: false });
+  const works = parts.includes('worker');
+  const context = await openContext({ postgres: works, temporal: true, service: works, quiet: false });
   const { log, stack } = context;
   const running: Running[] = [];
   const drain = async () => {
@@ -20,7 +21,7 @@ export async function start(parts: readonly Part[]): Promise<void> {
   try {
     installRuntime(log);
     for (const line of stack.standIns) log.info(line);
-    if (parts.includes('worker')) running.push(await work(context));
+    if (works) running.push(await work(context));
     if (parts.includes('receiver')) running.push(await receive(context));
   } catch (error) {
     await drain();
@@ -53,6 +54,11 @@ async function receive(context: Context): Promise<Running> {
     webhooks = { ...webhooks, secrets: [await control.registerEndpoint(`http://${host}:${port}/webhooks`)] };
     log.info(
       `SERVICE_URL is not set: the sandbox stands in at ${sandbox.url}, API ${sandbox.apiUrl}, key ${sandbox.apiKey}`,
+    );
+  }
+  if (webhooks.secrets.length === 0 && webhooks.secretsFile === undefined) {
+    throw new UsageError(
+      "WEBHOOK_SECRETS (or WEBHOOK_SECRETS_FILE) has to be set: the signing secret of your endpoint, from the service's webhook portal",
     );
   }
   const receiver = await startReceiver({

@@ -85,18 +85,34 @@ export async function countRows(db: Executor): Promise<Record<string, number>> {
   return Object.fromEntries(result.rows.map((row) => [row.name, row.count]));
 }
 
-/** Milliseconds from the receiver having an event to its effect, over events applied since `since` (ISO time). */
-export async function eventToRow(
-  db: Executor,
-  since: string,
-): Promise<{ events: number; p50Ms: number | null; p99Ms: number | null }> {
-  const result = await db.execute<{ events: number; p50: number | null; p99: number | null }>(sql`
-    select count(*)::int as events,
+export interface Latency {
+  readonly events: number;
+  readonly p50Ms: number | null;
+  readonly p99Ms: number | null;
+}
+
+/**
+ * Milliseconds from the receiver having an event to what it carries being in its row (`row`), and to its record
+ * having been read again (`record`), over events received since `since` (ISO time).
+ */
+export async function eventLatency(db: Executor, since: string): Promise<{ row: Latency; record: Latency }> {
+  const result = await db.execute<{
+    step: 'row' | 'record';
+    events: number;
+    p50: number | null;
+    p99: number | null;
+  }>(sql`
+    select step, count(*)::int as events,
       percentile_cont(0.5) within group (order by ms) as p50, percentile_cont(0.99) within group (order by ms) as p99
     from (
-      select extract(epoch from applied_at - received_at)::float8 * 1000 as ms from metersync.events
-      where outcome = 'applied' and received_at >= ${since}::timestamptz
-    ) applied`);
-  const row = result.rows[0];
-  return { events: row?.events ?? 0, p50Ms: row?.p50 ?? null, p99Ms: row?.p99 ?? null };
+      select step, extract(epoch from at - received_at)::float8 * 1000 as ms
+      from metersync.events,
+        lateral (values ('row', recorded_at), ('record', case when outcome = 'applied' then applied_at end)) as t (step, at)
+      where received_at >= ${since}::timestamptz and at is not null
+    ) steps group by step`);
+  const of = (step: 'row' | 'record'): Latency => {
+    const row = result.rows.find((one) => one.step === step);
+    return { events: row?.events ?? 0, p50Ms: row?.p50 ?? null, p99Ms: row?.p99 ?? null };
+  };
+  return { row: of('row'), record: of('record') };
 }
