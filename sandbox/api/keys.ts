@@ -1,16 +1,25 @@
 import type { Pool } from 'pg';
 
-/** Which organization a key belongs to. Keys are read once: nothing issues them while the sandbox runs. */
-export type ApiKeys = ReadonlyMap<string, string>;
+/** Which organization a key belongs to. Nothing but this process issues keys, so they are read once. */
+export type ApiKeys = Map<string, string>;
 
 export interface Organization {
   readonly id: string;
   readonly name: string;
+  /** The first of its keys. */
   readonly apiKey: string;
 }
 
 export async function readOrganizations(pool: Pool): Promise<Organization[]> {
   const { rows } = await pool.query<Organization>(`select o.id, o.name, k.key as "apiKey"
-    from sandbox.organizations o join sandbox.api_keys k on k.organization_id = o.id order by o.position, k.key`);
+    from sandbox.organizations o cross join lateral (select key from sandbox.api_keys
+      where organization_id = o.id order by position limit 1) k order by o.position`);
   return rows;
+}
+
+export async function readApiKeys(pool: Pool): Promise<ApiKeys> {
+  const { rows } = await pool.query<{ key: string; id: string }>(
+    'select key, organization_id as id from sandbox.api_keys',
+  );
+  return new Map(rows.map(({ key, id }) => [key, id]));
 }

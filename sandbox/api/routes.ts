@@ -3,7 +3,6 @@ import type { Pool } from 'pg';
 import { type FaultDependencies, hiddenRecords, strikeWithFaults } from '../faults/strike.ts';
 import { notFound, Problem } from '../problem.ts';
 import { configureWebhook, type PortalLinks } from './configureWebhook.ts';
-import type { ApiKeys } from './keys.ts';
 import { type Listing, readPage, recordsPerPage } from './listing.ts';
 import {
   type ListAsked,
@@ -29,7 +28,7 @@ declare module 'fastify' {
 
 export interface ApiDependencies {
   readonly pool: Pool;
-  readonly keys: ApiKeys;
+  readonly keys: ReadonlyMap<string, string>;
   readonly links: PortalLinks;
   readonly faults: FaultDependencies;
   readonly cache: PageCache;
@@ -133,7 +132,7 @@ async function answerPage(
 }
 
 /** @throws Problem 401 without a key that is known. */
-function organizationOf(request: FastifyRequest, keys: ApiKeys): string {
+function organizationOf(request: FastifyRequest, keys: ReadonlyMap<string, string>): string {
   const key = request.headers['x-api-key'];
   if (typeof key !== 'string' || key === '') {
     throw new Problem(401, 'Authentication credentials were not provided: send the X-API-Key header.');

@@ -1,0 +1,33 @@
+import pg from 'pg';
+import { migrate } from './migrate.ts';
+
+/** The connections of a running sandbox. */
+export interface Stores {
+  /** Holds the lock that keeps a second sandbox out. */
+  readonly guard: pg.Client;
+  readonly pool: pg.Pool;
+  close(): Promise<void>;
+}
+
+/** Connections to Postgres for reads, changes and deliveries together. */
+const poolSize = 10;
+
+/** Connects, takes the lock and brings the schema up to date. */
+export async function openStores(databaseUrl: string, report: (error: Error) => void): Promise<Stores> {
+  const guard = new pg.Client({ connectionString: databaseUrl });
+  guard.on('error', report);
+  await guard.connect();
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: poolSize });
+  pool.on('error', report);
+  const close = async () => {
+    await pool.end();
+    await guard.end();
+  };
+  try {
+    await migrate(guard);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { guard, pool, close };
+}

@@ -1,0 +1,40 @@
+import type { RealTime } from './clock.ts';
+
+export interface SandboxLogEntry {
+  readonly level: 'info' | 'error';
+  readonly message: string;
+  readonly error?: Error;
+}
+
+export interface SandboxOptions {
+  /** The sandbox's own database: empty, or left by an earlier start. */
+  readonly databaseUrl: string;
+  readonly host?: string;
+  /** 0 takes a free port. */
+  readonly port?: number;
+  /** Decides every generated id, value and time. */
+  readonly seed?: number;
+  readonly organizations?: number;
+  readonly companies?: number;
+  /** Documents of each company. */
+  readonly documents?: number;
+  /** Days of interval data before `until`. */
+  readonly intervalDays?: number;
+  /** Last day of the generated history, `YYYY-MM-DD`, whatever day it is. */
+  readonly until?: string;
+  /** One more key of the first organization. */
+  readonly apiKey?: string;
+  /** Deliveries in flight for each endpoint. */
+  readonly deliveryConcurrency?: number;
+  /** Seed 5.3: the vendor's prefix of the signature headers. */
+  readonly headerPrefix?: string;
+  /** Real time in microseconds. */
+  readonly now?: RealTime;
+  /** How many times faster than real time the service's clock runs. */
+  readonly timeScale?: number;
+  /** Spread of retry delays: 0.2 is ±20 %. */
+  readonly retryJitter?: number;
+  /** Random changes a minute, from the start on. */
+  readonly live?: number;
+  readonly log?: (entry: SandboxLogEntry) => void;
+}

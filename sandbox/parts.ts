@@ -1,0 +1,105 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { type ApiKeys, type Organization, readApiKeys } from './api/keys.ts';
+import { createPageCache, type PageCache } from './api/pageCache.ts';
+import { createLive, type Live } from './changes/live.ts';
+import { type ChangeService, createChangeService } from './changes/service.ts';
+import { type Clock, createClock, createRealTime } from './clock.ts';
+import { readSetting } from './database/settings.ts';
+import type { Stores } from './database/stores.ts';
+import { createDispatcher, type Dispatcher } from './delivery/dispatcher.ts';
+import { type Disturbances, openDisturbances } from './delivery/disturbances.ts';
+import { retryDelaySeconds } from './delivery/schedule.ts';
+import { createFaults, type Faults } from './faults/faults.ts';
+import type { SandboxOptions } from './options.ts';
+
+/** What signs with which time: real, unless a test asks for the service's own. */
+export interface Signing {
+  mode: 'real' | 'virtual';
+}
+
+/** The working parts of a sandbox, put together and not yet listening. */
+export interface Parts {
+  readonly stores: Stores;
+  readonly clock: Clock;
+  readonly signing: Signing;
+  readonly cache: PageCache;
+  readonly disturbances: Disturbances;
+  readonly faults: Faults;
+  readonly dispatcher: Dispatcher;
+  readonly changes: ChangeService;
+  readonly live: Live;
+  readonly organizations: Organization[];
+  readonly keys: ApiKeys;
+  readonly seed: number;
+  readonly report: (error: Error) => void;
+}
+
+/** Memory for pages that are ready to be sent. */
+const pageCacheBytes = 256 * 1024 * 1024;
+/** Days and ids of generated data are the same whenever it is made, so its end is no matter of today. */
+export const defaultUntil = '2026-07-01';
+
+export const settingOfClock = 'clockOffsetMicros';
+
+export async function createParts(
+  stores: Stores,
+  organizations: Organization[],
+  options: SandboxOptions,
+  report: (error: Error) => void,
+): Promise<Parts> {
+  const { pool } = stores;
+  const seed = options.seed ?? 1;
+  const offset = BigInt((await readSetting<string>(pool, settingOfClock)) ?? '0');
+  const clock = createClock(options.now ?? createRealTime(), offset, options.timeScale);
+  const signing: Signing = { mode: 'real' };
+  const cache = createPageCache(pageCacheBytes);
+  const disturbances = await openDisturbances(pool);
+  const faults = createFaults(options.databaseUrl, Date.now, report);
+  const dispatcher = await createDispatcher({
+    pool,
+    clock,
+    concurrency: options.deliveryConcurrency ?? 16,
+    headerPrefix: options.headerPrefix ?? 'webhook',
+    disturbance: disturbances.of,
+    signingTime: () => new Date(signing.mode === 'real' ? Date.now() : Number(clock.now() / 1000n)),
+    retryDelay: (number) => retryDelaySeconds(number, options.retryJitter ?? 0, Math.random()),
+    report,
+  });
+  const changes = createChangeService({
+    pool,
+    clock,
+    delays: disturbances.delays,
+    newId: randomUUID,
+    newMessageId: () => `msg_${randomBytes(14).toString('hex')}`,
+    until: options.until ?? defaultUntil,
+    committed: ({ companyIds, events }) => {
+      cache.changed(companyIds);
+      if (events.length > 0) dispatcher.wake();
+    },
+  });
+  const keys = await readApiKeys(pool);
+  const live = createLive(changes, seed, report);
+  return {
+    stores,
+    clock,
+    signing,
+    cache,
+    disturbances,
+    faults,
+    dispatcher,
+    changes,
+    live,
+    organizations,
+    keys,
+    seed,
+    report,
+  };
+}
+
+/** Stops what makes changes and sends, then what they need. */
+export async function closeParts({ live, dispatcher, faults, stores }: Parts): Promise<void> {
+  await live.stop();
+  await dispatcher.close();
+  await faults.close();
+  await stores.close();
+}

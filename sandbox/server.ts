@@ -1,0 +1,78 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import type { Organization } from './api/keys.ts';
+import { apiRoutes } from './api/routes.ts';
+import { createServer } from './api/server.ts';
+import { endpointRoutes } from './control/endpointRoutes.ts';
+import { faultRoutes } from './control/faultRoutes.ts';
+import { addOrganization } from './control/organizations.ts';
+import { controlPlane } from './control/routes.ts';
+import { writeSetting } from './database/settings.ts';
+import { type Parts, settingOfClock } from './parts.ts';
+import { createLink } from './portal/links.ts';
+import { portalRoutes } from './portal/routes.ts';
+
+export interface RunningServer {
+  /** `http://host:port` */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** Serves API, portal and control routes on one address. */
+export async function serve(parts: Parts, host: string, port: number): Promise<RunningServer> {
+  const { stores, clock, cache, faults, disturbances, dispatcher, changes, live, signing, seed, keys } =
+    parts;
+  const { pool } = stores;
+  const app = createServer(parts.report);
+  const links = {
+    create: async (organizationId: string) => {
+      const token = randomBytes(24).toString('base64url');
+      await createLink(pool, organizationId, token, clock.now());
+      return `${addressOf(app, host)}/portal/${token}`;
+    },
+  };
+  apiRoutes(app, { pool, keys, links, faults: { pool, ...faults }, cache });
+  portalRoutes(app, { pool, clock });
+  faultRoutes(app, { faults, disturbances });
+  endpointRoutes(app, {
+    pool,
+    clock,
+    dispatcher,
+    newEndpointId: () => `ep_${randomBytes(14).toString('hex')}`,
+    newSecret: () => `whsec_${randomBytes(32).toString('base64')}`,
+  });
+  controlPlane(app, {
+    pool,
+    clock,
+    changes,
+    live,
+    dispatcher,
+    seed,
+    setSigning: (mode) => {
+      signing.mode = mode;
+    },
+    keepClock: () => writeSetting(pool, settingOfClock, clock.offset().toString()),
+    organizations: () => parts.organizations,
+    addOrganization: (asked) => organize(parts, asked),
+  });
+  await app.listen({ host, port });
+  return { url: addressOf(app, host), close: () => app.close() };
+}
+
+async function organize(
+  { stores, organizations, keys }: Parts,
+  asked: { readonly name?: string | undefined; readonly apiKey?: string | undefined },
+): Promise<Organization> {
+  const { name = 'Another organization', apiKey = `uds_${randomBytes(16).toString('hex')}` } = asked;
+  const organization = { id: randomUUID(), name, apiKey };
+  await addOrganization(stores.pool, organization);
+  organizations.push(organization);
+  keys.set(apiKey, organization.id);
+  return organization;
+}
+
+function addressOf(app: FastifyInstance, host: string): string {
+  const { port } = app.server.address() as AddressInfo;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
