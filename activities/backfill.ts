@@ -7,6 +7,7 @@ import { type PageWritten, sum } from '../db/write/write-page.ts';
 import { backfillListing, type ListingBackfill } from './backfill-listing.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure, failing } from './failing.ts';
+import { heartbeat } from './heartbeat.ts';
 import { readRange } from './intervals.ts';
 import { walkListing } from './listing.ts';
 
@@ -122,7 +123,7 @@ async function backfillIntervals(
     : [];
   for (const meterId of meters) {
     cursor = await backfillMeter(deps, meterId, cursor);
-    context.heartbeat(cursor);
+    heartbeat(cursor);
   }
   const done = meters.length < metersTogether;
   if (done) await finishIntervals(deps, key, cursor);

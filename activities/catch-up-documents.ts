@@ -84,7 +84,6 @@ async function readOneByOne(reading: Reading, ids: readonly string[]): Promise<s
         lane: 'live',
         signal,
       });
-      context.heartbeat(id);
       if (!answer.found) notFound.push(id);
       else {
         bodies.push(answer.body);
@@ -133,7 +132,6 @@ async function usagePages(reading: Reading, id: string): Promise<Page[]> {
       signal,
     });
     for await (const page of walk) pages.push(page);
-    context.heartbeat(id);
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== 'SERVICE_NOT_FOUND') throw error;
     // Either the document went meanwhile, and its usage with it, or the service has no such endpoint.

@@ -47,7 +47,6 @@ export function catchUpActivities(deps: ActivityDependencies) {
             deps.log.warn({ kind, owner, code: failure.code, err: failure }, 'parked');
             await parkOwner(db, kind, owner, `${failure.code}: ${failure.message}`);
           }
-          Context.current().heartbeat(owner);
         }
       },
     ),

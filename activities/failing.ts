@@ -1,6 +1,7 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import { Failure } from '../contract/failures.ts';
 import { sqlState, warehouseFailure } from '../db/failures.ts';
+import { keepAlive } from './heartbeat.ts';
 
 type Activity<I, O> = (input: I) => Promise<O>;
 
@@ -11,7 +12,7 @@ type Activity<I, O> = (input: I) => Promise<O>;
 export function failing<I, O>(activity: Activity<I, O>): Activity<I, O> {
   return async (input) => {
     try {
-      return await activity(input);
+      return await keepAlive(() => activity(input));
     } catch (error) {
       Context.current().cancellationSignal.throwIfAborted();
       const failure = asFailure(error);

@@ -7,6 +7,7 @@ import { type IntervalColumns, readIntervals } from '../service/intervals.ts';
 import type { Page } from '../service/page.ts';
 import { walkPages } from '../service/walk.ts';
 import type { ActivityDependencies } from './dependencies.ts';
+import { heartbeat } from './heartbeat.ts';
 
 /** Readings that are collected from pages before they are written together. */
 const readingsTogether = 5_000;
@@ -56,7 +57,7 @@ export async function readRange(
       written = sum(written, { ...nothingWritten, rejected: 1 });
     }
     total = page.total;
-    context.heartbeat(cursor);
+    heartbeat(cursor);
     if (waiting.startAt.length >= readingsTogether) await flush();
   }
   await flush();

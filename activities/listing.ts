@@ -12,6 +12,7 @@ import type { Page } from '../service/page.ts';
 import type { WalkReport } from '../service/walk.ts';
 import { walkPages } from '../service/walk.ts';
 import type { ActivityDependencies } from './dependencies.ts';
+import { heartbeat } from './heartbeat.ts';
 
 /** Listings whose records go to a table of their own. */
 export type Listing = 'companies' | 'connections' | 'documents' | 'usageData' | 'meters';
@@ -77,7 +78,7 @@ export async function walkListing(
   for await (const page of pages) {
     written = sum(written, await write(deps, { listing, companyId, readAt, page }));
     for (const id of page.ids) if (id !== null) ids.push(id);
-    Context.current().heartbeat(await walk.onPage?.(page, asked, readAt, written));
+    heartbeat(await walk.onPage?.(page, asked, readAt, written));
     asked += 1;
     if (page.hasNext) readAt = await warehouseNow(deps.warehouse.db);
   }

@@ -1,7 +1,6 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { createActivities } from '../activities/create-activities.ts';
-import { connectWarehouse, type Warehouse } from '../db/connect.ts';
 import { systemClock } from '../receiver/clock.ts';
 import { createGroupCommit } from '../receiver/group-commit.ts';
 import { fileSecrets, fixedSecrets, type SecretSource } from '../receiver/secrets.ts';
@@ -18,6 +17,7 @@ import {
   type TemporalPlace,
   wakeOf,
 } from './temporal.ts';
+import { openWarehouse } from './warehouse.ts';
 import { runWorkers } from './worker.ts';
 import { workflowBundle } from './workflow-bundle.ts';
 
@@ -129,13 +129,4 @@ export async function startWorker(options: {
       ]);
     },
   };
-}
-
-export function openWarehouse(settings: Settings, url: string, log: Logger, max = 4): Warehouse {
-  return connectWarehouse({
-    url,
-    timeZone: settings.service.timeZone,
-    max,
-    onError: (error) => log.warn({ err: error }, 'a connection to the warehouse was lost'),
-  });
 }

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { migrateWarehouse, missingMigrations } from '../db/migrate.ts';
-import { openWarehouse } from './deployment.ts';
 import type { Settings } from './settings.ts';
+import { openWarehouse } from './warehouse.ts';
 
 /** Brings the warehouse's schema up to date. */
 export async function migrate(settings: Settings, url: string, log: Logger): Promise<{ applied: number }> {

@@ -5,6 +5,9 @@ import { taskQueues } from '../contract/names.ts';
 /** Time that running activities have to finish when a worker is asked to stop, and until it is forced. */
 const shutdown = { shutdownGraceTime: '5 seconds', shutdownForceTime: '8 seconds' } as const;
 
+/** How old the cursor of an activity may be when its worker is killed; what it read since is read again. */
+const maxHeartbeatThrottleInterval = '3 seconds';
+
 export interface Workers {
   /** Settles when all have stopped; rejects when one failed. */
   readonly finished: Promise<void>;
@@ -22,7 +25,14 @@ export async function runWorkers(options: {
   activities: Activities;
 }): Promise<Workers> {
   const { connection, namespace, workflowBundle, activities } = options;
-  const common = { connection, namespace, workflowBundle, activities, ...shutdown };
+  const common = {
+    connection,
+    namespace,
+    workflowBundle,
+    activities,
+    maxHeartbeatThrottleInterval,
+    ...shutdown,
+  };
   const workers = await Promise.all([
     Worker.create({
       ...common,

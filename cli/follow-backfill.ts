@@ -1,7 +1,8 @@
 import type { Client } from '@temporalio/client';
 import { type RunProgress, readRun } from '../app/backfill.ts';
+import type { Database } from '../app/warehouse.ts';
 import { type RunState, workflowIds } from '../contract/names.ts';
-import type { Database } from '../db/connect.ts';
+
 import type { Progress } from './terminal.ts';
 
 const lookEveryMs = 300;

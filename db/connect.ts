@@ -42,7 +42,7 @@ export function connectWarehouse(options: {
     max: options.max,
     types,
     application_name: 'metersync',
-    connectionTimeoutMillis: 5_000,
+    connectionTimeoutMillis: 10_000,
     options: `-c TimeZone=${options.timeZone} -c DateStyle=ISO,YMD -c extra_float_digits=1 -c jit=off`,
   });
   pool.on('error', options.onError);

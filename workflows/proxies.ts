@@ -24,7 +24,7 @@ export const patient = proxyActivities<Activities>({
 export const catchingUp = proxyActivities<Activities>({
   taskQueue: taskQueues.events,
   startToCloseTimeout: '1 hour',
-  heartbeatTimeout: '90 seconds',
+  heartbeatTimeout: '30 seconds',
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '1 minute' },
 });
 
@@ -32,7 +32,7 @@ export const catchingUp = proxyActivities<Activities>({
 export const backfilling = proxyActivities<Activities>({
   taskQueue: taskQueues.backfill,
   startToCloseTimeout: '12 hours',
-  heartbeatTimeout: '90 seconds',
+  heartbeatTimeout: '30 seconds',
   retry: {
     initialInterval: '2 seconds',
     backoffCoefficient: 2,

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { createActivities } from '../../activities/create-activities.ts';
-import { openWarehouse, type Running } from '../../app/deployment.ts';
+import type { Running } from '../../app/deployment.ts';
 import type { Logger } from '../../app/log.ts';
 import { openService } from '../../app/service.ts';
 import type { Settings } from '../../app/settings.ts';
@@ -12,6 +12,7 @@ import {
   type TemporalPlace,
   wakeOf,
 } from '../../app/temporal.ts';
+import { openWarehouse } from '../../app/warehouse.ts';
 import { runWorkers } from '../../app/worker.ts';
 import { limits } from '../../contract/limits.ts';
 import { systemClock } from '../../receiver/clock.ts';

@@ -1,6 +1,6 @@
 import { type AuditReport, audit } from '../../app/audit.ts';
-import { openWarehouse } from '../../app/deployment.ts';
 import { requireSchema } from '../../app/prepare.ts';
+import { openWarehouse } from '../../app/warehouse.ts';
 import { openContext } from '../context.ts';
 import { createProgress, table } from '../terminal.ts';
 

@@ -1,9 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { startBackfill, workerIsPolling } from '../../app/backfill.ts';
-import { openWarehouse } from '../../app/deployment.ts';
 import { requireSchema } from '../../app/prepare.ts';
 import { connectClient } from '../../app/temporal.ts';
-import type { Database } from '../../db/connect.ts';
+import { type Database, openWarehouse } from '../../app/warehouse.ts';
 import { CommandError, type Context, openContext, UsageError } from '../context.ts';
 import { followBackfill } from '../follow-backfill.ts';
 import { createProgress } from '../terminal.ts';

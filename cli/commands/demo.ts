@@ -2,11 +2,17 @@ import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { type AuditReport, audit } from '../../app/audit.ts';
 import { startBackfill } from '../../app/backfill.ts';
-import { openWarehouse, type Running, secretsOf, startReceiver, startWorker } from '../../app/deployment.ts';
+import { type Running, secretsOf, startReceiver, startWorker } from '../../app/deployment.ts';
 import { migrate } from '../../app/prepare.ts';
 import { connectClient, installRuntime } from '../../app/temporal.ts';
-import type { Database, Warehouse } from '../../db/connect.ts';
-import { eventLatency, readStatus, type WarehouseStatus } from '../../db/read/status.ts';
+import {
+  type Database,
+  eventLatency,
+  openWarehouse,
+  readStatus,
+  type Warehouse,
+  type WarehouseStatus,
+} from '../../app/warehouse.ts';
 import { CommandError, type Context, openContext } from '../context.ts';
 import { followBackfill } from '../follow-backfill.ts';
 import { type SandboxControl, sandboxControl } from '../sandbox-control.ts';

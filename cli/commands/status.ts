@@ -1,6 +1,5 @@
-import { openWarehouse } from '../../app/deployment.ts';
 import { requireSchema } from '../../app/prepare.ts';
-import { readStatus, type WarehouseStatus } from '../../db/read/status.ts';
+import { openWarehouse, readStatus, type WarehouseStatus } from '../../app/warehouse.ts';
 import { openContext } from '../context.ts';
 import { table } from '../terminal.ts';
 

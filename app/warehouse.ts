@@ -1,0 +1,16 @@
+import type { Logger } from 'pino';
+import { connectWarehouse, type Warehouse } from '../db/connect.ts';
+import type { Settings } from './settings.ts';
+
+export type { Database, Warehouse } from '../db/connect.ts';
+export { eventLatency, type Latency, readStatus, type WarehouseStatus } from '../db/read/status.ts';
+
+/** Opens the warehouse as the settings say; `max` connections at most. */
+export function openWarehouse(settings: Settings, url: string, log: Logger, max = 4): Warehouse {
+  return connectWarehouse({
+    url,
+    timeZone: settings.service.timeZone,
+    max,
+    onError: (error) => log.warn({ err: error }, 'a connection to the warehouse was lost'),
+  });
+}
