@@ -7,9 +7,12 @@ type Activity<I, O> = (input: I) => Promise<O>;
 
 /**
  * Tells Temporal about failures in the words of the catalogue: whether trying again can help, and when the service
- * asked to be left alone until.
+ * asked to be left alone until. `giveUp: false` is for work that must not be given up, whatever the failure.
  */
-export function failing<I, O>(activity: Activity<I, O>): Activity<I, O> {
+export function failing<I, O>(
+  activity: Activity<I, O>,
+  final: { giveUp: boolean } = { giveUp: true },
+): Activity<I, O> {
   return async (input) => {
     try {
       return await keepAlive(() => activity(input));
@@ -20,7 +23,7 @@ export function failing<I, O>(activity: Activity<I, O>): Activity<I, O> {
       throw ApplicationFailure.create({
         type: failure.code,
         message: failure.message,
-        nonRetryable: failure.action !== 'retry',
+        nonRetryable: final.giveUp && failure.action !== 'retry',
         ...(failure.retryAfterMs === undefined ? {} : { nextRetryDelay: failure.retryAfterMs }),
         cause: failure,
       });

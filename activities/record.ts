@@ -9,16 +9,20 @@ export type RecordResult = Recorded;
 export function recordActivities(deps: ActivityDependencies) {
   return {
     /** Journal and effect of a group of events, in one transaction; idempotent on event ids. */
-    recordGroup: failing(async ({ events }: EventGroup): Promise<RecordResult> => {
-      const recorded = await recordEvents(deps.warehouse.db, events);
-      if (recorded.dead > 0) {
-        deps.log.warn(
-          { dead: recorded.dead },
-          'events that cannot be applied are kept as dead in metersync.events',
-        );
-      }
-      return recorded;
-    }),
+    recordGroup: failing(
+      async ({ events }: EventGroup): Promise<RecordResult> => {
+        const recorded = await recordEvents(deps.warehouse.db, events);
+        if (recorded.dead > 0) {
+          deps.log.warn(
+            { dead: recorded.dead },
+            'events that cannot be applied are kept as dead in metersync.events',
+          );
+        }
+        return recorded;
+      },
+      // These events were acknowledged: they are nowhere else.
+      { giveUp: false },
+    ),
 
     wakeCatchUps: failing(async ({ kinds }: { kinds: readonly CatchUpKind[] }): Promise<void> => {
       await Promise.all(kinds.map((kind) => deps.wake(kind)));

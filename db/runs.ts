@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { CompanyResource, RunState } from '../contract/names.ts';
-import { array } from './arrays.ts';
+import { array, printedUuids } from './arrays.ts';
 import type { Executor } from './connect.ts';
 
 /** A run (company and resource null), or one company's or one resource's part of it. */
@@ -146,10 +146,16 @@ const tables = {
   usageData: 'usage_data',
 } as const;
 
-const absent = (companyId: string, seenIds: readonly string[], passBeganAt: string): SQL => {
+const absent = (
+  resource: keyof typeof tables,
+  companyId: string,
+  seenIds: readonly string[],
+  passBeganAt: string,
+): SQL => {
+  const seen = resource === 'meters' ? seenIds : printedUuids(seenIds);
   const began = sql`${passBeganAt}::timestamptz`;
   return sql`company_id = ${companyId}::uuid and deleted_at is null and first_synced_at < ${began}
-    and (synced_at is null or synced_at < ${began}) and not (t.id::text = any(${array(seenIds, 'text')}))
+    and (synced_at is null or synced_at < ${began}) and not (t.id::text = any(${array(seen, 'text')}))
     and not exists (select from metersync.events e where e.record_id = t.id::text and e.recorded_at >= ${began})`;
 };
 
@@ -162,7 +168,7 @@ export async function countAbsent(
   passBeganAt: string,
 ): Promise<{ live: number; absent: number }> {
   const result = await db.execute<{ live: number; absent: number }>(sql`
-    select count(*)::int as live, count(*) filter (where ${absent(companyId, seenIds, passBeganAt)})::int as absent
+    select count(*)::int as live, count(*) filter (where ${absent(resource, companyId, seenIds, passBeganAt)})::int as absent
     from ${sql.raw(`utility.${tables[resource]}`)} t where company_id = ${companyId}::uuid and deleted_at is null`);
   return result.rows[0] ?? { live: 0, absent: 0 };
 }
@@ -180,7 +186,7 @@ export async function tombstoneAbsent(
 ): Promise<number> {
   const result = await db.execute(sql`
     update ${sql.raw(`utility.${tables[resource]}`)} t set deleted_at = clock_timestamp(), deleted_reason = 'absent'
-    where ${absent(companyId, seenIds, passBeganAt)}`);
+    where ${absent(resource, companyId, seenIds, passBeganAt)}`);
   return result.rowCount ?? 0;
 }
 

@@ -148,6 +148,7 @@ CREATE TABLE "metersync"."events" (
 	"attempts" integer DEFAULT 0 NOT NULL,
 	"next_attempt_at" timestamp(6) with time zone,
 	CONSTRAINT "events_outcome" CHECK (outcome in ('pending', 'applied', 'superseded', 'ignored', 'dead')),
+	CONSTRAINT "events_ranges_have_a_length" CHECK (range_end >= range_start),
 	CONSTRAINT "events_dead_say_why" CHECK (outcome <> 'dead' or error is not null),
 	CONSTRAINT "events_keep_their_bytes" CHECK (payload is not null or body is not null)
 );

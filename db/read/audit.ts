@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { AuditResource } from '../../contract/names.ts';
-import { array } from '../arrays.ts';
+import { array, printedUuids } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import type { IntervalColumns } from '../write/interval-text.ts';
 import { items, type RecordPage, rawOf } from '../write/page.ts';
@@ -58,10 +58,11 @@ export async function extraRows(
   seenIds: readonly string[],
 ): Promise<Difference[]> {
   const owner = resource === 'companies' ? sql`id` : sql`company_id`;
+  const seen = resource === 'meters' ? seenIds : printedUuids(seenIds);
   const result = await db.execute<{ id: string }>(sql`
     select id::text as id from ${sql.raw(`utility.${tables[resource]}`)}
     where deleted_at is null and (${companyId}::uuid is null or ${owner} = ${companyId}::uuid)
-      and not (id::text = any(${array(seenIds, 'text')})) order by id`);
+      and not (id::text = any(${array(seen, 'text')})) order by id`);
   return result.rows.map((row) => ({ id: row.id, state: 'extra' }));
 }
 

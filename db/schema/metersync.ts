@@ -50,6 +50,7 @@ export const events = metersync.table(
     index('events_pending').on(t.kind, t.companyId, t.recordId).where(sql`outcome = 'pending'`),
     index('events_unhappy').on(t.outcome, t.recordedAt).where(sql`outcome in ('dead', 'ignored')`),
     check('events_outcome', sql`outcome in ('pending', 'applied', 'superseded', 'ignored', 'dead')`),
+    check('events_ranges_have_a_length', sql`range_end >= range_start`),
     check('events_dead_say_why', sql`outcome <> 'dead' or error is not null`),
     check('events_keep_their_bytes', sql`payload is not null or body is not null`),
   ],

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { array } from '../arrays.ts';
+import { array, printedUuids } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import {
   countWritten,
@@ -78,6 +78,6 @@ export async function retireUsage(
   const result = await tx.execute(sql`
     update utility.usage_data set deleted_at = clock_timestamp(), deleted_reason = 'absent'
     where document_id = any(${array(documentIds, 'uuid')}) and deleted_at is null
-      and synced_at < ${readAt}::timestamptz and not (id::text = any(${array(seenIds, 'text')}))`);
+      and synced_at < ${readAt}::timestamptz and not (id::text = any(${array(printedUuids(seenIds), 'text')}))`);
   return result.rowCount ?? 0;
 }

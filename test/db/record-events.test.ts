@@ -96,6 +96,7 @@ describe('recordEvents', () => {
           `"n":1e${'9'.repeat(6)}`,
         ),
       ),
+      backwards: delivery(intervalsEvent('m-9', '2026-01-02', '2026-01-01', 1)),
       badSite: delivery({
         ...documentEvent('created', randomUUID(), '2026-01-01T00:00:00'),
         site: { id: 'x' },
