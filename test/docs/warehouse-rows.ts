@@ -1,0 +1,43 @@
+/** A small warehouse in which every example of docs/warehouse.md has something to show. */
+export const warehouseRows = `
+  insert into utility.companies (id, external_id, name, raw) values
+    ('c0000000-0000-4000-8000-000000000001', 'acme', 'Acme', '{}');
+  insert into utility.sites (id, company_id, name, raw) values
+    ('50000000-0000-4000-8000-000000000001', 'c0000000-0000-4000-8000-000000000001', 'Main street', '{}');
+  insert into utility.connections (id, company_id, datasource, status, updated, raw_updated, raw) values
+    ('40000000-0000-4000-8000-000000000001', 'c0000000-0000-4000-8000-000000000001', 'City Power', 'PASSWORD_INCORRECT',
+      '2026-03-01', '2026-03-01', '{"statusErrorDetail": "the portal refused the password"}');
+  insert into utility.connection_status_changes (connection_id, old_status, status, at, event_id) values
+    ('40000000-0000-4000-8000-000000000001', 'CONNECTED', 'PASSWORD_INCORRECT', '2026-03-01', 'msg_1');
+  insert into utility.connection_sites (connection_id, site_id, account_ids, datasource_types) values
+    ('40000000-0000-4000-8000-000000000001', '50000000-0000-4000-8000-000000000001', '{A-1}', '{ELECTRICITY}');
+  insert into utility.meters (id, company_id, site_id, datasource_type, raw) values
+    ('meter-1', 'c0000000-0000-4000-8000-000000000001', '50000000-0000-4000-8000-000000000001', 'ELECTRICITY', '{}');
+  insert into utility.documents (id, company_id, updated, raw_updated, raw, deleted_at, deleted_reason) values
+    ('d0000000-0000-4000-8000-000000000001', 'c0000000-0000-4000-8000-000000000001', '2026-02-01', '2026-02-01',
+      '{"billDate": "2026-01-31", "chargesUnits": "USD", "totalCharges": "120.50", "revisedDocumentId": null}', null, null),
+    ('d0000000-0000-4000-8000-000000000002', 'c0000000-0000-4000-8000-000000000001', '2026-02-02', '2026-02-02',
+      '{"billDate": "2025-12-31", "chargesUnits": "USD", "totalCharges": "99.00"}', '2026-02-03', 'event');
+  insert into utility.usage_data (id, company_id, document_id, meter_id, start_date, end_date, usage, usage_units) values
+    ('a0000000-0000-4000-8000-000000000001', 'c0000000-0000-4000-8000-000000000001',
+      'd0000000-0000-4000-8000-000000000001', 'meter-1', '2025-11-01', '2025-11-30', 1000.25, 'kWh'),
+    ('a0000000-0000-4000-8000-000000000002', 'c0000000-0000-4000-8000-000000000001',
+      'd0000000-0000-4000-8000-000000000001', 'meter-1', '2026-01-01', '2026-01-31', 1100.75, 'kWh');
+  select metersync.ensure_interval_month('2026-01-01');
+  insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at) values
+    ('meter-1', '2026-01-05 00:00Z', 900, 'kWh', 1.25, 'ACTUAL', now()),
+    ('meter-1', '2026-01-05 00:15Z', 900, 'kWh', 2.5, 'ACTUAL', now()),
+    ('meter-1', '2026-01-05 01:00Z', 900, 'kWh', 0.5, 'ESTIMATED', now());
+  insert into metersync.events (id, type, kind, record_id, company_id, received_at, recorded_at, payload, outcome, applied_at, error)
+  values
+    ('msg_1', 'document.updated.v2', 'document', 'd0000000-0000-4000-8000-000000000001',
+      'c0000000-0000-4000-8000-000000000001', '2026-02-01 10:00Z', '2026-02-01 10:00:00.04Z', '{}', 'applied',
+      '2026-02-01 10:00:00.2Z', null),
+    ('msg_2', 'document.created.v2', 'document', 'd0000000-0000-4000-8000-000000000003',
+      'c0000000-0000-4000-8000-000000000001', '2026-02-01 10:01Z', '2026-02-01 10:01:00.04Z', '{}', 'pending', null,
+      'SERVICE_ERROR: answered 503');
+  insert into metersync.runs (run_id, company_id, resource, state, finished_at, pages, total_said, distinct_ids, rows_inserted)
+  values
+    ('70000000-0000-4000-8000-000000000001', null, null, 'complete', now(), 1, null, null, 1),
+    ('70000000-0000-4000-8000-000000000001', 'c0000000-0000-4000-8000-000000000001', 'documents', 'complete', now(), 1, 1, 1, 1);
+`;
