@@ -71,6 +71,7 @@ export const documents = utility.table(
     created: time('created'),
     updated: time('updated'),
     rawUpdated: time('raw_updated'),
+    usageReadAt: time('usage_read_at'),
     ...synced(),
   },
   (t) => [

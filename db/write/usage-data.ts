@@ -28,7 +28,7 @@ const documentOf: SQL = sql`coalesce(metersync.id_of(r -> 'document'), r ->> 'do
 /**
  * Usage rows. A row is only as alive as its document: the documents named are locked first (those never seen are
  * inserted, to be read later), so that a row read before its document was deleted and written after it is not
- * brought back.
+ * brought back; nor is one that was read before, and is not among, all that a later read of the document's usage saw.
  */
 export const upsertUsageData: UpsertPage = async (tx, page) => {
   await lockDocuments(tx, page);
@@ -44,6 +44,8 @@ export const upsertUsageData: UpsertPage = async (tx, page) => {
       ${rawOf}, ${page.apiVersion}, ${page.readAt}::timestamptz
     from item left join utility.documents d on d.id = ${documentOf}
     where d.deleted_reason is distinct from 'event'
+      and (d.usage_read_at is null or d.usage_read_at <= ${page.readAt}::timestamptz
+        or exists (select from utility.usage_data known where known.id = (r ->> 'id')::uuid))
     order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
     on conflict (id) do update set ${setColumns(columns)}
     where ${newerRead('u', columns)}
@@ -75,9 +77,14 @@ export async function retireUsage(
   seenIds: readonly string[],
   readAt: string,
 ): Promise<number> {
+  const ids = array(documentIds, 'uuid');
+  await tx.execute(sql`
+    update utility.documents set usage_read_at = ${readAt}::timestamptz
+    where id in (select id from utility.documents where id = any(${ids}) order by id for no key update)
+      and (usage_read_at is null or usage_read_at < ${readAt}::timestamptz)`);
   const result = await tx.execute(sql`
     update utility.usage_data set deleted_at = clock_timestamp(), deleted_reason = 'absent'
-    where document_id = any(${array(documentIds, 'uuid')}) and deleted_at is null
+    where document_id = any(${ids}) and deleted_at is null
       and synced_at < ${readAt}::timestamptz and not (id::text = any(${array(printedUuids(seenIds), 'text')}))`);
   return result.rowCount ?? 0;
 }

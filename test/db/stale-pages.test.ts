@@ -1,0 +1,134 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { warehouseNow } from '../../db/catch-up.ts';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { retireUsage, upsertUsageData } from '../../db/write/usage-data.ts';
+import { delivery, documentEvent } from '../support/events.ts';
+import { type Listing, rowOf, writeRecords } from '../support/pages.ts';
+import { until } from '../support/poll.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const updated = '2026-05-01T00:00:00.000002';
+const aDocument = () => {
+  const id = randomUUID();
+  const usageId = randomUUID();
+  return {
+    id,
+    usageId,
+    record: { id, updated },
+    usage: { id: usageId, updated, usage: '1', document: { id } },
+    deleted: delivery(documentEvent('deleted', id, updated)),
+  };
+};
+const lives = async (listing: Listing, id: string) => {
+  const row = await rowOf(warehouse, listing, id);
+  return row !== undefined && row.deleted_at === null;
+};
+
+describe('a page that was read before a document was deleted, and is written after its event', () => {
+  test('brings back neither the document nor its usage when both were known', async () => {
+    const { id, usageId, record, usage, deleted } = aDocument();
+    await writeRecords(warehouse, 'documents', [record], { readAt: '2026-05-02T00:00:00Z' });
+    await writeRecords(warehouse, 'usageData', [usage], { readAt: '2026-05-02T00:00:00Z' });
+    const readAt = await warehouseNow(warehouse.db);
+    await recordEvents(warehouse.db, [deleted]);
+    await writeRecords(warehouse, 'documents', [{ ...record, note: 'as it was' }], { readAt });
+    await writeRecords(warehouse, 'usageData', [{ ...usage, usage: '2' }], { readAt });
+    expect([await lives('documents', id), await lives('usageData', usageId)]).toEqual([false, false]);
+  });
+
+  test('brings up neither when both are seen for the first time', async () => {
+    const { id, usageId, record, usage, deleted } = aDocument();
+    const readAt = await warehouseNow(warehouse.db);
+    await recordEvents(warehouse.db, [deleted]);
+    await writeRecords(warehouse, 'documents', [record], { readAt });
+    await writeRecords(warehouse, 'usageData', [usage], { readAt });
+    expect([await lives('documents', id), await lives('usageData', usageId)]).toEqual([false, false]);
+  });
+
+  test('a service that restores the document has it restored: a newer state undoes the event', async () => {
+    const { id, record, deleted } = aDocument();
+    await recordEvents(warehouse.db, [deleted]);
+    const readAt = await warehouseNow(warehouse.db);
+    const restored = { ...record, updated: '2026-05-01T00:00:00.000003' };
+    await writeRecords(warehouse, 'documents', [restored], { readAt });
+    expect(await lives('documents', id)).toBe(true);
+  });
+});
+
+describe('a delete event and a page of usage that are written at the same moment', () => {
+  const pageOf = (usage: object, readAt: string) => ({
+    body: JSON.stringify([usage]),
+    itemsKey: null,
+    companyId: null,
+    readAt,
+    apiVersion: 'v2.2',
+  });
+  const someoneWaits = () =>
+    until('one transaction waits for the other', async () => {
+      const waiting = await warehouse.db.execute(
+        sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return waiting.rowCount;
+    });
+
+  test('the event waits for the page, and buries what it wrote', async () => {
+    const { usageId, usage, deleted } = aDocument();
+    const readAt = await warehouseNow(warehouse.db);
+    let recorded: Promise<unknown> | undefined;
+    await warehouse.db.transaction(async (tx) => {
+      await upsertUsageData(tx, pageOf(usage, readAt));
+      recorded = recordEvents(warehouse.db, [deleted]);
+      await someoneWaits();
+    });
+    await recorded;
+    expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: 'document' });
+  });
+
+  test('the page waits for the event, and writes nothing', async () => {
+    const { id, usageId, record, usage } = aDocument();
+    await writeRecords(warehouse, 'documents', [record]);
+    const readAt = await warehouseNow(warehouse.db);
+    let written: Promise<unknown> | undefined;
+    await warehouse.db.transaction(async (tx) => {
+      await tx.execute(
+        sql`update utility.documents set deleted_at = now(), deleted_reason = 'event' where id = ${id}::uuid`,
+      );
+      written = writeRecords(warehouse, 'usageData', [usage], { readAt });
+      await someoneWaits();
+    });
+    await written;
+    expect(await rowOf(warehouse, 'usageData', usageId)).toBeUndefined();
+  });
+});
+
+describe('usage that a correction removed', () => {
+  test('is not brought up by a page that was read before the correction and is written after it was read', async () => {
+    const { id, usageId, record, usage } = aDocument();
+    await writeRecords(warehouse, 'documents', [record]);
+    const [before, correction] = [await warehouseNow(warehouse.db), await warehouseNow(warehouse.db)];
+    await retireUsage(warehouse.db, [id], [], correction);
+    await writeRecords(warehouse, 'usageData', [usage], { readAt: before });
+    expect(await rowOf(warehouse, 'usageData', usageId)).toBeUndefined();
+    await writeRecords(warehouse, 'usageData', [usage], { readAt: await warehouseNow(warehouse.db) });
+    expect(await lives('usageData', usageId)).toBe(true);
+  });
+
+  test('goes with the read of its document that no longer shows it, unless a later read did', async () => {
+    const { id, usageId, record, usage } = aDocument();
+    await writeRecords(warehouse, 'documents', [record]);
+    const before = await warehouseNow(warehouse.db);
+    await writeRecords(warehouse, 'usageData', [usage], { readAt: await warehouseNow(warehouse.db) });
+    await retireUsage(warehouse.db, [id], [], before);
+    expect(await lives('usageData', usageId)).toBe(true);
+    await retireUsage(warehouse.db, [id], [], await warehouseNow(warehouse.db));
+    expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: 'absent' });
+  });
+});
