@@ -8,10 +8,12 @@ import { endpointRoutes } from './control/endpointRoutes.ts';
 import { faultRoutes } from './control/faultRoutes.ts';
 import { addOrganization } from './control/organizations.ts';
 import { controlPlane } from './control/routes.ts';
+import { createStatus } from './control/status.ts';
 import { writeSetting } from './database/settings.ts';
 import { type Parts, settingOfClock } from './parts.ts';
 import { createLink } from './portal/links.ts';
 import { portalRoutes } from './portal/routes.ts';
+import { toText } from './timestamps.ts';
 
 export interface RunningServer {
   /** `http://host:port` */
@@ -53,6 +55,12 @@ export async function serve(parts: Parts, host: string, port: number): Promise<R
       signing.mode = mode;
     },
     keepClock: () => writeSetting(pool, settingOfClock, clock.offset().toString()),
+    status: createStatus({
+      pool,
+      now: () => toText(clock.now()),
+      busy: dispatcher.busy,
+      revision: cache.asOf,
+    }),
     organizations: () => parts.organizations,
     addOrganization: (asked) => organize(parts, asked),
   });

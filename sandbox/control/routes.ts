@@ -14,7 +14,7 @@ import { toText } from '../timestamps.ts';
 import { readAttempts } from './attempts.ts';
 import { readBody } from './body.ts';
 import { readDeliveries, readEvents } from './events.ts';
-import { readStatus } from './status.ts';
+import type { Status } from './status.ts';
 
 export interface ControlDependencies {
   readonly pool: Pool;
@@ -31,6 +31,7 @@ export interface ControlDependencies {
     apiKey?: string | undefined;
   }) => Promise<Organization>;
   readonly organizations: () => readonly Organization[];
+  readonly status: () => Promise<Status>;
 }
 
 /** What `GET /sandbox` lists; docs/sandbox.md says more. */
@@ -83,11 +84,10 @@ export function controlPlane(app: FastifyInstance, dependencies: ControlDependen
 }
 
 function readingRoutes(app: FastifyInstance, dependencies: ControlDependencies): void {
-  const { pool, clock, dispatcher, organizations } = dependencies;
-  const status = () => readStatus(pool, toText(clock.now()), dispatcher.busy);
+  const { pool, status, organizations } = dependencies;
 
   app.get('/sandbox', async () => ({ routes: controlRoutes, state: await status() }));
-  app.get('/sandbox/status', status);
+  app.get('/sandbox/status', () => status());
   app.get('/sandbox/organizations', async () => ({ organizations: organizations() }));
   app.get<{ Querystring: Query }>('/sandbox/events', async ({ query }) => ({
     events: await readEvents(pool, readAfter(query), readCount(query, 'limit', 100, 10_000)),

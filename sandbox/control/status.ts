@@ -25,46 +25,79 @@ export interface Status {
   readonly quiet: boolean;
 }
 
-interface StatusRow extends Omit<Status, 'now' | 'quiet' | 'events' | 'deliveries'> {
+type Counts = Omit<Status, 'now' | 'quiet' | 'events' | 'deliveries'>;
+
+interface TrafficRow {
   readonly byType: Record<string, number> | null;
   readonly byState: Record<string, number> | null;
   readonly duplicates: number;
 }
 
+export interface StatusDependencies {
+  readonly pool: Pool;
+  /** The service's time as a timestamp. */
+  readonly now: () => string;
+  /** What is under way in the process and not in the database yet. */
+  readonly busy: () => number;
+  /** Differs when records were changed: until then their counts are known. */
+  readonly revision: () => number;
+}
+
+/** `GET /sandbox/status`: asked for again and again by those who wait for quiet, so records are not counted each time. */
+export function createStatus({ pool, now, busy, revision }: StatusDependencies): () => Promise<Status> {
+  let known: { readonly revision: number; readonly counts: Counts } | undefined;
+
+  const countsNow = async (): Promise<Counts> => {
+    const asOf = revision();
+    if (known?.revision !== asOf) known = { revision: asOf, counts: await countRecords(pool) };
+    return known.counts;
+  };
+
+  return async () => {
+    const before = busy();
+    const counts = await countsNow();
+    const { byType, byState, duplicates } = await readTraffic(pool);
+    const state = (name: string) => byState?.[name] ?? 0;
+    const total = Object.values(byType ?? {}).reduce((sum, n) => sum + n, 0);
+    const open = state('waiting') + state('in_flight');
+    return {
+      now: now(),
+      ...counts,
+      events: { total, byType: byType ?? {} },
+      deliveries: {
+        waiting: state('waiting'),
+        inFlight: state('in_flight'),
+        delivered: state('delivered'),
+        failed: state('failed'),
+        cancelled: state('cancelled'),
+        dropped: state('dropped'),
+        duplicates,
+      },
+      quiet: open === 0 && before === 0 && busy() === 0,
+    };
+  };
+}
+
 const count = (table: string, where = 'true') =>
   `(select count(*) from sandbox.${table} where ${where})::float8`;
 
-/** `GET /sandbox/status`. `busy` counts what is under way in the process and not in the database yet. */
-export async function readStatus(pool: Pool, now: string, busy: () => number): Promise<Status> {
-  const before = busy();
-  const { rows } =
-    await pool.query<StatusRow>(`select ${count('companies')} as companies, ${count('sites')} as sites,
-    ${count('connections')} as connections, ${count('meters')} as meters,
+async function countRecords(pool: Pool): Promise<Counts> {
+  const { rows } = await pool.query<Counts>(`select ${count('companies')} as companies,
+    ${count('sites')} as sites, ${count('connections')} as connections, ${count('meters')} as meters,
     ${count('documents', 'deleted_at is null')} as documents,
     ${count('documents', 'deleted_at is not null')} as "deletedDocuments",
-    ${count('usage_data')} as "usageData", ${count('intervals')} as intervals,
+    ${count('usage_data')} as "usageData", ${count('intervals')} as intervals`);
+  const [counts] = rows;
+  if (counts === undefined) throw new Error('no counts');
+  return counts;
+}
+
+async function readTraffic(pool: Pool): Promise<TrafficRow> {
+  const { rows } = await pool.query<TrafficRow>(`select
     (select json_object_agg(type, n) from (select type, count(*) as n from sandbox.events group by 1) t) as "byType",
     (select json_object_agg(state, n) from (select state, count(*) as n from sandbox.deliveries group by 1) t) as "byState",
     (select coalesce(sum(duplicates), 0) from sandbox.deliveries)::float8 as duplicates`);
-  const [row] = rows;
-  if (row === undefined) throw new Error('no status');
-  const { byType, byState, duplicates, ...counts } = row;
-  const state = (name: string) => byState?.[name] ?? 0;
-  const total = Object.values(byType ?? {}).reduce((sum, n) => sum + n, 0);
-  const open = state('waiting') + state('in_flight');
-  return {
-    now,
-    ...counts,
-    events: { total, byType: byType ?? {} },
-    deliveries: {
-      waiting: state('waiting'),
-      inFlight: state('in_flight'),
-      delivered: state('delivered'),
-      failed: state('failed'),
-      cancelled: state('cancelled'),
-      dropped: state('dropped'),
-      duplicates,
-    },
-    quiet: open === 0 && before === 0 && busy() === 0,
-  };
+  const [traffic] = rows;
+  if (traffic === undefined) throw new Error('no traffic');
+  return traffic;
 }

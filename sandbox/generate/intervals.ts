@@ -2,6 +2,7 @@ import { copyLine } from '../database/copy.ts';
 import { decimal } from '../records/decimal.ts';
 import type { MeterInPlace } from '../records/meter.ts';
 import { addDays, toText } from '../timestamps.ts';
+import type { LocalDays } from './localDays.ts';
 import { createRandom } from './random.ts';
 
 /** One kind of values of a meter: a meter can have several granularities and units in one range (seed 2.6). */
@@ -28,13 +29,19 @@ export function seriesOf(meters: readonly MeterInPlace[], timeZones: ReadonlyMap
  * COPY lines of a series over `days` local days up to `until`. A day runs from local midnight to local midnight,
  * so it holds 23 or 25 hours when the clocks change; times are UTC.
  */
-export function* intervalLines(series: Series, seed: number, days: number, until: string): Generator<string> {
+export function* intervalLines(
+  series: Series,
+  seed: number,
+  days: number,
+  until: string,
+  localDays: LocalDays,
+): Generator<string> {
   const random = createRandom('intervals', seed, series.meter.id, series.units);
   const base = random.int(200, 20_000);
   for (let day = -days; day < 0; day++) {
     const date = addDays(until, day);
-    const from = localMidnight(date, series.timeZone);
-    const to = localMidnight(addDays(date, 1), series.timeZone);
+    const from = localDays.midnight(date, series.timeZone);
+    const to = localDays.midnight(addDays(date, 1), series.timeZone);
     const stamp = `${addDays(date, 1)}T12:00:00.${(random.word() % 1_000_000).toString().padStart(6, '0')}`;
     const quality = random.chance(0.03) ? 'ESTIMATED' : 'ACTUAL';
     for (let at = from; at < to; at += series.seconds * 1000) {
@@ -56,19 +63,3 @@ export function* intervalLines(series: Series, seed: number, days: number, until
 
 /** Percent above the night's load, by hour of the local day. */
 const shape = (hour: number): number => (hour < 6 ? 0 : hour < 9 ? 45 : hour < 18 ? 90 : hour < 22 ? 60 : 15);
-
-/** Milliseconds since 1970 at which a date begins in a time zone. */
-export function localMidnight(date: string, timeZone: string): number {
-  const utc = Date.parse(`${date}T00:00:00Z`);
-  // Two steps: the offset at UTC midnight may be that of the other side of a change of the clocks.
-  const first = utc - offsetAt(utc, timeZone);
-  return utc - offsetAt(first, timeZone);
-}
-
-function offsetAt(at: number, timeZone: string): number {
-  const name = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' })
-    .formatToParts(at)
-    .find((part) => part.type === 'timeZoneName')?.value;
-  const [, sign = '+', hours = '0', minutes = '0'] = /GMT([+-])(\d{2}):(\d{2})/.exec(name ?? '') ?? [];
-  return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000;
-}

@@ -2,7 +2,8 @@ import type { ClientBase } from 'pg';
 import { copyInto } from '../database/copy.ts';
 import { type CompanyPlan, generateCompany } from './company.ts';
 import { companyColumns, companyLines, type TableLines } from './copyLines.ts';
-import { intervalLines, type Series, seriesOf } from './intervals.ts';
+import { intervalLines, seriesOf } from './intervals.ts';
+import { createLocalDays, type LocalDays } from './localDays.ts';
 import { createRandom } from './random.ts';
 import type { CompanyData } from './rows.ts';
 
@@ -23,6 +24,7 @@ const rowsPerBatch = 4_000;
 /** Fills an empty database, in the caller's transaction. The same plan always writes the same rows. */
 export async function load(client: ClientBase, plan: DataPlan): Promise<void> {
   const organizations = await addOrganizations(client, plan);
+  const localDays = createLocalDays();
   let firstMeterNumber = 1;
   let batch: CompanyData[] = [];
   let rows = 0;
@@ -33,11 +35,11 @@ export async function load(client: ClientBase, plan: DataPlan): Promise<void> {
     batch.push(data);
     rows += 10 + data.meters.length + data.documents.length;
     if (rows < rowsPerBatch) continue;
-    await copyBatch(client, batch, plan);
+    await copyBatch(client, batch, plan, localDays);
     batch = [];
     rows = 0;
   }
-  await copyBatch(client, batch, plan);
+  await copyBatch(client, batch, plan, localDays);
   await client.query(`select setval('sandbox.meters_number_seq', $1, false)`, [firstMeterNumber]);
   await client.query('analyze');
 }
@@ -75,7 +77,12 @@ async function addOrganizations(client: ClientBase, plan: DataPlan): Promise<str
   return ids;
 }
 
-async function copyBatch(client: ClientBase, batch: readonly CompanyData[], plan: DataPlan): Promise<void> {
+async function copyBatch(
+  client: ClientBase,
+  batch: readonly CompanyData[],
+  plan: DataPlan,
+  localDays: LocalDays,
+): Promise<void> {
   for (const table of Object.keys(companyColumns) as (keyof TableLines)[]) {
     await copyInto(client, table, companyColumns[table], companyLines[table](batch));
   }
@@ -90,15 +97,18 @@ async function copyBatch(client: ClientBase, batch: readonly CompanyData[], plan
     'usage',
     'quality',
   ];
-  await copyInto(client, 'intervals', columns, batchIntervals(batch, plan));
+  await copyInto(client, 'intervals', columns, batchIntervals(batch, plan, localDays));
 }
 
-function* batchIntervals(batch: readonly CompanyData[], plan: DataPlan): Generator<string> {
+function* batchIntervals(
+  batch: readonly CompanyData[],
+  { seed, intervalDays, until }: DataPlan,
+  localDays: LocalDays,
+): Generator<string> {
   for (const data of batch) {
     const zones = new Map(data.sites.map((site) => [site.id, site.timeZone]));
-    for (const series of seriesOf(data.meters, zones)) yield* linesOf(series, plan);
+    for (const series of seriesOf(data.meters, zones)) {
+      yield* intervalLines(series, seed, intervalDays, until, localDays);
+    }
   }
 }
-
-const linesOf = (series: Series, plan: DataPlan): Generator<string> =>
-  intervalLines(series, plan.seed, plan.intervalDays, plan.until);

@@ -104,14 +104,14 @@ describe('errors', () => {
 });
 
 describe('webhook configuration', () => {
-  it('seed 2.1: webhooks are off for a new organization', async () => {
+  it('seed 2.1 row 1, 4 row 1: webhooks are off for a new organization', async () => {
     const added = await service.control<{ apiKey: string }>('POST', '/sandbox/organizations', {});
     const { body } = await service.api('/external/configure_webhook', { key: added.apiKey });
     expect(body).toEqual({ enabled: false });
   });
 
   it.each(versions)(
-    'seed 4, 3.1: under %s GET tells, PATCH turns on and off and answers the new state',
+    'seed 4 row 1, 4 row 2, 3.1 row 1, 3.1 row 2: under %s GET tells, PATCH turns on and off and answers the new state',
     async (version) => {
       const path = '/external/configure_webhook';
       for (const enabled of [true, true, false]) {
@@ -123,7 +123,7 @@ describe('webhook configuration', () => {
     },
   );
 
-  it('seed 4: PATCH takes nothing but {enabled: boolean}', async () => {
+  it('seed 4 row 2: PATCH takes nothing but {enabled: boolean}', async () => {
     for (const body of [{}, { enabled: 'true' }, { enabled: 1 }, { enabled: true, more: 1 }, [], null, 'x']) {
       const answer = await service.api('/external/configure_webhook', { method: 'PATCH', body });
       expect([body, answer.status]).toEqual([body, 400]);
@@ -131,7 +131,7 @@ describe('webhook configuration', () => {
     expect((await service.api('/external/configure_webhook')).body).toEqual({ enabled: false });
   });
 
-  it('seed 4, 3.1: POST gives a portal link while enabled and is refused while disabled', async () => {
+  it('seed 4 row 3, 3.1 row 1, 7 row 4: POST gives a portal link while enabled and is refused while disabled', async () => {
     const path = '/external/configure_webhook';
     const refused = await service.api<{ detail: string }>(path, { method: 'POST' });
     expect(refused.status).toBe(403);
@@ -142,7 +142,7 @@ describe('webhook configuration', () => {
     expect((await fetch(body.url)).status).toBe(200);
   });
 
-  it('seed 3.1: a link made before is inaccessible while webhooks are disabled', async () => {
+  it('seed 3.1 row 2: a link made before is inaccessible while webhooks are disabled', async () => {
     await service.enableWebhooks();
     const { body } = await service.api<{ url: string }>('/external/configure_webhook', { method: 'POST' });
     await service.enableWebhooks(false);
@@ -151,7 +151,7 @@ describe('webhook configuration', () => {
     expect((await fetch(body.url)).status).toBe(200);
   });
 
-  it('seed 8: a portal link opens for 7 days', async () => {
+  it('seed 8 row 5, 4 row 3: a portal link opens for 7 days', async () => {
     await service.enableWebhooks();
     const { body } = await service.api<{ url: string }>('/external/configure_webhook', { method: 'POST' });
     await service.control('POST', '/sandbox/clock', { advanceSeconds: 7 * 86_400 - 60 });
@@ -166,6 +166,20 @@ describe('webhook configuration', () => {
 });
 
 describe('records', () => {
+  it('seed 1.1: companies have sites, connections, documents, usage data, meters and intervals', async () => {
+    for (const [path, items] of [
+      ['site', 'sites'],
+      ['connection', 'connections'],
+      ['document', 'documents'],
+      ['usage', 'usageData'],
+      ['meter', 'meters'],
+    ] as const) {
+      expect((await recordsOf(service, path, company.id, items)).length).toBeGreaterThan(0);
+    }
+    const [meter] = await recordsOf(service, 'meter', company.id, 'meters');
+    expect(envelope(await service.api(`/interval/meter/${meter.id}`), 'intervals').total).toBeGreaterThan(0);
+  });
+
   it('seed 2.2: a company has id, name, externalId and publicId, and its sites', async () => {
     expect(company).toMatchObject({
       id: expect.stringMatching(uuid),

@@ -62,7 +62,7 @@ const stateOf = async (id: string) => {
 };
 
 describe('a delivery', () => {
-  it('seed 4.1.1: is a POST with a JSON body to every subscribed endpoint, the stored payload byte for byte', async () => {
+  it('seed 4.1.1, 1.4: is a POST with a JSON body to every subscribed endpoint, the stored payload byte for byte', async () => {
     await endpoint();
     await endpoint();
     const { events } = await bill();
@@ -76,7 +76,7 @@ describe('a delivery', () => {
     expect(receiver.deliveries[0]?.body).toBe(receiver.deliveries[1]?.body);
   });
 
-  it('seed 5.2, 5.3, 5.4: is signed with the secret of its endpoint; two libraries verify it', async () => {
+  it('seed 5.2, 5.3, 5.4, 7 row 3: is signed with the secret of its endpoint; two libraries verify it', async () => {
     const one = await endpoint();
     const other = await endpoint();
     expect(one.secret).toMatch(/^whsec_/);
@@ -144,7 +144,7 @@ describe('a delivery', () => {
   });
 
   it.each([301, 302, 308, 400, 404, 410, 429, 500, 503])(
-    'seed 4.1.3: %i is a failed delivery',
+    'seed 4.1.3, 7 row 2: %i is a failed delivery',
     async (status) => {
       receiver.answer = answerWith(status, { location: `${receiver.url}/elsewhere` });
       const { id } = await endpoint();
@@ -169,7 +169,7 @@ describe('a delivery', () => {
     expect(attempt).toMatchObject({ status: null, error: expect.any(String) });
   });
 
-  it('seed 4.1.2, 8: no answer within 15 seconds is a failed delivery', async () => {
+  it('seed 4.1.2, 8 row 4: no answer within 15 seconds is a failed delivery', async () => {
     const held: (() => void)[] = [];
     receiver.answer = (_delivery, response) => held.push(() => response.writeHead(204).end());
     const { id } = await endpoint();
@@ -219,7 +219,7 @@ describe('a delivery', () => {
 describe('the retry schedule', () => {
   const delays = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];
 
-  it('seed 6.4, 8: eight attempts, each due when its delay after the failure before has passed', async () => {
+  it('seed 6.4 row 1, 6.4 row 2, 6.4 row 3, 6.4 row 4, 6.4 row 5, 6.4 row 6, 6.4 row 7, 6.4 row 8, 6.4, 8 row 6: eight attempts, each due when its delay after the failure before has passed', async () => {
     receiver.answer = answerWith(500);
     const { id } = await endpoint();
     await bill();
@@ -291,7 +291,7 @@ describe('the retry schedule', () => {
   });
 
   it.each(['removed', 'disabled'])(
-    'seed 6.4, 3.2: remaining attempts are cancelled when the endpoint is %s',
+    'seed 6.4, 3.2 row 3: remaining attempts are cancelled when the endpoint is %s',
     async (state) => {
       receiver.answer = answerWith(500);
       const { id } = await endpoint();
@@ -321,7 +321,7 @@ describe('endpoint states', () => {
     });
   };
 
-  it('seed 3.2, 6.4, 8: disabled when all attempts fail over five days, and enabled again by the customer', async () => {
+  it('seed 3.2 row 1, 3.2 row 2, 6.4, 8 row 7: disabled when all attempts fail over five days, and enabled again by the customer', async () => {
     receiver.answer = answerWith(500);
     const { id } = await endpoint();
     await failOnce(id);
@@ -345,7 +345,7 @@ describe('endpoint states', () => {
     expect(await stateOf(id)).toBe('active');
   });
 
-  it('seed 3.2: one success within the five days keeps the endpoint active', async () => {
+  it('seed 3.2 row 1: one success within the five days keeps the endpoint active', async () => {
     receiver.answer = answerWith(500);
     const { id } = await endpoint();
     await failOnce(id);

@@ -37,7 +37,7 @@ const companyObject = () => {
 };
 
 describe('connection events', () => {
-  it('seed 6.2 row 1, 2.4: connection.created.v2 once, without eventType, old and protectedChanges', async () => {
+  it('seed 6.2 row 1, 2.4, 1.2: connection.created.v2 once, without eventType, old and protectedChanges', async () => {
     const [event, ...more] = await eventsOf({ type: 'createConnection', companyId: company.id });
     expect(more).toEqual([]);
     expect(event?.type).toBe('connection.created.v2');
@@ -62,7 +62,7 @@ describe('connection events', () => {
     expect(types(await eventsOf(change))).toEqual(['connection.updated.v2']);
   });
 
-  it('seed 3.3: PENDING moves to CONNECTED when credentials are verified: validated and updated', async () => {
+  it('seed 3.3 row 1: PENDING moves to CONNECTED when credentials are verified: validated and updated', async () => {
     const [created] = await eventsOf({ type: 'createConnection', companyId: company.id });
     const connectionId = created?.payload.id;
     const events = await eventsOf({ type: 'validateConnection', connectionId });
@@ -82,7 +82,7 @@ describe('connection events', () => {
     expect(record).toMatchObject({ status: 'CONNECTED', updated: events[0]?.payload.updated });
   });
 
-  it('seed 6.3.2, 6.2 row 3: every change of status emits validated and updated', async () => {
+  it('seed 6.3.2, 6.3.4, 6.2 row 3: every change of status emits validated and updated', async () => {
     const { id } = await connection();
     for (const status of [
       'MFA_TOKEN_EXPIRED',
@@ -179,7 +179,7 @@ describe('connection events', () => {
 });
 
 describe('document events', () => {
-  it('seed 6.2 row 4, 2.5: document.created.v2 when a bill is there', async () => {
+  it('seed 6.2 row 4, 2.5, 1.3: document.created.v2 when a bill is there', async () => {
     const [event, ...more] = await eventsOf({ type: 'createDocument', meterId: meter.id });
     expect(more).toEqual([]);
     expect(event?.type).toBe('document.created.v2');
@@ -346,7 +346,7 @@ describe('when events fire', () => {
     expect((await service.api(`/document/${id}`)).text).toBe(before);
   });
 
-  it('seed 6.1.1, 3.1: events are dispatched only while webhooks are enabled', async () => {
+  it('seed 6.1.1, 3.1 row 1, 3.1 row 2: events are dispatched only while webhooks are enabled', async () => {
     const { id } = await connection();
     const change = (externalId: string) =>
       eventsOf({ type: 'updateConnection', connectionId: id, externalId });

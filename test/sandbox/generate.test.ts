@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { localMidnight } from '../../sandbox/generate/intervals.ts';
+import { createLocalDays } from '../../sandbox/generate/localDays.ts';
 import { connectionStatuses } from '../../sandbox/records/connection.ts';
 import { type AnyRecord, companiesOf, recordsOf, type Service, startService } from './support/service.ts';
 
@@ -116,6 +116,7 @@ describe('days of a time zone', () => {
     ['2026-11-01', 'America/Los_Angeles', 25],
   ])('%s in %s has %i hours', (date, zone, hours) => {
     const next = new Date(Date.parse(date) + 86_400_000).toISOString().slice(0, 10);
-    expect((localMidnight(next, zone) - localMidnight(date, zone)) / 3_600_000).toBe(hours);
+    const days = createLocalDays();
+    expect((days.midnight(next, zone) - days.midnight(date, zone)) / 3_600_000).toBe(hours);
   });
 });

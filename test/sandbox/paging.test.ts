@@ -20,7 +20,7 @@ afterAll(() => service.stop());
 const page = async (path: string, itemsKey: string) => envelope(await service.api(path), itemsKey);
 
 describe('the envelope of lists', () => {
-  it('seed 2.7: a page says total, perPage, totalPages, currentPage, hasNext and hasPrevious', async () => {
+  it('seed 1.5, 2.7, 4 row 5: a page says total, perPage, totalPages, currentPage, hasNext and hasPrevious', async () => {
     const first = await service.api<Record<string, unknown>>(`/document/company/${companyId}`);
     const { documents, ...rest } = first.body;
     expect(rest).toEqual({
@@ -45,7 +45,7 @@ describe('the envelope of lists', () => {
     expect(body[total]).toBeTypeOf('number');
   });
 
-  it('seed 8: pages begin at 1, which is the default', async () => {
+  it('seed 8 row 3: pages begin at 1, which is the default', async () => {
     const [without, one] = await Promise.all([
       service.api(`/document/company/${companyId}`),
       service.api(`/document/company/${companyId}?page=1`),
@@ -74,13 +74,13 @@ describe('the envelope of lists', () => {
     expect(envelope(beyond, 'documents').currentPage).toBe(3);
   });
 
-  it('seed 8: the page size is 100 whatever limit asks of other lists', async () => {
+  it('seed 8 row 1: the page size is 100 whatever limit asks of other lists', async () => {
     const { perPage, items } = await page(`/document/company/${companyId}?limit=7`, 'documents');
     expect(perPage).toBe(100);
     expect(items).toHaveLength(100);
   });
 
-  it('seed 8: limit is honoured by the list of connections, 1 to 500', async () => {
+  it('seed 8 row 2, 4 row 6: limit is honoured by the list of connections, 1 to 500', async () => {
     const all = await recordsOf(service, 'connection', companyId, 'connections');
     const two = await page(`/connection/company/${companyId}?limit=2&page=2`, 'connections');
     expect(two).toMatchObject({ perPage: 2, currentPage: 2, totalPages: Math.ceil(all.length / 2) });

@@ -131,7 +131,7 @@ describe('a restart', () => {
     await before.service.control('POST', '/sandbox/random', { count: 50 });
     await before.service.control('POST', '/sandbox/disturb', { duplicate: 0.25 });
     const { now } = await before.service.control<AnyRecord>('POST', '/sandbox/clock', {
-      advanceSeconds: 1e6,
+      advanceSeconds: 7200,
     });
     const seen = await look(before.service);
     before.child.kill('SIGTERM');
