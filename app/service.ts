@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { createServiceClient, type ServiceClient } from '../service/client.ts';
+import { type WebhookConfiguration, webhookConfiguration } from '../service/webhooks.ts';
 import type { Settings } from './settings.ts';
 import { readVersion } from './version.ts';
 
@@ -32,4 +33,9 @@ export function openService(
     log,
   });
   return { client, apiVersion: url.split('/').at(-1) ?? '' };
+}
+
+/** The service's switch for webhook events. */
+export function webhooksOf(service: { url: string; apiKey: string }): WebhookConfiguration {
+  return webhookConfiguration({ baseUrl: service.url, apiKey: service.apiKey });
 }

@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Argument, Command, InvalidArgumentError } from 'commander';
 import { readVersion } from '../app/version.ts';
 
 function count(text: string): number {
@@ -48,6 +48,12 @@ export function buildProgram(): Command {
     .option('--company <id>', 'one company, by its id')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));
+  program
+    .command('webhooks')
+    .description("the service's switch for webhook events, and the address of its portal")
+    .addArgument(new Argument('<action>', 'what to do').choices(['enable', 'disable', 'portal', 'status']))
+    .option('--json', 'as JSON')
+    .action(async (action, options) => (await import('./commands/webhooks.ts')).webhooks(action, options));
   program
     .command('sandbox')
     .description('run the service itself, with generated data, to try and test against')

@@ -1,6 +1,5 @@
 /** The sandbox's control routes (docs/sandbox.md), as far as the command uses them. */
 export interface SandboxControl {
-  enableWebhooks(): Promise<void>;
   /** Registers a webhook endpoint in place of earlier ones; returns its signing secret. */
   registerEndpoint(url: string): Promise<string>;
   disturb(how: { duplicate?: number; shuffle?: boolean; delayMs?: [number, number] }): Promise<void>;
@@ -8,7 +7,7 @@ export interface SandboxControl {
   status(): Promise<{ quiet: boolean; deliveries: Record<string, number>; events: { total: number } }>;
 }
 
-export function sandboxControl(sandbox: { url: string; apiUrl: string; apiKey: string }): SandboxControl {
+export function sandboxControl(sandbox: { url: string; apiKey: string }): SandboxControl {
   const call = async <T>(method: string, url: string, body?: unknown): Promise<T> => {
     const response = await fetch(url, {
       method,
@@ -25,7 +24,6 @@ export function sandboxControl(sandbox: { url: string; apiUrl: string; apiKey: s
   const control = <T>(method: string, path: string, body?: unknown) =>
     call<T>(method, `${sandbox.url}/sandbox/${path}`, body);
   return {
-    enableWebhooks: () => call('PATCH', `${sandbox.apiUrl}/external/configure_webhook`, { enabled: true }),
     registerEndpoint: async (url) => {
       const listed = await control<{ endpoints?: { id: string }[] } | { id: string }[]>('GET', 'endpoints');
       const endpoints = Array.isArray(listed) ? listed : (listed.endpoints ?? []);

@@ -4,6 +4,7 @@ import { type AuditReport, audit } from '../../app/audit.ts';
 import { startBackfill } from '../../app/backfill.ts';
 import { type Running, secretsOf, startReceiver, startWorker } from '../../app/deployment.ts';
 import { migrate } from '../../app/prepare.ts';
+import { webhooksOf } from '../../app/service.ts';
 import { connectClient, installRuntime } from '../../app/temporal.ts';
 import {
   type Database,
@@ -105,7 +106,9 @@ async function play(
   const port = await freePort();
   const [, secret] = await Promise.all([
     migrate(settings, stack.databaseUrl, log),
-    control.enableWebhooks().then(() => control.registerEndpoint(`http://127.0.0.1:${port}/webhooks`)),
+    webhooksOf(service)
+      .enable(true)
+      .then(() => control.registerEndpoint(`http://127.0.0.1:${port}/webhooks`)),
   ]);
   const { temporal, databaseUrl } = stack;
   const receiving = { ...settings, receiver: { host: '127.0.0.1', port } };

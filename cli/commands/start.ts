@@ -1,5 +1,6 @@
 import { type Running, secretsOf, startReceiver, startWorker } from '../../app/deployment.ts';
 import { migrate, requireSchema } from '../../app/prepare.ts';
+import { webhooksOf } from '../../app/service.ts';
 import { installRuntime } from '../../app/temporal.ts';
 import { type Context, openContext, UsageError } from '../context.ts';
 import { sandboxControl } from '../sandbox-control.ts';
@@ -50,7 +51,7 @@ async function receive(context: Context): Promise<Running> {
   let webhooks = settings.webhooks;
   if (sandbox !== undefined && webhooks.secrets.length === 0 && webhooks.secretsFile === undefined) {
     const control = sandboxControl(sandbox);
-    await control.enableWebhooks();
+    await webhooksOf({ url: sandbox.apiUrl, apiKey: sandbox.apiKey }).enable(true);
     webhooks = { ...webhooks, secrets: [await control.registerEndpoint(`http://${host}:${port}/webhooks`)] };
     log.info(
       `SERVICE_URL is not set: the sandbox stands in at ${sandbox.url}, API ${sandbox.apiUrl}, key ${sandbox.apiKey}`,

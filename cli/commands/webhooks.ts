@@ -1,0 +1,39 @@
+import { webhooksOf } from '../../app/service.ts';
+import { CommandError, type Context, openContext } from '../context.ts';
+
+export type WebhooksAction = 'enable' | 'disable' | 'portal' | 'status';
+
+/** `metersync webhooks`: the service's switch for events and the door to its portal, with the user's API key. */
+export async function webhooks(action: WebhooksAction, options: { json?: boolean }): Promise<void> {
+  const context = await openContext({ postgres: false, temporal: false, service: true, quiet: true });
+  try {
+    const result = await act(context, action);
+    console.log(options.json ? JSON.stringify(result) : describe(result));
+  } finally {
+    await context.stop();
+  }
+}
+
+type Result = { readonly enabled: boolean } | { readonly portal: string };
+
+async function act(context: Context, action: WebhooksAction): Promise<Result> {
+  const configuration = webhooksOf(context.service);
+  if (action === 'enable' || action === 'disable') {
+    return { enabled: await configuration.enable(action === 'enable') };
+  }
+  const enabled = await configuration.enabled();
+  if (action === 'status') return { enabled };
+  if (!enabled) {
+    throw new CommandError(
+      'webhooks are disabled, and the portal with them: run metersync webhooks enable first',
+    );
+  }
+  return { portal: await configuration.portal() };
+}
+
+function describe(result: Result): string {
+  if ('portal' in result) return `${result.portal}\n(valid for 7 days)`;
+  return result.enabled
+    ? 'Webhooks are enabled: the service sends events.'
+    : 'Webhooks are disabled: the service sends no events (metersync webhooks enable).';
+}

@@ -1,0 +1,60 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { webhookConfiguration } from '../../service/webhooks.ts';
+import { type Reply, ScriptedServer } from './scripted-server.ts';
+
+const apiKey = 'key-that-no-error-shows';
+let server: ScriptedServer | undefined;
+afterEach(async () => {
+  await server?.stop();
+  server = undefined;
+});
+
+const against = async (reply: Reply) => {
+  server = await ScriptedServer.start(() => reply);
+  return webhookConfiguration({ baseUrl: server.url, apiKey });
+};
+
+describe('webhookConfiguration', () => {
+  test('seed 4: reads and sets {enabled}, with the API key, under the versioned base address', async () => {
+    const webhooks = await against({ json: { enabled: true } });
+    expect([await webhooks.enabled(), await webhooks.enable(true)]).toEqual([true, true]);
+    expect(server?.asked.map((asked) => [asked.path, asked.headers['x-api-key']])).toEqual([
+      ['/v2.2/external/configure_webhook', apiKey],
+      ['/v2.2/external/configure_webhook', apiKey],
+    ]);
+  });
+
+  test('the portal is the first address in the answer, whatever its field is called', async () => {
+    const webhooks = await against({
+      json: { expires: 7, appPortal: 'https://portal.example/x' },
+      status: 201,
+    });
+    expect(await webhooks.portal()).toBe('https://portal.example/x');
+  });
+
+  test.each([
+    [401, 'SERVICE_KEY_REFUSED'],
+    [403, 'SERVICE_ACCESS_DENIED'],
+    [500, 'SERVICE_ERROR'],
+  ])('a refusal with %i is a %s that quotes the answer and not the key', async (status, code) => {
+    const webhooks = await against({ json: { detail: `no ${apiKey}` }, status });
+    const error = await webhooks.portal().catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code, status, message: expect.stringContaining('detail') });
+    expect(String(error)).not.toContain(apiKey);
+  });
+
+  test.each([
+    ['no JSON', { body: '<html>' }],
+    ['another shape', { json: { enabled: 'yes' } }],
+    ['a portal without an address', { json: { url: 7 } }],
+  ])('%s is an unreadable answer', async (_name, reply) => {
+    const webhooks = await against(reply);
+    await expect(webhooks.enabled()).rejects.toMatchObject({ code: 'SERVICE_ANSWER_UNREADABLE' });
+    await expect(webhooks.portal()).rejects.toMatchObject({ code: 'SERVICE_ANSWER_UNREADABLE' });
+  });
+
+  test('a cut connection is a service that cannot be reached', async () => {
+    const webhooks = await against('hang up');
+    await expect(webhooks.enabled()).rejects.toMatchObject({ code: 'SERVICE_UNREACHABLE' });
+  });
+});
