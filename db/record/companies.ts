@@ -44,3 +44,13 @@ export async function applySites(tx: Executor, eventIds: readonly string[]): Pro
     order by id, occurred_at desc nulls last, site
     on conflict (id) do nothing`);
 }
+
+/** Companies that events brought, and that no backfill has begun to read. */
+export async function companiesNeverRead(tx: Executor, eventIds: readonly string[]): Promise<string[]> {
+  const result = await tx.execute<{ id: string }>(sql`
+    select distinct c.id from metersync.events e join utility.companies c on c.id = e.company_id
+    where e.id = any(${array(eventIds, 'text')})
+      and (c.synced_at is null or c.synced_at > c.first_synced_at)
+      and not exists (select from metersync.runs r where r.company_id = c.id)`);
+  return result.rows.map((row) => row.id);
+}

@@ -4,7 +4,7 @@ import { Failure } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import type { Database, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
-import { applyCompanies, applySites } from './companies.ts';
+import { applyCompanies, applySites, companiesNeverRead } from './companies.ts';
 import { applyConnections, applyStatusChanges } from './connections.ts';
 import { applyDocumentDeletes, applyDocuments, supersede, supersedeDeleted } from './documents.ts';
 import { insertJournal, type JournalEntry } from './journal.ts';
@@ -102,6 +102,8 @@ async function recordTogether(tx: Transaction, entries: readonly JournalEntry[])
   const wake = new Set(kinds.size > 0 ? await markAwake(tx, [...kinds]) : []);
   const known = entries.filter((entry) => !isFresh.has(entry.id)).map((entry) => entry.id);
   if (known.length > 0) for (const kind of await stillPending(tx, known)) wake.add(kind);
+  // Nothing new in the whole group: whoever recorded it may have been killed before it could tell what to do next.
+  if (freshIds.length === 0) newCompanies.push(...(await companiesNeverRead(tx, known)));
   return {
     fresh: freshIds.length,
     duplicates: known.length,

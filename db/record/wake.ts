@@ -27,8 +27,8 @@ export async function stillPending(tx: Executor, eventIds: readonly string[]): P
 }
 
 /**
- * Puts a catch-up to sleep unless something is due. Returns whether it may sleep, and otherwise or until when
- * something that waits becomes due (milliseconds from now; 0 when it is due already, null when nothing waits).
+ * Puts a catch-up to sleep unless something is due. Returns whether nothing waits at all, and otherwise when something
+ * that waits becomes due (milliseconds from now; 0 when it is due already, null when nothing waits).
  */
 export async function trySleep(
   tx: Executor,
@@ -36,10 +36,11 @@ export async function trySleep(
 ): Promise<{ asleep: boolean; dueInMs: number | null }> {
   await tx.execute(sql`select pg_advisory_xact_lock(${sleepLock})`);
   const waiting = await tx.execute<{ due_in_ms: number | null }>(sql`
-    select (extract(epoch from min(coalesce(next_attempt_at, '-infinity')) - clock_timestamp()) * 1000)::float8 as due_in_ms
+    select (extract(epoch from min(coalesce(next_attempt_at, recorded_at)) - clock_timestamp()) * 1000)::float8 as due_in_ms
     from metersync.events where outcome = 'pending' and kind || 's' = ${kind}`);
   const due = waiting.rows[0]?.due_in_ms ?? null;
-  if (due !== null) return { asleep: false, dueInMs: Math.max(0, Math.ceil(due)) };
+  if (due !== null && due <= 0) return { asleep: false, dueInMs: 0 };
+  // Also while it waits for what was postponed: what comes meanwhile must not wait as long.
   await tx.execute(sql`update metersync.catch_ups set awake = false where kind = ${kind}`);
-  return { asleep: true, dueInMs: null };
+  return { asleep: due === null, dueInMs: due === null ? null : Math.ceil(due) };
 }

@@ -48,11 +48,7 @@ describe('recordEvents', () => {
     const event = delivery(connectionEvent('created', randomUUID(), '2026-01-02T00:00:00.000001', 'PENDING'));
     expect(await recordEvents(warehouse.db, [event, event])).toMatchObject({ fresh: 1 });
     const before = await rows(sql`select xmin::text, * from utility.connections order by id`);
-    expect(await recordEvents(warehouse.db, [event])).toMatchObject({
-      fresh: 0,
-      duplicates: 1,
-      newCompanies: [],
-    });
+    expect(await recordEvents(warehouse.db, [event])).toMatchObject({ fresh: 0, duplicates: 1 });
     expect(await rows(sql`select xmin::text, * from utility.connections order by id`)).toEqual(before);
   });
 

@@ -1,0 +1,82 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { parkOwner } from '../../db/catch-up.ts';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { trySleep } from '../../db/record/wake.ts';
+import { startRun } from '../../db/runs.ts';
+import { company, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
+import { writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeEach(async () => {
+  await warehouse?.drop();
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const meterEvent = (meterId: string) => delivery(intervalsEvent(meterId, '2026-01-01', '2026-01-02', 96));
+const sleep = () => warehouse.db.transaction((tx) => trySleep(tx, 'intervals'));
+
+describe('a catch-up that wants to sleep', () => {
+  test('may when nothing waits, and is woken by the next event alone', async () => {
+    expect(await sleep()).toEqual({ asleep: true, dueInMs: null });
+    expect((await recordEvents(warehouse.db, [meterEvent('m-1')])).wake).toEqual(['intervals']);
+    expect((await recordEvents(warehouse.db, [meterEvent('m-2')])).wake).toEqual([]);
+  });
+
+  test('may not while something is due', async () => {
+    await recordEvents(warehouse.db, [meterEvent('m-1')]);
+    expect(await sleep()).toEqual({ asleep: false, dueInMs: 0 });
+    expect((await recordEvents(warehouse.db, [meterEvent('m-2')])).wake).toEqual([]);
+  });
+
+  test('is woken by a new event while it waits for one that was postponed', async () => {
+    await recordEvents(warehouse.db, [meterEvent('parked')]);
+    await parkOwner(warehouse.db, 'intervals', 'parked', 'SERVICE_ACCESS_DENIED');
+    expect(await sleep()).toEqual({ asleep: false, dueInMs: expect.closeTo(10_000, -4) });
+    expect((await recordEvents(warehouse.db, [meterEvent('m-1')])).wake).toEqual(['intervals']);
+  });
+});
+
+describe('a group that is recorded again, as its worker was killed before it told what to do next', () => {
+  const event = () => delivery(documentEvent('created', randomUUID(), '2026-01-02T00:00:00.000001'));
+
+  test('tells again of catch-ups to wake and of companies to read', async () => {
+    const group = [event(), event()];
+    const first = await recordEvents(warehouse.db, group);
+    expect(first).toMatchObject({ wake: ['documents'], newCompanies: [company.id] });
+    const again = await recordEvents(warehouse.db, group);
+    expect(again).toMatchObject({
+      fresh: 0,
+      duplicates: 2,
+      wake: ['documents'],
+      newCompanies: [company.id],
+    });
+  });
+
+  test('does not once a backfill has begun to read the company, or a listing brought it', async () => {
+    const group = [event()];
+    await recordEvents(warehouse.db, group);
+    await startRun(warehouse.db, {
+      runId: randomUUID(),
+      companyId: company.id,
+      resource: 'connections',
+    });
+    expect((await recordEvents(warehouse.db, group)).newCompanies).toEqual([]);
+
+    const listed = { ...company, id: randomUUID() };
+    await writeRecords(warehouse, 'companies', [listed]);
+    const known = delivery(
+      documentEvent('created', randomUUID(), '2026-01-02T00:00:00', { company: listed }),
+    );
+    await recordEvents(warehouse.db, [known]);
+    expect((await recordEvents(warehouse.db, [known])).newCompanies).toEqual([]);
+  });
+
+  test('a duplicate among new events is no such group', async () => {
+    const [first, second] = [event(), event()];
+    await recordEvents(warehouse.db, [first]);
+    expect((await recordEvents(warehouse.db, [first, second])).newCompanies).toEqual([]);
+  });
+});
