@@ -48,7 +48,8 @@ export async function dueRecords(
 
 /**
  * Settles the events of the given records that were in the journal before the read began: those whose state, or a
- * newer one, is now in the warehouse are applied; those that were due and are not wait, each time longer.
+ * newer one, is now in the warehouse are applied; those of records that are gone are superseded, whichever way that
+ * was learnt; those that were due and are neither wait, each time longer.
  * `notFound` are documents that the service does not have: after some attempts they are taken for gone.
  */
 export async function settleRecords(
@@ -69,7 +70,8 @@ export async function settleRecords(
     from (
       select id, (
         select r.deleted_at is not null from ${table} r
-        where r.id = record_id::uuid and (r.raw_updated >= occurred_at or r.deleted_reason = 'not_found')
+        where r.id = record_id::uuid
+          and (r.raw_updated >= occurred_at or r.deleted_reason in ('not_found', 'absent'))
       ) as gone
       from metersync.events where ${covered} order by id for update
     ) settled

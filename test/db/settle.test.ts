@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { notFoundAttemptsMax, settleRecords, warehouseNow } from '../../db/catch-up.ts';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { countAbsent, tombstoneAbsent } from '../../db/runs.ts';
+import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { rowOf, writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const older = '2026-05-01T00:00:00.000001';
+const newer = '2026-05-01T00:00:00.000002';
+const eventRow = async (id: string) =>
+  (
+    await warehouse.db.execute<{ outcome: string; attempts: number; waits: boolean; error: string | null }>(
+      sql`select outcome, attempts, next_attempt_at > clock_timestamp() as waits, error
+        from metersync.events where id = ${id}`,
+    )
+  ).rows[0];
+const pendingDocument = async (updated = newer) => {
+  const id = randomUUID();
+  const event = delivery(documentEvent('updated', id, updated));
+  await recordEvents(warehouse.db, [event]);
+  return { id, event };
+};
+const now = () => warehouseNow(warehouse.db);
+
+test('an event is applied when its state, or a newer one, was read after it was recorded', async () => {
+  const { id, event } = await pendingDocument();
+  const readAt = await now();
+  await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
+  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 1, waiting: 0 });
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied', error: null });
+});
+
+test('an event whose state the service does not show yet waits, each time longer', async () => {
+  const { id, event } = await pendingDocument();
+  const readAt = await now();
+  await writeRecords(warehouse, 'documents', [{ id, updated: older }], { readAt });
+  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 0, waiting: 1 });
+  expect(await eventRow(event.id)).toEqual({
+    outcome: 'pending',
+    attempts: 1,
+    waits: true,
+    error: expect.stringContaining('does not show'),
+  });
+});
+
+test('an event that was recorded while the read was under way is left to the next read', async () => {
+  const readAt = await now();
+  const { id, event } = await pendingDocument();
+  await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
+  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 0, waiting: 0 });
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 0 });
+});
+
+test('a document that is never found is taken for gone after some attempts, and its usage with it', async () => {
+  const { id, event } = await pendingDocument();
+  const usageId = randomUUID();
+  await writeRecords(warehouse, 'usageData', [{ id: usageId, document: { id } }]);
+  for (let attempt = 1; attempt <= notFoundAttemptsMax; attempt++) {
+    expect((await rowOf(warehouse, 'documents', id))?.deleted_at).toBeNull();
+    await warehouse.db.execute(
+      sql`update metersync.events set next_attempt_at = null where id = ${event.id}`,
+    );
+    await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
+  }
+  await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
+  expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_reason: 'not_found' });
+  expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: 'document' });
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'superseded' });
+});
+
+test.each(['documents', 'connections'] as const)(
+  '%s: an event whose record two passes over the listing no longer showed waits for nothing',
+  async (resource) => {
+    const id = randomUUID();
+    const event = delivery(
+      resource === 'documents'
+        ? documentEvent('created', id, newer)
+        : connectionEvent('created', id, newer, 'PENDING'),
+    );
+    await recordEvents(warehouse.db, [event]);
+    const passBeganAt = await now();
+    expect(await countAbsent(warehouse.db, resource, company.id, [], passBeganAt)).toMatchObject({
+      absent: expect.any(Number),
+    });
+    await tombstoneAbsent(warehouse.db, resource, company.id, [], passBeganAt);
+    expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_reason: 'absent' });
+    const readAt = await now();
+    await settleRecords(warehouse.db, resource, [id], readAt);
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'superseded', waits: null });
+  },
+);
