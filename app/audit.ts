@@ -6,6 +6,7 @@ import {
   countIntervals,
   type Difference,
   extraRows,
+  knownCompanies,
   metersWithReadings,
   type RecordResource,
 } from '../db/read/audit.ts';
@@ -74,7 +75,9 @@ class Auditor {
 
   /** Compares the list of companies and their sites; returns the companies to go on with. */
   async companies(only: string | undefined): Promise<string[]> {
-    if (!this.#service.has('companies')) return only === undefined ? [] : [only];
+    if (!this.#service.has('companies')) {
+      return only === undefined ? await knownCompanies(this.#warehouse.db) : [only];
+    }
     const ids: string[] = [];
     const sites: string[] = [];
     for await (const page of this.#walk('companies', {})) {

@@ -2,7 +2,10 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { AuditResource } from '../../contract/names.ts';
 import { array, printedUuids } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { isRefusal } from '../failures.ts';
+import { halving } from '../halving.ts';
 import type { IntervalColumns } from '../write/interval-text.ts';
+import { itemTexts, pageOfTexts } from '../write/item-texts.ts';
 import { items, type RecordPage, rawOf } from '../write/page.ts';
 
 export type RecordResource = Exclude<AuditResource, 'intervals'>;
@@ -30,8 +33,29 @@ const headers: Partial<Record<RecordResource, SQL>> = {
     (metersync.read_time(r ->> 'created'), metersync.read_time(r ->> 'updated'))`,
 };
 
-/** Compares a page of the service's records with the warehouse: the differences among the page's own records. */
+/**
+ * Compares a page of the service's records with the warehouse: the differences among the page's own records. One that
+ * Postgres cannot hold is missing.
+ */
 export async function comparePage(
+  db: Executor,
+  resource: RecordResource,
+  page: RecordPage,
+): Promise<Difference[]> {
+  try {
+    return await compareRecords(db, resource, page);
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    const parts = await halving<string, Difference[]>(
+      itemTexts(page),
+      (texts) => compareRecords(db, resource, pageOfTexts(page, texts)),
+      (text) => [{ id: String((JSON.parse(text) as { id?: unknown } | null)?.id), state: 'missing' }],
+    );
+    return parts.flat();
+  }
+}
+
+async function compareRecords(
   db: Executor,
   resource: RecordResource,
   page: RecordPage,
@@ -66,12 +90,50 @@ export async function extraRows(
   return result.rows.map((row) => ({ id: row.id, state: 'extra' }));
 }
 
-/** Compares readings of a meter; ids of differences are `meter@start/seconds/unit`. */
+export interface ReadingsCompared {
+  readonly differences: readonly Difference[];
+  /** Distinct readings. */
+  readonly keys: number;
+}
+
+/**
+ * Compares readings of a meter; ids of differences are `meter@start/seconds/unit`. One that Postgres cannot hold is
+ * missing.
+ */
 export async function compareIntervals(
   db: Executor,
   meterId: string,
   columns: IntervalColumns,
-): Promise<{ differences: Difference[]; keys: number }> {
+): Promise<ReadingsCompared> {
+  const parts = await halving<number, ReadingsCompared>(
+    [...columns.startAt.keys()],
+    (places) => compareReadings(db, meterId, readingsAt(columns, places)),
+    (place) => ({ differences: [{ id: `${meterId}@${columns.startAt[place]}`, state: 'missing' }], keys: 1 }),
+  );
+  return {
+    differences: parts.flatMap(({ differences }) => differences),
+    keys: parts.reduce((sum, { keys }) => sum + keys, 0),
+  };
+}
+
+function readingsAt(columns: IntervalColumns, places: readonly number[]): IntervalColumns {
+  const pick = <T>(values: readonly T[]): T[] => places.map((place) => values[place] as T);
+  return {
+    startAt: pick(columns.startAt),
+    endAt: pick(columns.endAt),
+    granularitySeconds: pick(columns.granularitySeconds),
+    usage: pick(columns.usage),
+    usageUnits: pick(columns.usageUnits),
+    quality: pick(columns.quality),
+    updated: pick(columns.updated),
+  };
+}
+
+async function compareReadings(
+  db: Executor,
+  meterId: string,
+  columns: IntervalColumns,
+): Promise<ReadingsCompared> {
   const text = (values: readonly (string | null)[]): SQL => sql`${sql.param(values)}::text[]`;
   const result = await db.execute<{ id: string | null; missing: boolean; keys: number }>(sql`
     with told as materialized (
@@ -111,5 +173,13 @@ export async function metersWithReadings(db: Executor, companyId: string | null)
     select m.id from utility.meters m
     where (${companyId}::uuid is null or m.company_id = ${companyId}::uuid)
       and exists (select from utility.intervals i where i.meter_id = m.id) order by m.id`);
+  return result.rows.map((row) => row.id);
+}
+
+/** Companies that live, for a service without a list of them. */
+export async function knownCompanies(db: Executor): Promise<string[]> {
+  const result = await db.execute<{ id: string }>(
+    sql`select id from utility.companies where deleted_at is null order by id`,
+  );
   return result.rows.map((row) => row.id);
 }

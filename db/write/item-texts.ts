@@ -15,6 +15,14 @@ export function itemTexts({
   return bodies.flatMap((text) => elements(itemsKey === null ? text : (member(text, itemsKey) ?? '[]')));
 }
 
+/** The page with these records alone. */
+export const pageOfTexts = (page: RecordPage, texts: readonly string[]): RecordPage => ({
+  ...page,
+  body: `[${texts.join(',')}]`,
+  itemsKey: null,
+  joined: false,
+});
+
 const space = /[ \t\n\r]*/y;
 /** What a value without brackets consists of. */
 const scalar = /[^\s,\]}]+/y;

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import type { Database, Executor } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
-import { itemTexts } from './item-texts.ts';
+import { halving } from '../halving.ts';
+import { itemTexts, pageOfTexts } from './item-texts.ts';
 import type { RecordPage, UpsertPage, WrittenRows } from './page.ts';
 
 export interface PageWritten extends WrittenRows {
@@ -26,27 +27,29 @@ export async function writePage(
     ...(await db.transaction((tx) => upsert(tx, whole))),
     rejected: 0,
   });
-  const writeSome = async (records: readonly SomeRecord[]): Promise<PageWritten> => {
-    try {
-      return await write(pageOf(page, records));
-    } catch (error) {
-      const [only] = records;
-      if (!isRefusal(error) || only === undefined) throw error;
-      if (records.length > 1) return await writeHalves(records);
-      const { companyId } = page;
-      await rejectRecord(db, { resource, companyId, ...only, error: sqlMessage(error) });
-      return { ...nothingWritten, rejected: 1 };
-    }
-  };
-  const writeHalves = async (records: readonly SomeRecord[]): Promise<PageWritten> => {
-    const middle = Math.ceil(records.length / 2);
-    const first = await writeSome(records.slice(0, middle));
-    return middle < records.length ? sum(first, await writeSome(records.slice(middle))) : first;
+  const writeParts = async (): Promise<PageWritten> => {
+    const records = itemTexts(page).map((text, at) => ({ id: ids[at] ?? null, text }));
+    const parts = await halving(
+      records,
+      (some) =>
+        write(
+          pageOfTexts(
+            page,
+            some.map(({ text }) => text),
+          ),
+        ),
+      async (only, error) => {
+        const { companyId } = page;
+        await rejectRecord(db, { resource, companyId, ...only, error: sqlMessage(error) });
+        return { ...nothingWritten, rejected: 1 };
+      },
+    );
+    return parts.reduce(sum);
   };
   try {
     return await write(page).catch((error: unknown) => {
       if (!isRefusal(error)) throw error;
-      return writeHalves(itemTexts(page).map((text, at) => ({ id: ids[at] ?? null, text })));
+      return writeParts();
     });
   } catch (error) {
     throw warehouseFailure(error);
@@ -57,13 +60,6 @@ interface SomeRecord {
   readonly id: string | null;
   readonly text: string;
 }
-
-const pageOf = (page: RecordPage, records: readonly SomeRecord[]): RecordPage => ({
-  ...page,
-  body: `[${records.map(({ text }) => text).join(',')}]`,
-  itemsKey: null,
-  joined: false,
-});
 
 export const nothingWritten: PageWritten = { inserted: 0, changed: 0, rejected: 0 };
 

@@ -1,0 +1,22 @@
+import { isRefusal } from './failures.ts';
+
+/**
+ * Works on all items together. Where Postgres refuses a value it works on the halves, and so on, until only the items
+ * that it refuses are left: those go to `refused`, and spoil no other. Returns what each part gave, in order.
+ */
+export async function halving<T, R>(
+  items: readonly T[],
+  work: (items: readonly T[]) => Promise<R>,
+  refused: (item: T, error: unknown) => R | Promise<R>,
+): Promise<R[]> {
+  try {
+    return [await work(items)];
+  } catch (error) {
+    const [only] = items;
+    if (!isRefusal(error) || only === undefined) throw error;
+    if (items.length === 1) return [await refused(only, error)];
+    const middle = Math.ceil(items.length / 2);
+    const first = await halving(items.slice(0, middle), work, refused);
+    return [...first, ...(await halving(items.slice(middle), work, refused))];
+  }
+}
