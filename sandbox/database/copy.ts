@@ -20,14 +20,17 @@ export function copyLine(values: readonly CopyValue[]): string {
   return `${line}\n`;
 }
 
-/** Streams lines made by copyLine into a table. */
+/**
+ * Streams lines made by copyLine into a table that the same transaction has emptied. Rows are frozen: nothing has to
+ * visit them again to learn that everyone sees them.
+ */
 export async function copyInto(
   client: ClientBase,
   table: string,
   columns: readonly string[],
   lines: Iterable<string>,
 ): Promise<void> {
-  const target = client.query(from(`copy sandbox.${table} (${columns.join(', ')}) from stdin`));
+  const target = client.query(from(`copy sandbox.${table} (${columns.join(', ')}) from stdin (freeze)`));
   await pipeline(chunks(lines), target);
 }
 

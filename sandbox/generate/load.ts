@@ -21,8 +21,11 @@ export interface DataPlan {
 /** Rows held in memory before they are copied in. */
 const rowsPerBatch = 4_000;
 
+const tables = [...(Object.keys(companyColumns) as (keyof TableLines)[]), 'intervals'] as const;
+
 /** Fills an empty database, in the caller's transaction. The same plan always writes the same rows. */
 export async function load(client: ClientBase, plan: DataPlan): Promise<void> {
+  await client.query(`truncate ${tables.map((table) => `sandbox.${table}`).join(', ')}`);
   const organizations = await addOrganizations(client, plan);
   const localDays = createLocalDays();
   let firstMeterNumber = 1;
@@ -83,7 +86,8 @@ async function copyBatch(
   plan: DataPlan,
   localDays: LocalDays,
 ): Promise<void> {
-  for (const table of Object.keys(companyColumns) as (keyof TableLines)[]) {
+  for (const table of tables) {
+    if (table === 'intervals') continue;
     await copyInto(client, table, companyColumns[table], companyLines[table](batch));
   }
   if (plan.intervalDays === 0) return;
