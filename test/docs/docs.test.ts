@@ -1,0 +1,115 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { readSettings } from '../../app/settings.ts';
+import { failureTypes } from '../../contract/failures.ts';
+import manifest from '../../package.json' with { type: 'json' };
+import { settings } from '../../verify/settings-page.ts';
+
+const checkout = resolve(import.meta.dirname, '../..');
+const read = (path: string) => readFileSync(join(checkout, path), 'utf8');
+const docs = readdirSync(join(checkout, 'docs')).filter((name) => name.endsWith('.md'));
+const pages = ['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md', ...docs.map((name) => `docs/${name}`)];
+
+/** The anchors that a page's headings get. */
+function anchorsOf(text: string): Set<string> {
+  const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading);
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\w\s-]/g, '')
+        .replaceAll(' ', '-'),
+    ),
+  );
+}
+
+describe('links', () => {
+  test.each(pages)('of %s lead to files and headings that are there', (page) => {
+    const text = read(page);
+    const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
+    for (const target of links.filter((link) => !/^https?:/.test(link))) {
+      const [path = '', anchor] = target.split('#');
+      const file = path === '' ? page : join(dirname(page), path);
+      expect(existsSync(join(checkout, file)), `${page}: ${target}`).toBe(true);
+      if (anchor !== undefined) expect(anchorsOf(read(file))).toContain(anchor);
+    }
+  });
+
+  test('the README leads to every page, itself or through another', () => {
+    const reached = new Set(['README.md']);
+    for (const page of reached) {
+      if (!page.endsWith('.md')) continue;
+      for (const [, target = ''] of read(page).matchAll(/\]\(([^)#\s]+)[^)]*\)/g)) {
+        if (!/^https?:/.test(target)) reached.add(join(dirname(page), target));
+      }
+    }
+    for (const page of docs) expect([...reached]).toContain(`docs/${page}`);
+  });
+});
+
+describe('paths', () => {
+  test.each(['ARCHITECTURE.md', 'docs/decisions.md', 'docs/assumptions.md'])(
+    'that %s names are there',
+    (page) => {
+      const named = [...read(page).matchAll(/`([\w.-]+(?:\/[\w.-]+)+\.\w+)`/g)].map(([, path = '']) => path);
+      expect(named).not.toEqual([]);
+      for (const path of named) expect(existsSync(join(checkout, path)), path).toBe(true);
+    },
+  );
+
+  test('each invariant of ARCHITECTURE.md names a test that holds it', () => {
+    const [section = ''] = read('ARCHITECTURE.md').split('## Invariants')[1]?.split('\n## ') ?? [];
+    const rows = section.split('\n').filter((line) => line.startsWith('| ') && !/^\| (What|---)/.test(line));
+    expect(rows.length).toBeGreaterThan(10);
+    for (const row of rows) expect(row).toMatch(/`test\/[\w/-]+\.test\.ts` \|$/);
+  });
+});
+
+describe('commands', () => {
+  test('the README and CI run the same test command, and every script that the README names is there', () => {
+    expect(read('README.md')).toMatch(/^npm ci && npm test$/m);
+    expect(read('.ci/run')).toMatch(/^step npm ci$/m);
+    expect(read('.ci/run')).toMatch(/^step npm test( |$)/m);
+    const named = [...read('README.md').matchAll(/npm (?:run(?: -s)? )?([a-z]+)\b/g)].map(
+      ([, name = '']) => name,
+    );
+    const scripts = named.filter((name) => name !== 'ci');
+    expect(scripts).toContain('demo');
+    for (const script of scripts) expect(Object.keys(manifest.scripts)).toContain(script);
+  });
+});
+
+describe('failures.md', () => {
+  test('has each failure of the catalogue once, with what becomes of the work, and no other', () => {
+    const rows = [...read('docs/failures.md').matchAll(/^\| `(\w+)` \| (\w+) \|/gm)];
+    const onPaper = rows.map(([, code, action]) => [code, action]);
+    expect(onPaper).toEqual(Object.entries(failureTypes).map(([code, { action }]) => [code, action]));
+  });
+});
+
+describe('settings.md', () => {
+  test('has every variable that app/settings.ts reads, and no other', () => {
+    const source = read('app/settings.ts');
+    const variables = new Set(source.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g));
+    expect(Object.keys(settings).sort()).toEqual([...variables].sort());
+    for (const name of variables) expect(read('docs/settings.md')).toContain(`| \`${name}\` |`);
+  });
+
+  test('the defaults that it names are those of the code', () => {
+    const defaults = Object.entries(settings).flatMap(([name, setting]) =>
+      setting.default === undefined ? [] : [[name, setting.default]],
+    );
+    expect(defaults.length).toBeGreaterThan(5);
+    expect(readSettings(Object.fromEntries(defaults))).toEqual(readSettings({}));
+  });
+});
+
+describe('decisions.md', () => {
+  test('says of every package why it was chosen', () => {
+    const text = read('docs/decisions.md');
+    const packages = Object.keys({ ...manifest.dependencies, ...manifest.devDependencies });
+    const named = packages.map((name) => (name.startsWith('@temporalio/') ? '@temporalio/*' : name));
+    for (const name of new Set(named)) expect(text).toContain(`\`${name}\``);
+  });
+});
