@@ -29,21 +29,22 @@ export async function serve(parts: Parts, host: string, port: number): Promise<R
   const app = createServer(parts.report);
   const links = {
     create: async (organizationId: string) => {
-      const token = randomBytes(24).toString('base64url');
+      const token = mint.newToken();
       await createLink(pool, organizationId, token, clock.now());
       return `${addressOf(app, host)}/portal/${token}`;
     },
   };
   apiRoutes(app, { pool, keys, links, faults: { pool, ...faults }, cache });
-  portalRoutes(app, { pool, clock });
-  faultRoutes(app, { faults, disturbances });
-  endpointRoutes(app, {
+  portalRoutes(app, {
     pool,
     clock,
     dispatcher,
-    newEndpointId: () => `ep_${randomBytes(14).toString('hex')}`,
-    newSecret: () => `whsec_${randomBytes(32).toString('base64')}`,
+    address: () => addressOf(app, host),
+    ...mint,
+    report: parts.report,
   });
+  faultRoutes(app, { faults, disturbances });
+  endpointRoutes(app, { pool, clock, dispatcher, ...mint });
   controlPlane(app, {
     pool,
     clock,
@@ -67,6 +68,14 @@ export async function serve(parts: Parts, host: string, port: number): Promise<R
   await app.listen({ host, port });
   return { url: addressOf(app, host), close: () => app.close() };
 }
+
+/** Identifiers and secrets that nobody can guess. */
+const mint = {
+  newEndpointId: () => `ep_${randomBytes(14).toString('hex')}`,
+  newMessageId: () => `msg_${randomBytes(14).toString('hex')}`,
+  newSecret: () => `whsec_${randomBytes(32).toString('base64')}`,
+  newToken: () => randomBytes(24).toString('base64url'),
+};
 
 async function organize(
   { stores, organizations, keys }: Parts,

@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { Pool } from 'pg';
-import { type Micros, secondsToMicros, toText } from '../timestamps.ts';
+import { fromText, type Micros, secondsToMicros, toText } from '../timestamps.ts';
 
 /** Seed 4, 8: how long a link to the webhook portal opens. */
 export const linkLifetimeSeconds = 7 * 24 * 3600;
 
 const hashOf = (token: string): string => createHash('sha256').update(token).digest('hex');
+
+/** Names a link in addresses without opening anything: several portals stay apart in one browser. */
+export const linkName = (token: string): string => hashOf(token).slice(0, 16);
 
 export async function createLink(
   pool: Pool,
@@ -19,15 +22,31 @@ export async function createLink(
   );
 }
 
+export interface OpenLink {
+  readonly organizationId: string;
+  readonly organization: string;
+  readonly expiresAt: string;
+}
+
+export type LinkRefusal = 'unknown' | 'expired' | 'disabled';
+
 /**
- * The organization whose portal a token opens. Undefined when it is unknown, older than 7 days, or while webhooks
- * are disabled (seed 3.1): links made before are inaccessible as well.
+ * The organization whose portal a token opens, or why it opens none: nobody made it, it is older than 7 days
+ * (seed 8), or webhooks are disabled (seed 3.1), which shuts links that were made before as well.
  */
-export async function openLink(pool: Pool, token: string, now: Micros): Promise<string | undefined> {
-  const { rows } = await pool.query<{ id: string }>(
-    `select o.id from sandbox.portal_links l join sandbox.organizations o on o.id = l.organization_id
-      where l.token_hash = $1 and l.expires_at > $2::timestamp and o.webhooks_enabled`,
-    [hashOf(token), toText(now)],
-  );
-  return rows[0]?.id;
+export async function examineLink(pool: Pool, token: string, now: Micros): Promise<OpenLink | LinkRefusal> {
+  const { rows } = await pool.query<OpenLink & { enabled: boolean }>({
+    name: 'examine link',
+    text: `select o.id as "organizationId", o.name as organization, o.webhooks_enabled as enabled,
+        to_char(l.expires_at, 'YYYY-MM-DD"T"HH24:MI:SS.US') as "expiresAt"
+      from sandbox.portal_links l join sandbox.organizations o on o.id = l.organization_id
+      where l.token_hash = $1`,
+    values: [hashOf(token)],
+  });
+  const [link] = rows;
+  if (link === undefined) return 'unknown';
+  if (fromText(link.expiresAt) <= now) return 'expired';
+  if (!link.enabled) return 'disabled';
+  const { organizationId, organization, expiresAt } = link;
+  return { organizationId, organization, expiresAt };
 }

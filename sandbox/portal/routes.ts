@@ -1,21 +1,55 @@
 import type { FastifyInstance } from 'fastify';
 import type { Pool } from 'pg';
 import type { Clock } from '../clock.ts';
-import { listEndpoints } from '../delivery/endpoints.ts';
-import { Problem } from '../problem.ts';
-import { openLink } from './links.ts';
+import type { Dispatcher } from '../delivery/dispatcher.ts';
+import { notFound } from '../problem.ts';
+import { serveAssets } from './assets.ts';
+import { endpointRoutes } from './endpoint-routes.ts';
+import { takeForms } from './form.ts';
+import { inboxRoute } from './inbox.ts';
+import { inboxPages } from './inbox-pages.ts';
+import { messageRoutes } from './message-routes.ts';
+import { replayRoutes } from './replay-routes.ts';
+import { doorRoute, requireLink, showProblems } from './session.ts';
+import { settingsRoutes } from './settings-routes.ts';
+import { testingRoutes } from './testing-routes.ts';
 
 export interface PortalDependencies {
   readonly pool: Pool;
   readonly clock: Clock;
+  readonly dispatcher: Pick<Dispatcher, 'reload' | 'wake'>;
+  /** Where this server is reached; asked when it listens. */
+  readonly address: () => string;
+  readonly newEndpointId: () => string;
+  readonly newSecret: () => string;
+  readonly newMessageId: () => string;
+  readonly newToken: () => string;
+  /** Hears of what a page could not tell. */
+  readonly report: (error: Error) => void;
 }
 
-/** `/portal/{token}`: what the link of `POST /external/configure_webhook` opens. */
-export function portalRoutes(app: FastifyInstance, { pool, clock }: PortalDependencies): void {
-  app.get<{ Params: { token: string } }>('/portal/:token', async ({ params }) => {
-    const organizationId = await openLink(pool, params.token, clock.now());
-    if (organizationId === undefined) throw new Problem(403, 'This portal link is not valid, or no longer.');
-    const endpoints = (await listEndpoints(pool)).filter((one) => one.organizationId === organizationId);
-    return { organizationId, endpoints: endpoints.map(({ id, url, state }) => ({ id, url, state })) };
+/** The webhook portal (seed 6.5): pages below `/portal`, opened by the link of `POST /external/configure_webhook`. */
+export function portalRoutes(app: FastifyInstance, dependencies: PortalDependencies): void {
+  const { pool, clock, report } = dependencies;
+  inboxRoute(app, dependencies);
+  app.register(async (portal) => {
+    const assets = await serveAssets(portal, '/portal/assets');
+    showProblems(portal, assets, report);
+    doorRoute(portal, { pool, clock, assets });
+    portal.register(
+      async (pages) => {
+        takeForms(pages);
+        requireLink(pages, { pool, clock, assets });
+        endpointRoutes(pages, dependencies);
+        settingsRoutes(pages, dependencies);
+        testingRoutes(pages, dependencies);
+        replayRoutes(pages, dependencies);
+        inboxPages(pages, dependencies);
+        messageRoutes(pages, dependencies);
+        pages.get('/', (request, reply) => reply.redirect(`${request.portal.frame.base}/endpoints`, 303));
+        pages.get('/*', () => Promise.reject(notFound('Page')));
+      },
+      { prefix: '/portal/o/:link' },
+    );
   });
 }

@@ -1,0 +1,24 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+
+const formBytesMax = 64 * 1024;
+
+/** The pages' forms are the only bodies that the routes of `app` take. */
+export function takeForms(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'string', bodyLimit: formBytesMax },
+    (_request, body, done) => done(null, new URLSearchParams(String(body))),
+  );
+}
+
+/** The fields of a form; one without any has no body at all. */
+export const formOf = ({ body }: FastifyRequest): URLSearchParams =>
+  body instanceof URLSearchParams ? body : new URLSearchParams();
+
+/** A field of a form or a query, without white space around it; '' when it is absent. */
+export const field = (form: URLSearchParams, name: string): string => form.get(name)?.trim() ?? '';
+
+/** The query of a request, with every value of a name. */
+export const queryOf = ({ url }: FastifyRequest): URLSearchParams =>
+  new URLSearchParams(url.includes('?') ? url.slice(url.indexOf('?') + 1) : '');

@@ -1,0 +1,31 @@
+import type { FastifyInstance } from 'fastify';
+import { type ById, titled } from './endpoint-routes.ts';
+import { createInbox } from './inbox.ts';
+import { readEndpoint } from './read/endpoints.ts';
+import { readInbox, readInboxRequests } from './read/inbox.ts';
+import type { PortalDependencies } from './routes.ts';
+import { show } from './session.ts';
+import { inboxPage } from './views/inbox-page.ts';
+
+/** Temporary inspection URLs: making one, and the page that shows what arrives (seed 6.5). */
+export function inboxPages(app: FastifyInstance, dependencies: PortalDependencies): void {
+  const { pool, clock, dispatcher, address, newEndpointId, newSecret, newToken } = dependencies;
+
+  app.post('/inboxes', async (request, reply) => {
+    const { organizationId, frame } = request.portal;
+    const made = { endpointId: newEndpointId(), secret: newSecret(), token: newToken() };
+    const url = `${address()}/portal/inbox/${made.token}`;
+    await createInbox(pool, { organizationId, ...made, url, now: clock.now() });
+    await dispatcher.reload();
+    return reply.redirect(`${frame.base}/endpoints/${made.endpointId}/inbox?done=inspecting`, 303);
+  });
+
+  app.get<ById>('/endpoints/:id/inbox', async (request, reply) => {
+    const { organizationId, frame } = request.portal;
+    const endpoint = await readEndpoint(pool, organizationId, request.params.id);
+    const inbox = await readInbox(pool, endpoint.id);
+    const requests = await readInboxRequests(pool, inbox.token);
+    const body = inboxPage({ ...frame, endpoint, inbox, requests });
+    return show(request, reply, { ...titled('Inbox', request), body });
+  });
+}

@@ -1,0 +1,117 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { FastifyInstance } from 'fastify';
+import type { Pool } from 'pg';
+import { Webhook } from 'standardwebhooks';
+import type { Clock } from '../clock.ts';
+import { inTransaction } from '../database/transaction.ts';
+import { fromText, type Micros, secondsToMicros, toText } from '../timestamps.ts';
+import { inboxRequestsKept } from './read/inbox.ts';
+
+/** As long as the portal's links: an inspection URL is for trying things out. */
+export const inboxLifetimeSeconds = 7 * 24 * 3600;
+/** A larger body is refused with 413. */
+const bodyBytesMax = 2 * 1024 * 1024;
+
+export interface InboxAsked {
+  readonly organizationId: string;
+  readonly endpointId: string;
+  readonly secret: string;
+  readonly token: string;
+  readonly url: string;
+  readonly now: Micros;
+}
+
+/** A temporary inspection URL (seed 6.5): an endpoint for all events that the service answers itself. */
+export function createInbox(pool: Pool, asked: InboxAsked): Promise<void> {
+  const { organizationId, endpointId, secret, token, url, now } = asked;
+  return inTransaction(pool, async (client) => {
+    await client.query(
+      `insert into sandbox.endpoints (id, organization_id, url, secret, created) values ($1, $2, $3, $4, $5)`,
+      [endpointId, organizationId, url, secret, toText(now)],
+    );
+    const until = toText(now + secondsToMicros(inboxLifetimeSeconds));
+    await client.query('insert into sandbox.inboxes (token, endpoint_id, expires_at) values ($1, $2, $3)', [
+      token,
+      endpointId,
+      until,
+    ]);
+  });
+}
+
+export interface InboxDependencies {
+  readonly pool: Pool;
+  readonly clock: Clock;
+}
+
+interface KnownInbox {
+  readonly expiresAt: string;
+  readonly secret: string;
+}
+
+/** `/portal/inbox/{token}`: takes any request, keeps it and answers 204; 410 when its time is over. */
+export function inboxRoute(app: FastifyInstance, { pool, clock }: InboxDependencies): void {
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: bodyBytesMax }, (_request, body, done) =>
+      done(null, body),
+    );
+    scope.all<{ Params: { token: string } }>('/portal/inbox/:token', async (request, reply) => {
+      const { token } = request.params;
+      const inbox = await findInbox(pool, token);
+      if (inbox === undefined) return reply.status(404).send({ detail: 'No such inspection URL.' });
+      if (fromText(inbox.expiresAt) <= clock.now()) {
+        return reply.status(410).send({ detail: 'This inspection URL has ended.' });
+      }
+      const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+      const messageId = signedMessage(inbox.secret, request.headers, body);
+      await pool.query(
+        `with old as (delete from sandbox.inbox_requests where token = $1 and id <= (select id
+            from sandbox.inbox_requests where token = $1 order by id desc offset ${inboxRequestsKept - 1} limit 1))
+          insert into sandbox.inbox_requests (token, at, method, headers, body, verified, message_id)
+          values ($1, $2, $3, $4, $5, $6, $7)`,
+        [
+          token,
+          toText(clock.now()),
+          request.method,
+          JSON.stringify(request.headers),
+          body,
+          messageId !== undefined,
+          messageId,
+        ],
+      );
+      return reply.status(204).send();
+    });
+  });
+}
+
+async function findInbox(pool: Pool, token: string): Promise<KnownInbox | undefined> {
+  const { rows } = await pool.query<KnownInbox>({
+    name: 'find inbox',
+    text: `select p.secret, to_char(i.expires_at, 'YYYY-MM-DD"T"HH24:MI:SS.US') as "expiresAt"
+      from sandbox.inboxes i join sandbox.endpoints p on p.id = i.endpoint_id and p.state <> 'removed'
+      where i.token = $1`,
+    values: [token],
+  });
+  return rows[0];
+}
+
+/**
+ * The id of the message that the secret signed, as a receiver has to check it (seed 5.4), under whichever vendor's
+ * prefix the three headers come (5.3). Undefined when it signed none.
+ */
+function signedMessage(secret: string, headers: IncomingHttpHeaders, body: Buffer): string | undefined {
+  const name = Object.keys(headers).find((one) => one.endsWith('-signature'));
+  if (name === undefined) return undefined;
+  const part = (which: string) => String(headers[name.replace(/signature$/, which)] ?? '');
+  const [id, timestamp, signature] = [part('id'), part('timestamp'), part('signature')];
+  try {
+    new Webhook(secret).verify(body.toString('utf8'), {
+      'webhook-id': id,
+      'webhook-timestamp': timestamp,
+      'webhook-signature': signature,
+    });
+    return id;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,18 @@
+/** What a page tells of the request before it, by the word in its address: nothing typed is ever repeated. */
+const notices = {
+  added: 'The endpoint was added. It receives messages from now on.',
+  inspecting: 'The inspection URL is ready. What is sent to it appears below.',
+  saved: 'The changes were saved.',
+  rotated: 'The secret was rotated. Both secrets sign for the next 24 hours.',
+  disabled: 'The endpoint is disabled. Its remaining attempts were cancelled.',
+  enabled: 'The endpoint is active again.',
+  removed: 'The endpoint was removed. Its remaining attempts were cancelled.',
+  example: 'The example was sent.',
+  resent: 'The message is being sent again.',
+  replaying: 'The messages are being sent again. You see below how far it has come.',
+  nothing: 'There is nothing to send again in that time.',
+} as const;
+export type Notice = keyof typeof notices;
+
+export const noticeOf = (query: URLSearchParams): string | undefined =>
+  Object.hasOwn(notices, query.get('done') ?? '') ? notices[query.get('done') as Notice] : undefined;

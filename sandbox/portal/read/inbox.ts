@@ -1,0 +1,50 @@
+import type { Pool } from 'pg';
+import { notFound } from '../../problem.ts';
+
+export interface Inbox {
+  readonly token: string;
+  readonly expiresAt: string;
+}
+
+/** A request as it arrived at an inspection URL. */
+export interface InboxRequest {
+  readonly id: string;
+  readonly at: string;
+  readonly method: string;
+  /** A JSON object. */
+  readonly headers: string;
+  readonly body: Buffer;
+  /** Whether the endpoint's secret signed it. */
+  readonly verified: boolean;
+  /** The message that it carried, for verified ones. */
+  readonly messageId: string | null;
+  readonly type: string | null;
+}
+
+/** Requests that an inbox keeps; the oldest go. */
+export const inboxRequestsKept = 100;
+/** Requests that a page shows: all that are kept could be as many megabytes. */
+export const inboxRequestsShown = 30;
+
+/** @throws Problem 404 when the endpoint is no inspection URL. */
+export async function readInbox(pool: Pool, endpointId: string): Promise<Inbox> {
+  const { rows } = await pool.query<Inbox>(
+    `select token, to_char(expires_at, 'YYYY-MM-DD"T"HH24:MI:SS.US') as "expiresAt"
+      from sandbox.inboxes where endpoint_id = $1`,
+    [endpointId],
+  );
+  const [inbox] = rows;
+  if (inbox === undefined) throw notFound('Inbox');
+  return inbox;
+}
+
+export async function readInboxRequests(pool: Pool, token: string): Promise<InboxRequest[]> {
+  const { rows } = await pool.query<InboxRequest>(
+    `select r.id::text as id, r.method, r.headers, r.body, r.verified, e.id as "messageId", e.type,
+        to_char(r.at, 'YYYY-MM-DD"T"HH24:MI:SS.US') as at
+      from sandbox.inbox_requests r left join sandbox.events e on r.verified and e.id = r.message_id
+      where r.token = $1 order by r.id desc limit $2`,
+    [token, inboxRequestsShown],
+  );
+  return rows;
+}

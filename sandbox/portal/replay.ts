@@ -1,0 +1,124 @@
+import type { ClientBase, Pool } from 'pg';
+import { inTransaction } from '../database/transaction.ts';
+import { Problem } from '../problem.ts';
+
+/** `message`: one, by hand. `failed`: those that failed and never arrived. `missing`: those never tried. */
+export type ReplayKind = 'message' | 'failed' | 'missing';
+
+export interface ReplayAsked {
+  readonly endpointId: string;
+  /** When messages were written: from (inclusive), until (exclusive). */
+  readonly from: string | null;
+  readonly until: string | null;
+  /** Only messages from this one on. */
+  readonly sinceSeq: string | null;
+  /** The service's time: what is sent again is due at once. */
+  readonly now: string;
+}
+
+/**
+ * Sends one message to an endpoint again (seed 6.5), with its id and the whole schedule before it. A retry that
+ * waits is given up for it, so that the message does not arrive a second time because of it.
+ * @throws Problem 409 while the endpoint is disabled.
+ */
+export function resendMessage(pool: Pool, seq: string, endpointId: string, now: string): Promise<void> {
+  return inTransaction(pool, async (client) => {
+    await lockActive(client, endpointId);
+    const asked = { endpointId, from: null, until: null, sinceSeq: seq, now };
+    await sendAgain(client, await writeReplay(client, 'message', asked), [seq], asked);
+  });
+}
+
+/**
+ * Sends again all messages that failed on an endpoint and never arrived there, in a window or since a message
+ * (seed 6.5); with `retrying`, also those that failed and wait for a retry. Returns how many there are.
+ * @throws Problem 409 while the endpoint is disabled.
+ */
+export const replayFailed = (pool: Pool, asked: ReplayAsked, retrying: boolean): Promise<number> =>
+  replayMany(pool, 'failed', asked, async (client) => {
+    const { rows } = await client.query<{ seq: string }>(
+      `select e.seq::text as seq from sandbox.events e
+        join sandbox.message_standings s on s.event_seq = e.seq and s.endpoint_id = $1
+        where ($2::timestamp is null or e.created >= $2) and ($3::timestamp is null or e.created < $3)
+          and ($4::bigint is null or e.seq >= $4)
+          and (s.status = 'failed' or ($5 and s.status = 'retrying' and not s.in_flight))
+        order by e.seq`,
+      [asked.endpointId, asked.from, asked.until, asked.sinceSeq, retrying],
+    );
+    return rows.map(({ seq }) => seq);
+  });
+
+/**
+ * Sends the messages of a window that were never tried on an endpoint though it would have got them: written before
+ * it was there, while it was disabled, or lost on the way. Returns how many there are.
+ * @throws Problem 409 while the endpoint is disabled.
+ */
+export const recoverMissing = (pool: Pool, asked: ReplayAsked): Promise<number> =>
+  replayMany(pool, 'missing', asked, async (client) => {
+    const { rows } = await client.query<{ seq: string }>(
+      `select e.seq::text as seq from sandbox.events e
+        join sandbox.endpoints p on p.id = $1 and p.organization_id = e.organization_id
+          and (p.event_types = '{}' or e.type = any (p.event_types))
+        where not e.example and ($2::timestamp is null or e.created >= $2)
+          and ($3::timestamp is null or e.created < $3) and ($4::bigint is null or e.seq >= $4)
+          and not exists (select from sandbox.message_standings s
+            where s.event_seq = e.seq and s.endpoint_id = $1 and s.status <> 'missing')
+        order by e.seq`,
+      [asked.endpointId, asked.from, asked.until, asked.sinceSeq],
+    );
+    return rows.map(({ seq }) => seq);
+  });
+
+/** The lock on the endpoint makes a second click find nothing left to send. */
+function replayMany(
+  pool: Pool,
+  kind: ReplayKind,
+  asked: ReplayAsked,
+  choose: (client: ClientBase) => Promise<string[]>,
+): Promise<number> {
+  return inTransaction(pool, async (client) => {
+    await lockActive(client, asked.endpointId);
+    const chosen = await choose(client);
+    if (chosen.length > 0) await sendAgain(client, await writeReplay(client, kind, asked), chosen, asked);
+    return chosen.length;
+  });
+}
+
+async function lockActive(client: ClientBase, endpointId: string): Promise<void> {
+  const { rows } = await client.query<{ state: string }>(
+    'select state from sandbox.endpoints where id = $1 for update',
+    [endpointId],
+  );
+  if (rows[0]?.state !== 'active') {
+    throw new Problem(409, 'This endpoint is disabled: enable it first, then send again.');
+  }
+}
+
+async function writeReplay(client: ClientBase, kind: ReplayKind, asked: ReplayAsked): Promise<string> {
+  const { endpointId, from, until, sinceSeq, now } = asked;
+  const { rows } = await client.query<{ id: string }>(
+    `insert into sandbox.replays (endpoint_id, kind, from_at, until_at, since_seq, created)
+      values ($1, $2, $3, $4, $5, $6) returning id::text as id`,
+    [endpointId, kind, from, until, sinceSeq, now],
+  );
+  return rows[0]?.id ?? '';
+}
+
+async function sendAgain(
+  client: ClientBase,
+  replayId: string,
+  seqs: readonly string[],
+  { endpointId, now }: ReplayAsked,
+): Promise<void> {
+  await client.query(
+    `update sandbox.deliveries set state = 'cancelled'
+      where event_seq = any ($1::bigint[]) and endpoint_id = $2 and state = 'waiting'`,
+    [seqs, endpointId],
+  );
+  await client.query(
+    `insert into sandbox.deliveries (event_seq, endpoint_id, due_at, replay_id)
+      select seq, $2, $3, $4 from unnest($1::bigint[]) with ordinality s (seq, position) order by position`,
+    [seqs, endpointId, now, replayId],
+  );
+  await client.query('update sandbox.replays set total = $2 where id = $1', [replayId, seqs.length]);
+}

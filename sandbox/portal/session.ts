@@ -1,0 +1,114 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Pool } from 'pg';
+import type { Clock } from '../clock.ts';
+import { Problem } from '../problem.ts';
+import type { AssetAddresses } from './assets.ts';
+import { examineLink, type LinkRefusal, linkName, type OpenLink } from './links.ts';
+import { pageHeaders } from './page-headers.ts';
+import { fromOwnPages } from './same-origin.ts';
+import { closedPage, openingPage } from './views/door.ts';
+import { type Frame, layout, type Page } from './views/layout.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The portal that the request's link opens. */
+    portal: { readonly organizationId: string; readonly frame: Frame };
+  }
+}
+
+export interface SessionDependencies {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly assets: AssetAddresses;
+}
+
+/** A link opens nothing, and why. */
+class LinkRefused extends Error {
+  readonly statusCode = 403;
+  readonly refusal: LinkRefusal;
+
+  constructor(refusal: LinkRefusal) {
+    super(`portal link ${refusal}`);
+    this.refusal = refusal;
+  }
+}
+
+const cookieName = (link: string): string => `portal_${link}`;
+const baseOf = (link: string): string => `/portal/o/${link}`;
+
+/**
+ * `/portal/{token}`: what `POST /external/configure_webhook` gives. The token moves into a cookie, so that it stays
+ * in no address, history or referrer, and the page leads on: other sites' links can't bring a strict cookie along.
+ */
+export function doorRoute(app: FastifyInstance, { pool, clock, assets }: SessionDependencies): void {
+  app.get<{ Params: { token: string } }>('/portal/:token', async ({ params: { token } }, reply) => {
+    const link = await examineLink(pool, token, clock.now());
+    if (typeof link === 'string') throw new LinkRefused(link);
+    const base = baseOf(linkName(token));
+    const cookie = `${cookieName(linkName(token))}=${token}; Path=${base}; HttpOnly; SameSite=Strict`;
+    return reply
+      .headers({ ...pageHeaders, 'set-cookie': cookie })
+      .send(String(await openingPage(assets, link.organization, `${base}/endpoints`)));
+  });
+}
+
+/** Lets only requests with an unexpired link of an organization that has webhooks enabled reach the routes of `app`. */
+export function requireLink(app: FastifyInstance, { pool, clock, assets }: SessionDependencies): void {
+  app.decorateRequest('portal');
+  app.addHook<{ Params: { link: string } }>('onRequest', async (request) => {
+    const { link } = request.params;
+    const opened = await openedBy(request, link, pool, clock);
+    const { organizationId, organization, expiresAt } = opened;
+    const frame = { base: baseOf(link), organization, expiresAt, now: clock.now(), assets };
+    request.portal = { organizationId, frame };
+    if (request.method !== 'GET' && !fromOwnPages(request.headers)) {
+      throw new Problem(
+        403,
+        'This was asked by another site, not by a page of this portal. Nothing was done.',
+      );
+    }
+  });
+}
+
+async function openedBy(request: FastifyRequest, link: string, pool: Pool, clock: Clock): Promise<OpenLink> {
+  const token = readCookie(request.headers.cookie ?? '', cookieName(link));
+  if (token === undefined || linkName(token) !== link) throw new LinkRefused('unknown');
+  const opened = await examineLink(pool, token, clock.now());
+  if (typeof opened === 'string') throw new LinkRefused(opened);
+  return opened;
+}
+
+function readCookie(header: string, name: string): string | undefined {
+  const pair = header.split(/; */).find((one) => one.startsWith(`${name}=`));
+  return pair?.slice(name.length + 1);
+}
+
+/** Answers with a page of the open portal. */
+export async function show(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  page: Page,
+  status = 200,
+): Promise<FastifyReply> {
+  const text = String(await layout(request.portal.frame, page));
+  return reply.status(status).headers(pageHeaders).send(text);
+}
+
+/** Every refusal as a page that says what to do next; what is not known is told to `report` alone. */
+export function showProblems(
+  app: FastifyInstance,
+  assets: AssetAddresses,
+  report: (error: Error) => void,
+): void {
+  app.setErrorHandler(async (error: Error & { statusCode?: number }, request, reply) => {
+    const status = error.statusCode ?? 500;
+    if (status >= 500) report(error);
+    const words = status < 500 ? error.message : 'The sandbox failed; its log says why.';
+    const reason = error instanceof LinkRefused ? error.refusal : { status, words };
+    const page = closedPage(assets, reason, request.portal?.frame.base);
+    return reply
+      .status(status)
+      .headers(pageHeaders)
+      .send(String(await page));
+  });
+}

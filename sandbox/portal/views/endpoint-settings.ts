@@ -1,0 +1,119 @@
+import { html, raw } from 'hono/html';
+import { fromText, type Micros } from '../../timestamps.ts';
+import type { PortalEndpoint } from '../read/endpoints.ts';
+import { readableTime } from '../relative-time.ts';
+import { copyable } from './copyable.ts';
+import { addressField, type EndpointDraft } from './endpoint-form.ts';
+import { endpointHead } from './endpoint-head.ts';
+import { eventChooser } from './event-chooser.ts';
+import type { Markup } from './markup.ts';
+
+export interface SettingsView {
+  readonly base: string;
+  readonly now: Micros;
+  readonly endpoint: PortalEndpoint;
+  readonly draft: EndpointDraft;
+  readonly secretShown: boolean;
+  /** The question that the address asks, for browsers without script. */
+  readonly asked: string;
+}
+
+/** Address and event types, the signing secret, and what ends or pauses an endpoint. */
+export function endpointSettings(view: SettingsView): Markup {
+  const { base, now, endpoint, draft } = view;
+  const address = `${base}/endpoints/${endpoint.id}`;
+  return html`${endpointHead(base, endpoint, 'settings', now)}
+<section aria-labelledby="what"><h2 id="what">Address and events</h2>
+<form method="post" action="${address}" class="card form" novalidate>
+${endpoint.inboxToken === null ? addressField(draft) : html`<input type="hidden" name="url" value="${endpoint.url}">`}
+${eventChooser(draft.eventTypes)}
+<div class="actions"><button>Save changes</button></div></form></section>
+${signing(view, address)}
+${ending(view, address)}`;
+}
+
+function signing({ endpoint, secretShown, now, asked }: SettingsView, address: string): Markup {
+  const { secret, previousSecretUntil } = endpoint;
+  const both = previousSecretUntil !== null && fromText(previousSecretUntil) > now;
+  return html`<section aria-labelledby="signing"><h2 id="signing">Signing secret</h2><div class="card">
+<p>Every message is signed with it. Verify the signature before you trust a message.</p>
+<p class="secret">${
+    secretShown
+      ? html`${copyable(secret, 'signing secret')} <a href="${address}/settings#signing">Hide</a>`
+      : html`<code aria-label="hidden">whsec_••••••••••••••••••••••••</code>
+<a class="button outline small" href="${address}/settings?secret=shown#signing">Reveal secret</a>`
+  }</p>
+${both && html`<p class="muted">The secret before this one signs too until ${readableTime(previousSecretUntil)}.</p>`}
+${question({
+  name: 'rotate',
+  open: asked === 'rotate',
+  ask: html`Rotate secret`,
+  kind: 'secondary outline',
+  address,
+  title: 'Rotate the signing secret?',
+  words: `A new secret is made. The present one stays valid for 24 hours, and messages are signed with both, so that you can change your receiver without losing any.${both ? ' The one before it stops working at once.' : ''}`,
+  action: `${address}/secret`,
+  fields: html``,
+  yes: 'Rotate secret',
+})}</div></section>`;
+}
+
+function ending({ endpoint, asked }: SettingsView, address: string): Markup {
+  const active = endpoint.state === 'active';
+  return html`<section aria-labelledby="ending"><h2 id="ending">Pause or remove</h2><div class="card lines">
+<div class="row"><p><strong>${active ? 'Disable this endpoint' : 'This endpoint is disabled'}</strong>
+<small>${active ? 'Nothing more is sent to it and remaining attempts are cancelled. You can enable it again.' : 'Enable it to receive messages again.'}</small></p>
+${
+  active
+    ? question({
+        name: 'disable',
+        open: asked === 'disable',
+        ask: html`Disable endpoint`,
+        kind: 'secondary outline',
+        address,
+        title: 'Disable this endpoint?',
+        words:
+          'Its remaining attempts are cancelled, and events that happen while it is disabled are not sent to it. You can recover them when it is enabled again.',
+        action: `${address}/state`,
+        fields: html`<input type="hidden" name="state" value="disabled">`,
+        yes: 'Disable endpoint',
+      })
+    : html`<form method="post" action="${address}/state"><input type="hidden" name="state" value="active"><button class="secondary">Enable endpoint</button></form>`
+}</div>
+<div class="row"><p><strong>Remove this endpoint</strong><small>Its remaining attempts are cancelled. This can’t be undone.</small></p>
+${question({
+  name: 'remove',
+  open: asked === 'remove',
+  ask: html`Remove endpoint`,
+  kind: 'danger outline',
+  address,
+  title: 'Remove this endpoint?',
+  words:
+    'Nothing more is sent to it, its remaining attempts are cancelled and its secret is gone. This can’t be undone.',
+  action: `${address}/remove`,
+  fields: html``,
+  yes: 'Remove endpoint',
+})}</div></div></section>`;
+}
+
+interface Question {
+  readonly name: string;
+  readonly open: boolean;
+  readonly ask: Markup;
+  readonly kind: string;
+  readonly address: string;
+  readonly title: string;
+  readonly words: string;
+  readonly action: string;
+  readonly fields: Markup;
+  readonly yes: string;
+}
+
+/** A button that asks first. Without script its link opens the page with the question on it. */
+const question = (one: Question): Markup => html`
+<a class="button ${one.kind}" href="${one.address}/settings?ask=${one.name}" data-dialog="${one.name}">${one.ask}</a>
+<dialog id="${one.name}" aria-labelledby="${one.name}-title" ${one.open ? raw('open') : ''}><article>
+<h3 id="${one.name}-title">${one.title}</h3><p>${one.words}</p>
+<form method="post" action="${one.action}">${one.fields}<div class="actions">
+<button class="${one.kind.includes('danger') ? 'danger' : ''}">${one.yes}</button>
+<a class="button secondary outline" href="${one.address}/settings" data-close>Cancel</a></div></form></article></dialog>`;

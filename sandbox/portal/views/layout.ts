@@ -1,0 +1,72 @@
+import { html, raw } from 'hono/html';
+import type { Micros } from '../../timestamps.ts';
+import { toText } from '../../timestamps.ts';
+import type { AssetAddresses } from '../assets.ts';
+import { readableTime, relativeTime } from '../relative-time.ts';
+import { visibleText } from '../visible-text.ts';
+import { icons } from './icons.ts';
+import type { Markup } from './markup.ts';
+
+/** What every page of an open portal knows. */
+export interface Frame {
+  /** Where this portal's pages begin: `/portal/o/{link}`. */
+  readonly base: string;
+  readonly organization: string;
+  readonly expiresAt: string;
+  /** The service's time, by which "3 minutes ago" is meant. */
+  readonly now: Micros;
+  readonly assets: AssetAddresses;
+}
+
+export interface Page {
+  readonly title: string;
+  readonly section: 'Endpoints' | 'Messages';
+  /** Told at the top: what the last request has done. */
+  readonly notice?: string | undefined;
+  readonly body: Markup;
+}
+
+/** A whole document: head, skip link, navigation, notice, the page, and until when the link opens. */
+export function layout(frame: Frame, { title, section, notice, body }: Page): Markup {
+  const { base, organization, expiresAt, now } = frame;
+  const tab = (name: Page['section'], address: string, icon: Markup) =>
+    html`<a href="${base}${address}" ${section === name ? raw('aria-current="page"') : ''}>${icon}${name}</a>`;
+  return documentOf(
+    frame.assets,
+    `${title} · ${visibleText(organization)}`,
+    html`<a class="skip" href="#main">Skip to the content</a>
+<header class="top"><div class="wide">
+  <p class="brand">${icons.mark}<span><strong>Webhooks</strong><bdi>${visibleText(organization)}</bdi></span></p>
+  <nav aria-label="Portal">${tab('Endpoints', '/endpoints', icons.endpoint)}${tab('Messages', '/messages', icons.message)}</nav>
+</div></header>
+<main id="main" class="wide" tabindex="-1">
+  <div id="notice" role="status">${notice && html`<p class="notice">${icons.done}${notice}</p>`}</div>
+  ${body}
+</main>
+<footer class="wide muted small">
+  <span>This portal link opens until <time datetime="${expiresAt}Z">${readableTime(expiresAt)}</time> (${relativeTime(expiresAt, now)}).</span>
+  <span>The service’s clock shows ${readableTime(toText(now))}.</span>
+</footer>`,
+  );
+}
+
+/** A document of this portal's looks. */
+export const documentOf = (assets: AssetAddresses, title: string, body: Markup, head?: Markup): Markup =>
+  html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<title>${title}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${assets.pico}">
+<link rel="stylesheet" href="${assets.style}">
+<script type="module" src="${assets.script}"></script>
+${head}
+</head>
+<body>
+${body}
+</body>
+</html>`;
