@@ -1,4 +1,4 @@
-import { ActivityFailure, ParentClosePolicy, startChild, uuid4 } from '@temporalio/workflow';
+import { isCancellation, ParentClosePolicy, startChild, uuid4 } from '@temporalio/workflow';
 import type { EventGroup } from '../contract/delivery.ts';
 import { taskQueues, workflowIds } from '../contract/names.ts';
 import { backfillAll } from './backfill-all.ts';
@@ -32,7 +32,8 @@ async function localFirst<T>(fast: () => Promise<T>, patiently: () => Promise<T>
   try {
     return await fast();
   } catch (error) {
-    if (error instanceof ActivityFailure) return await patiently();
-    throw error;
+    // Whatever it was (a local activity's failure comes as it is, wrapped in nothing): these events are nowhere else.
+    if (isCancellation(error)) throw error;
+    return await patiently();
   }
 }
