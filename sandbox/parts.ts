@@ -56,7 +56,7 @@ export async function createParts(
   const disturbances = await openDisturbances(pool);
   const faults = createFaults(options.databaseUrl, Date.now, report);
   const dispatcher = await createDispatcher({
-    pool,
+    pool: stores.deliveryPool,
     clock,
     concurrency: options.deliveryConcurrency ?? 16,
     headerPrefix: options.headerPrefix ?? 'webhook',

@@ -12,6 +12,12 @@ export function createServer(report: (error: Error) => void): FastifyInstance {
     routerOptions: { ignoreTrailingSlash: true, caseSensitive: true },
     forceCloseConnections: true,
   });
+  // A request that says JSON and sends nothing has no body: not an error.
+  const parseJson = app.getDefaultJsonParser('error', 'error');
+  app.removeContentTypeParser('application/json');
+  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) =>
+    body === '' ? done(null, undefined) : parseJson(request, body, done),
+  );
   app.setNotFoundHandler((_request, reply) => reply.status(404).send({ detail: 'No such path.' }));
   app.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
     const status = error.statusCode ?? 500;

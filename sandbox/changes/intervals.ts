@@ -7,17 +7,23 @@ import { type ChangeContext, emit } from './workingSet.ts';
 
 type Sync = ChangeOf<'syncIntervals'>;
 
-interface SyncedRow {
+interface WrittenRow {
   readonly meterId: string;
   readonly companyId: string;
   readonly companyExternalId: string;
   readonly accountNumber: string;
   readonly createdCount: number;
   readonly updatedCount: number;
+}
+
+/** What is present in a range after a sync, whoever wrote it (seed 2.6). */
+interface PresentRow {
   readonly granularitySeconds: number[];
   readonly usageUnits: string[];
   readonly qualities: string[];
 }
+
+type SyncedRow = WrittenRow & PresentRow;
 
 /** Intervals that one change may write: ten years of a quarter-hour meter fit. */
 const slotsMax = 400_000;
@@ -40,7 +46,8 @@ export async function syncIntervals(
     const round = waiting.filter(({ meterId }) => !meters.has(meterId) && meters.add(meterId));
     const chosen = new Set(round);
     waiting = waiting.filter((change) => !chosen.has(change));
-    const synced = await writeRound(client, context, round);
+    const written = await writeRound(client, context, round);
+    const synced = await describeRanges(client, round, written);
     for (const change of round) emitSynced(context, change, synced.get(change.meterId));
     companyIds.push(...synced.values().map((one) => one.companyId));
   }
@@ -66,8 +73,8 @@ async function writeRound(
   client: ClientBase,
   { now }: ChangeContext,
   round: readonly Sync[],
-): Promise<Map<string, SyncedRow>> {
-  const { rows } = await client.query<SyncedRow>({
+): Promise<WrittenRow[]> {
+  const { rows } = await client.query<WrittenRow>({
     name: 'sync intervals',
     text: `with asked as (
         select m.number, v.* from unnest($1::uuid[], $2::timestamp[], $3::timestamp[], $4::int[], $5::text[],
@@ -86,14 +93,13 @@ async function writeRound(
         on conflict (meter_number, start_at, seconds, usage_units) do update set
           usage = i.usage + 0.125, quality = excluded.quality,
           updated = greatest(excluded.updated, i.updated + interval '1 microsecond')
-        returning i.meter_number, i.quality, (xmax = 0) as inserted)
+        returning i.meter_number, (xmax = 0) as inserted)
       select a.meter_id as "meterId", c.id as "companyId", c.external_id as "companyExternalId",
         m.account_number as "accountNumber", count(*) filter (where w.inserted)::int as "createdCount",
-        count(*) filter (where not w.inserted)::int as "updatedCount",
-        array[a.seconds] as "granularitySeconds", array[a.units] as "usageUnits", array[a.quality] as qualities
+        count(*) filter (where not w.inserted)::int as "updatedCount"
       from asked a join sandbox.meters m on m.number = a.number join sandbox.companies c on c.id = m.company_id
       left join written w on w.meter_number = a.number
-      group by a.meter_id, c.id, m.account_number, a.seconds, a.units, a.quality`,
+      group by a.meter_id, c.id, m.account_number`,
     values: [
       round.map((sync) => sync.meterId),
       round.map((sync) => sync.start),
@@ -105,5 +111,29 @@ async function writeRound(
       toText(now),
     ],
   });
-  return new Map(rows.map((row) => [row.meterId, row]));
+  return rows;
+}
+
+async function describeRanges(
+  client: ClientBase,
+  round: readonly Sync[],
+  written: readonly WrittenRow[],
+): Promise<Map<string, SyncedRow>> {
+  const { rows } = await client.query<PresentRow & { meterId: string }>({
+    name: 'describe ranges',
+    text: `select v.meter_id as "meterId", array_agg(distinct i.seconds) as "granularitySeconds",
+        array_agg(distinct i.usage_units) as "usageUnits", array_agg(distinct i.quality) as qualities
+      from unnest($1::uuid[], $2::timestamp[], $3::timestamp[]) v (meter_id, start_at, end_at)
+      join sandbox.meters m on m.id = v.meter_id
+      join sandbox.intervals i on i.meter_number = m.number and i.start_at >= v.start_at and i.start_at < v.end_at
+      group by v.meter_id`,
+    values: [
+      round.map((sync) => sync.meterId),
+      round.map((sync) => sync.start),
+      round.map((sync) => sync.end),
+    ],
+  });
+  const present = new Map(rows.map((row) => [row.meterId, row]));
+  const nothing = { granularitySeconds: [], usageUnits: [], qualities: [] };
+  return new Map(written.map((row) => [row.meterId, { ...nothing, ...present.get(row.meterId), ...row }]));
 }

@@ -6,11 +6,17 @@ export interface Stores {
   /** Holds the lock that keeps a second sandbox out. */
   readonly guard: pg.Client;
   readonly pool: pg.Pool;
+  /**
+   * For what deliveries write: it does not wait for Postgres's disk. A crash of the sandbox loses nothing by that; one
+   * of Postgres repeats the deliveries of its last moment.
+   */
+  readonly deliveryPool: pg.Pool;
   close(): Promise<void>;
 }
 
 /** Connections to Postgres for reads, changes and deliveries together. */
-const poolSize = 10;
+const poolSize = 8;
+const deliveryPoolSize = 4;
 
 /** Connects, takes the lock and brings the schema up to date. */
 export async function openStores(databaseUrl: string, report: (error: Error) => void): Promise<Stores> {
@@ -19,8 +25,14 @@ export async function openStores(databaseUrl: string, report: (error: Error) => 
   await guard.connect();
   const pool = new pg.Pool({ connectionString: databaseUrl, max: poolSize });
   pool.on('error', report);
+  const deliveryPool = new pg.Pool({
+    connectionString: databaseUrl,
+    max: deliveryPoolSize,
+    options: '-c synchronous_commit=off',
+  });
+  deliveryPool.on('error', report);
   const close = async () => {
-    await pool.end();
+    await Promise.all([pool.end(), deliveryPool.end()]);
     await guard.end();
   };
   try {
@@ -29,5 +41,5 @@ export async function openStores(databaseUrl: string, report: (error: Error) => 
     await close();
     throw error;
   }
-  return { guard, pool, close };
+  return { guard, pool, deliveryPool, close };
 }

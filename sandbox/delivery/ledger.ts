@@ -1,5 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Pool } from 'pg';
+import { inTransaction } from '../database/transaction.ts';
+import { setEndpointState } from './endpoints.ts';
 import { type Outcome, recordOutcomes } from './outcome.ts';
 
 export interface Ledger {
@@ -33,6 +35,13 @@ export function createLedger({ pool, report, disabled }: LedgerDependencies): Le
   let writing: Promise<void> | undefined;
   let closing = false;
 
+  const disable = async (ids: readonly string[]) => {
+    await inTransaction(pool, async (client) => {
+      for (const id of ids) await setEndpointState(client, id, 'disabled');
+    });
+    disabled(ids);
+  };
+
   const writeAll = async () => {
     while (waiting.length > 0) {
       underway = waiting;
@@ -42,8 +51,8 @@ export function createLedger({ pool, report, disabled }: LedgerDependencies): Le
           pool,
           underway.map((entry) => entry.outcome),
         );
+        if (ids.length > 0) await disable(ids);
         for (const { written } of underway) written();
-        if (ids.length > 0) disabled(ids);
       } catch (error) {
         report(error instanceof Error ? error : new Error(String(error)));
         if (closing) break;

@@ -1,7 +1,6 @@
-import type { ClientBase, Pool } from 'pg';
-import { inTransaction } from '../database/transaction.ts';
-import { setEndpointState } from './endpoints.ts';
-import { healthOf, updateHealth } from './health.ts';
+import type { Pool } from 'pg';
+import { healthOf } from './health.ts';
+import { failingSecondsMax } from './schedule.ts';
 import type { Answer } from './send.ts';
 
 /** What became of one sending, to be written down with others. */
@@ -19,56 +18,43 @@ export interface Outcome {
   readonly dueAt: string | null;
 }
 
-/**
- * Writes outcomes in one transaction. A delivery that was cancelled meanwhile stays cancelled. Returns the
- * endpoints that were disabled because every attempt failed for five days (seed 3.2).
- */
-export function recordOutcomes(pool: Pool, outcomes: readonly Outcome[]): Promise<string[]> {
-  return inTransaction(pool, async (client) => {
-    // Losing the last moment to a crash of Postgres means one repeated delivery; waiting for its disk, thousands.
-    await client.query('set local synchronous_commit = off');
-    await updateDeliveries(client, outcomes);
-    await insertAttempts(
-      client,
-      outcomes.filter((outcome) => outcome.answer !== undefined),
+/** What a batch says of one delivery: what became of it, if it was sent, and how many copies were. */
+interface Moved {
+  readonly id: string;
+  readonly first: Outcome | undefined;
+  readonly copies: number;
+}
+
+function movedBy(outcomes: readonly Outcome[]): Moved[] {
+  const moved = new Map<string, Moved>();
+  for (const outcome of outcomes) {
+    const before = moved.get(outcome.deliveryId) ?? { id: outcome.deliveryId, first: undefined, copies: 0 };
+    moved.set(
+      outcome.deliveryId,
+      outcome.duplicate ? { ...before, copies: before.copies + 1 } : { ...before, first: outcome },
     );
-    const failing = await updateHealth(client, healthOf(outcomes));
-    for (const id of failing) await setEndpointState(client, id, 'disabled');
-    return failing;
-  });
+  }
+  return [...moved.values()];
 }
 
-async function updateDeliveries(client: ClientBase, outcomes: readonly Outcome[]): Promise<void> {
-  const firsts = outcomes.filter((outcome) => !outcome.duplicate);
-  const copies = outcomes.filter((outcome) => outcome.duplicate);
-  await client.query({
-    name: 'record deliveries',
-    text: `update sandbox.deliveries d
-      set state = v.state, attempts = v.number, due_at = coalesce(v.due_at, d.due_at)
-      from unnest($1::bigint[], $2::text[], $3::int[], $4::timestamp[]) v (id, state, number, due_at)
-      where d.id = v.id and d.state = 'in_flight'`,
+/**
+ * Writes outcomes in one statement: a delivery is in flight until then, so it should be short. One that was
+ * cancelled meanwhile stays cancelled. Since when an endpoint fails is kept, a success clears it; returned are those
+ * that have failed for five days (seed 3.2).
+ */
+export async function recordOutcomes(pool: Pool, outcomes: readonly Outcome[]): Promise<string[]> {
+  const moved = movedBy(outcomes);
+  const sent = outcomes.filter((outcome) => outcome.answer !== undefined);
+  const health = healthOf(outcomes);
+  const { rows } = await pool.query<{ id: string }>({
+    name: 'record outcomes',
+    text: recordSql,
     values: [
-      firsts.map((one) => one.deliveryId),
-      firsts.map((one) => one.state),
-      firsts.map((one) => one.number),
-      firsts.map((one) => one.dueAt),
-    ],
-  });
-  if (copies.length === 0) return;
-  await client.query(
-    'update sandbox.deliveries set duplicates = duplicates + 1 where id = any ($1::bigint[])',
-    [copies.map((one) => one.deliveryId)],
-  );
-}
-
-async function insertAttempts(client: ClientBase, sent: readonly Outcome[]): Promise<void> {
-  await client.query({
-    name: 'record attempts',
-    text: `insert into sandbox.attempts (delivery_id, number, at, status, duration_ms, request_headers,
-        response_headers, response_body, error, duplicate)
-      select * from unnest($1::bigint[], $2::int[], $3::timestamp[], $4::int[], $5::int[], $6::text[],
-        $7::text[], $8::text[], $9::text[], $10::boolean[])`,
-    values: [
+      moved.map(({ id }) => id),
+      moved.map(({ first }) => first?.state),
+      moved.map(({ first }) => first?.number),
+      moved.map(({ first }) => first?.dueAt),
+      moved.map(({ copies }) => copies),
       sent.map((one) => one.deliveryId),
       sent.map((one) => one.number),
       sent.map((one) => one.at),
@@ -79,6 +65,36 @@ async function insertAttempts(client: ClientBase, sent: readonly Outcome[]): Pro
       sent.map((one) => one.answer?.responseBody),
       sent.map((one) => one.answer?.error),
       sent.map((one) => one.duplicate),
+      health.map((one) => one.endpointId),
+      health.map((one) => one.succeeded),
+      health.map((one) => one.failingSince),
+      health.map((one) => one.lastFailure),
+      failingSecondsMax,
     ],
   });
+  return rows.map((row) => row.id);
 }
+
+const recordSql = `
+with moved as (
+    update sandbox.deliveries d set duplicates = d.duplicates + v.copies,
+      state = case when d.state = 'in_flight' then coalesce(v.state, d.state) else d.state end,
+      attempts = coalesce(v.number, d.attempts), due_at = coalesce(v.due_at, d.due_at)
+    from unnest($1::bigint[], $2::text[], $3::int[], $4::timestamp[], $5::int[]) v (id, state, number, due_at, copies)
+    where d.id = v.id),
+  kept as (
+    insert into sandbox.attempts (delivery_id, number, at, status, duration_ms, request_headers, response_headers,
+      response_body, error, duplicate)
+    select * from unnest($6::bigint[], $7::int[], $8::timestamp[], $9::int[], $10::int[], $11::text[], $12::text[],
+      $13::text[], $14::text[], $15::boolean[])),
+  said as (
+    select * from unnest($16::text[], $17::boolean[], $18::timestamp[], $19::timestamp[])
+      v (id, succeeded, failing_since, last_failure)),
+  failing as (
+    select s.id, s.last_failure, e.failing_since as before,
+      case when s.succeeded then s.failing_since else coalesce(e.failing_since, s.failing_since) end as since
+    from said s join sandbox.endpoints e on e.id = s.id and e.state = 'active'),
+  noted as (
+    update sandbox.endpoints e set failing_since = f.since from failing f
+    where e.id = f.id and f.since is distinct from f.before)
+select id from failing where last_failure - since >= $20::float8 * interval '1 second'`;

@@ -160,6 +160,15 @@ describe('webhook configuration', () => {
     expect((await fetch(body.url)).status).toBe(403);
   });
 
+  it('POST may say JSON and send nothing', async () => {
+    await service.enableWebhooks();
+    const headers = { 'X-API-Key': service.sandbox.apiKey, 'content-type': 'application/json' };
+    const url = `${service.sandbox.apiUrl}/external/configure_webhook`;
+    expect((await fetch(url, { method: 'POST', headers })).status).toBe(200);
+    expect((await fetch(url, { method: 'PATCH', headers, body: '{"enabled": tru' })).status).toBe(400);
+    expect((await fetch(url, { method: 'PATCH', headers })).status).toBe(400);
+  });
+
   it('a link that nobody made opens nothing', async () => {
     expect((await fetch(`${service.sandbox.url}/portal/${randomUUID()}`)).status).toBe(403);
   });

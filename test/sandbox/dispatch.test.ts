@@ -308,6 +308,18 @@ describe('interval events', () => {
     });
   });
 
+  it('seed 2.6 row 9, 2.6 row 10, 2.6 row 11: granularities, units and qualities are all that the range holds', async () => {
+    const range = { start: '2026-08-10T00:00:00', end: '2026-08-10T03:00:00' };
+    await eventsOf(sync({ ...range, usageUnits: 'KW', quality: 'ESTIMATED' }));
+    const [event] = await eventsOf(sync({ ...range, usageUnits: 'kWh', granularitySeconds: 900 }));
+    expect(event?.payload).toMatchObject({
+      intervalCount: 12,
+      granularitySeconds: [900, 3600],
+      usageUnits: ['KW', 'kWh'],
+      qualities: ['ACTUAL', 'ESTIMATED'],
+    });
+  });
+
   it('an update changes values and moves updated; nothing to write emits nothing', async () => {
     const range = { start: '2026-08-05', end: '2026-08-06', usageUnits: 'KW' };
     expect(await eventsOf(sync({ ...range, mode: 'update' }))).toEqual([]);
