@@ -11,8 +11,8 @@ import { bundleWorkflows } from './app/workflow-bundle.ts';
 const project = import.meta.dirname;
 const dist = join(project, 'dist');
 
-/** Folders of SQL files that their readers look for beside themselves. */
-const migrations = ['db/migrations', 'sandbox/migrations'];
+/** Folders that are read as they are, by readers that look for them beside themselves: SQL, styles and a script. */
+const plain = ['db/migrations', 'sandbox/migrations', 'sandbox/portal/assets'];
 
 await build();
 
@@ -22,7 +22,7 @@ async function build(): Promise<void> {
   const fresh = mkdtempSync(join(project, '.metersync', 'build-'));
   try {
     await Promise.all([compile(fresh), bundle(fresh)]);
-    for (const folder of migrations) cpSync(join(project, folder), join(fresh, folder), { recursive: true });
+    for (const folder of plain) cpSync(join(project, folder), join(fresh, folder), { recursive: true });
     chmodSync(join(fresh, 'cli/main.js'), 0o755);
     // mkdtemp made it for its owner alone; a package or an image is for everybody.
     chmodSync(fresh, 0o755);
