@@ -1,4 +1,12 @@
-import type { Outcome } from './outcome.ts';
+/** What health is told by: the outcome of one sending. */
+export interface Sending {
+  readonly endpointId: string;
+  readonly state: string;
+  readonly at: string;
+  readonly duplicate: boolean;
+  /** Undefined when nothing was sent. */
+  readonly answer: object | undefined;
+}
 
 /** What a batch of outcomes says of an endpoint: whether it works, and since when it has failed. */
 export interface Health {
@@ -9,7 +17,7 @@ export interface Health {
   readonly lastFailure: string | null;
 }
 
-export function healthOf(outcomes: readonly Outcome[]): Health[] {
+export function healthOf(outcomes: readonly Sending[]): Health[] {
   const health = new Map<string, Health>();
   for (const { endpointId, state, at, duplicate, answer } of outcomes) {
     if (duplicate || answer === undefined) continue;
