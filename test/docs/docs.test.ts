@@ -110,6 +110,6 @@ describe('decisions.md', () => {
     const text = read('docs/decisions.md');
     const packages = Object.keys({ ...manifest.dependencies, ...manifest.devDependencies });
     const named = packages.map((name) => (name.startsWith('@temporalio/') ? '@temporalio/*' : name));
-    for (const name of new Set(named)) expect(text).toContain(`\`${name}\``);
+    for (const name of new Set(named)) expect(text.includes(`\`${name}\``), name).toBe(true);
   });
 });
