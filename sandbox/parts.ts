@@ -39,6 +39,8 @@ const pageCacheBytes = 256 * 1024 * 1024;
 /** Days and ids of generated data are the same whenever it is made, so its end is no matter of today. */
 export const defaultUntil = '2026-07-01';
 
+export const newMessageId = (): string => `msg_${randomBytes(14).toString('hex')}`;
+
 export const settingOfClock = 'clockOffsetMicros';
 
 export async function createParts(
@@ -70,7 +72,7 @@ export async function createParts(
     clock,
     delays: disturbances.delays,
     newId: randomUUID,
-    newMessageId: () => `msg_${randomBytes(14).toString('hex')}`,
+    newMessageId,
     until: options.until ?? defaultUntil,
     committed: ({ companyIds, events }) => {
       cache.changed(companyIds);

@@ -10,7 +10,7 @@ import { addOrganization } from './control/organizations.ts';
 import { controlPlane } from './control/routes.ts';
 import { createStatus } from './control/status.ts';
 import { writeSetting } from './database/settings.ts';
-import { type Parts, settingOfClock } from './parts.ts';
+import { newMessageId, type Parts, settingOfClock } from './parts.ts';
 import { createLink } from './portal/links.ts';
 import { portalRoutes } from './portal/routes.ts';
 import { toText } from './timestamps.ts';
@@ -72,7 +72,7 @@ export async function serve(parts: Parts, host: string, port: number): Promise<R
 /** Identifiers and secrets that nobody can guess. */
 const mint = {
   newEndpointId: () => `ep_${randomBytes(14).toString('hex')}`,
-  newMessageId: () => `msg_${randomBytes(14).toString('hex')}`,
+  newMessageId,
   newSecret: () => `whsec_${randomBytes(32).toString('base64')}`,
   newToken: () => randomBytes(24).toString('base64url'),
 };

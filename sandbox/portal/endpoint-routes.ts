@@ -1,27 +1,17 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { addEndpoint } from '../delivery/endpoints.ts';
-import { type EventType, eventTypes } from '../events/payloads.ts';
-import { badRequest } from '../problem.ts';
 import { toText } from '../timestamps.ts';
+import { chosenTypes } from './chosen-types.ts';
+import type { ById, PortalDependencies } from './dependencies.ts';
 import { wrongWithAddress } from './endpoint-address.ts';
-import { field, formOf, queryOf } from './form.ts';
-import { noticeOf } from './notices.ts';
-import { readActivity, readRecentMessages } from './read/activity.ts';
-import { readEndpoint, readEndpoints } from './read/endpoints.ts';
-import { readReplays } from './read/replays.ts';
-import type { PortalDependencies } from './routes.ts';
+import { field, formOf } from './form.ts';
+import { noticeFor } from './notices.ts';
+import { showOverview } from './overview-page.ts';
+import { readActivity } from './read/activity.ts';
+import { readEndpoints } from './read/endpoints.ts';
 import { show } from './session.ts';
 import { newEndpoint } from './views/endpoint-form.ts';
 import { endpointList } from './views/endpoint-list.ts';
-import { endpointOverview } from './views/endpoint-overview.ts';
-import type { RecoveryDraft } from './views/recovery.ts';
-
-export interface ById {
-  Params: { id: string };
-}
-
-const recentMessages = 10;
-const replaysShown = 5;
 
 /** The list of endpoints, adding one, and the details page of each. */
 export function endpointRoutes(app: FastifyInstance, dependencies: PortalDependencies): void {
@@ -36,12 +26,18 @@ export function endpointRoutes(app: FastifyInstance, dependencies: PortalDepende
     );
     const activity = new Map(found.map((one) => [one.endpointId, one]));
     const body = endpointList({ ...frame, endpoints, activity });
-    return show(request, reply, { ...titled('Endpoints', request), body });
+    return show(request, reply, {
+      title: 'Endpoints',
+      section: 'Endpoints',
+      notice: noticeFor(request),
+      body,
+    });
   });
 
   app.get('/endpoints/new', (request, reply) =>
     show(request, reply, {
-      ...titled('Add endpoint', request),
+      title: 'Add endpoint',
+      section: 'Endpoints',
       body: newEndpoint(request.portal.frame.base, { url: '', eventTypes: [] }),
     }),
   );
@@ -68,39 +64,3 @@ export function endpointRoutes(app: FastifyInstance, dependencies: PortalDepende
     }),
   );
 }
-
-/** The endpoint's details page, with what its two forms hold. */
-export async function showOverview(
-  request: FastifyRequest<ById>,
-  reply: FastifyReply,
-  { pool }: PortalDependencies,
-  draft: RecoveryDraft,
-): Promise<FastifyReply> {
-  const { organizationId, frame } = request.portal;
-  const endpoint = await readEndpoint(pool, organizationId, request.params.id);
-  const [[activity], recent, replays] = await Promise.all([
-    readActivity(pool, [endpoint.id]),
-    readRecentMessages(pool, endpoint.id, recentMessages, null),
-    readReplays(pool, endpoint.id, replaysShown),
-  ]);
-  const body = endpointOverview({ ...frame, endpoint, activity, recent, replays, draft });
-  return show(
-    request,
-    reply,
-    { ...titled('Endpoint', request), body },
-    draft.wrong === undefined ? 200 : 400,
-  );
-}
-
-export const titled = (title: string, request: FastifyRequest) =>
-  ({ title, section: 'Endpoints', notice: noticeOf(queryOf(request)) }) as const;
-
-/** The event types that a form has ticked. @throws Problem 400 for one that is none. */
-export function chosenTypes(form: URLSearchParams): EventType[] {
-  const chosen = form.getAll('type');
-  for (const type of chosen) if (!isEventType(type)) throw badRequest('There is no such event type.');
-  return eventTypes.filter((type) => chosen.includes(type));
-}
-
-export const isEventType = (text: string): text is EventType =>
-  (eventTypes as readonly string[]).includes(text);

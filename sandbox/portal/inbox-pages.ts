@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
-import { type ById, titled } from './endpoint-routes.ts';
+import type { ById, PortalDependencies } from './dependencies.ts';
 import { createInbox } from './inbox.ts';
+import { noticeFor } from './notices.ts';
 import { readEndpoint } from './read/endpoints.ts';
 import { readInbox, readInboxRequests } from './read/inbox.ts';
-import type { PortalDependencies } from './routes.ts';
 import { show } from './session.ts';
 import { inboxPage } from './views/inbox-page.ts';
 
@@ -26,6 +26,6 @@ export function inboxPages(app: FastifyInstance, dependencies: PortalDependencie
     const inbox = await readInbox(pool, endpoint.id);
     const requests = await readInboxRequests(pool, inbox.token);
     const body = inboxPage({ ...frame, endpoint, inbox, requests });
-    return show(request, reply, { ...titled('Inbox', request), body });
+    return show(request, reply, { title: 'Inbox', section: 'Endpoints', notice: noticeFor(request), body });
   });
 }

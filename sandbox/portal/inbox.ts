@@ -2,9 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import type { Pool } from 'pg';
 import { Webhook } from 'standardwebhooks';
-import type { Clock } from '../clock.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { fromText, type Micros, secondsToMicros, toText } from '../timestamps.ts';
+import type { PortalDependencies } from './dependencies.ts';
 import { inboxRequestsKept } from './read/inbox.ts';
 
 /** As long as the portal's links: an inspection URL is for trying things out. */
@@ -38,18 +38,16 @@ export function createInbox(pool: Pool, asked: InboxAsked): Promise<void> {
   });
 }
 
-export interface InboxDependencies {
-  readonly pool: Pool;
-  readonly clock: Clock;
-}
-
 interface KnownInbox {
   readonly expiresAt: string;
   readonly secret: string;
 }
 
 /** `/portal/inbox/{token}`: takes any request, keeps it and answers 204; 410 when its time is over. */
-export function inboxRoute(app: FastifyInstance, { pool, clock }: InboxDependencies): void {
+export function inboxRoute(
+  app: FastifyInstance,
+  { pool, clock }: Pick<PortalDependencies, 'pool' | 'clock'>,
+): void {
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: bodyBytesMax }, (_request, body, done) =>

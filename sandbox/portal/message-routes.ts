@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { toText } from '../timestamps.ts';
-import { type ById, isEventType } from './endpoint-routes.ts';
+import { isEventType } from './chosen-types.ts';
+import type { ById, PortalDependencies } from './dependencies.ts';
 import { field, formOf, queryOf } from './form.ts';
-import { noticeOf } from './notices.ts';
+import { noticeFor } from './notices.ts';
 import { pageHeaders } from './page-headers.ts';
 import { readEndpoint, readEndpoints } from './read/endpoints.ts';
 import { readMessage, readMessageAttempts, readStandings } from './read/message.ts';
 import { messagesPerPage, readMessages } from './read/messages.ts';
 import { replayFailed, resendMessage } from './replay.ts';
-import type { PortalDependencies } from './routes.ts';
 import { show } from './session.ts';
 import { readWindow, windowOf } from './time-window.ts';
 import { messageList } from './views/message-list.ts';
@@ -85,7 +85,7 @@ function pageRoutes(app: FastifyInstance, { pool }: PortalDependencies): void {
       readMessageAttempts(pool, message.seq),
     ]);
     const body = messagePage({ ...frame, message, standings, attempts });
-    const notice = noticeOf(queryOf(request));
+    const notice = noticeFor(request);
     return show(request, reply, { title: message.type, section: 'Messages', notice, body });
   });
 

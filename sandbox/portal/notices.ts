@@ -1,3 +1,6 @@
+import type { FastifyRequest } from 'fastify';
+import { field, queryOf } from './form.ts';
+
 /** What a page tells of the request before it, by the word in its address: nothing typed is ever repeated. */
 const notices = {
   added: 'The endpoint was added. It receives messages from now on.',
@@ -12,7 +15,10 @@ const notices = {
   replaying: 'The messages are being sent again. You see below how far it has come.',
   nothing: 'There is nothing to send again in that time.',
 } as const;
-export type Notice = keyof typeof notices;
+type Notice = keyof typeof notices;
 
-export const noticeOf = (query: URLSearchParams): string | undefined =>
-  Object.hasOwn(notices, query.get('done') ?? '') ? notices[query.get('done') as Notice] : undefined;
+/** The notice that a request's address asks for, if any. */
+export function noticeFor(request: FastifyRequest): string | undefined {
+  const name = field(queryOf(request), 'done');
+  return Object.hasOwn(notices, name) ? notices[name as Notice] : undefined;
+}

@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import { badRequest } from '../problem.ts';
 import { toText } from '../timestamps.ts';
-import { type ById, showOverview } from './endpoint-routes.ts';
+import type { ById, PortalDependencies } from './dependencies.ts';
 import { field, formOf } from './form.ts';
+import { showOverview } from './overview-page.ts';
 import { readEndpoint } from './read/endpoints.ts';
 import { recoverMissing, replayFailed } from './replay.ts';
-import type { PortalDependencies } from './routes.ts';
 import { readWindow, windowOf } from './time-window.ts';
 
 /** Bulk replay of failures and recovery of missing messages, from the endpoint's details page (seed 6.5). */

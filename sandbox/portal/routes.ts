@@ -1,9 +1,7 @@
 import type { FastifyInstance } from 'fastify';
-import type { Pool } from 'pg';
-import type { Clock } from '../clock.ts';
-import type { Dispatcher } from '../delivery/dispatcher.ts';
 import { notFound } from '../problem.ts';
 import { serveAssets } from './assets.ts';
+import type { PortalDependencies } from './dependencies.ts';
 import { endpointRoutes } from './endpoint-routes.ts';
 import { takeForms } from './form.ts';
 import { inboxRoute } from './inbox.ts';
@@ -13,20 +11,6 @@ import { replayRoutes } from './replay-routes.ts';
 import { doorRoute, requireLink, showProblems } from './session.ts';
 import { settingsRoutes } from './settings-routes.ts';
 import { testingRoutes } from './testing-routes.ts';
-
-export interface PortalDependencies {
-  readonly pool: Pool;
-  readonly clock: Clock;
-  readonly dispatcher: Pick<Dispatcher, 'reload' | 'wake'>;
-  /** Where this server is reached; asked when it listens. */
-  readonly address: () => string;
-  readonly newEndpointId: () => string;
-  readonly newSecret: () => string;
-  readonly newMessageId: () => string;
-  readonly newToken: () => string;
-  /** Hears of what a page could not tell. */
-  readonly report: (error: Error) => void;
-}
 
 /** The webhook portal (seed 6.5): pages below `/portal`, opened by the link of `POST /external/configure_webhook`. */
 export function portalRoutes(app: FastifyInstance, dependencies: PortalDependencies): void {

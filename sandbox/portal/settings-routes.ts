@@ -3,11 +3,12 @@ import { inTransaction } from '../database/transaction.ts';
 import { rotateSecret, rotationHours, setEndpointState, updateEndpoint } from '../delivery/endpoints.ts';
 import { badRequest } from '../problem.ts';
 import { secondsToMicros, toText } from '../timestamps.ts';
+import { chosenTypes } from './chosen-types.ts';
+import type { ById, PortalDependencies } from './dependencies.ts';
 import { wrongWithAddress } from './endpoint-address.ts';
-import { type ById, chosenTypes, titled } from './endpoint-routes.ts';
 import { field, formOf, queryOf } from './form.ts';
+import { noticeFor } from './notices.ts';
 import { readEndpoint } from './read/endpoints.ts';
-import type { PortalDependencies } from './routes.ts';
 import { show } from './session.ts';
 import type { EndpointDraft } from './views/endpoint-form.ts';
 import { endpointSettings } from './views/endpoint-settings.ts';
@@ -81,5 +82,10 @@ async function showSettings(
     asked: field(query, 'ask'),
   });
   const title = draft === undefined ? 'Endpoint settings' : 'Endpoint settings: not saved';
-  return show(request, reply, { ...titled(title, request), body }, draft === undefined ? 200 : 400);
+  return show(
+    request,
+    reply,
+    { title, section: 'Endpoints', notice: noticeFor(request), body },
+    draft === undefined ? 200 : 400,
+  );
 }

@@ -1,12 +1,13 @@
 import type { FastifyInstance } from 'fastify';
 import { badRequest } from '../problem.ts';
 import { toText } from '../timestamps.ts';
-import { type ById, isEventType, titled } from './endpoint-routes.ts';
+import { isEventType } from './chosen-types.ts';
+import type { ById, PortalDependencies } from './dependencies.ts';
 import { examplePayload } from './examples.ts';
 import { field, formOf, queryOf } from './form.ts';
+import { noticeFor } from './notices.ts';
 import { readRecentMessages } from './read/activity.ts';
 import { readEndpoint } from './read/endpoints.ts';
-import type { PortalDependencies } from './routes.ts';
 import { sendExample } from './send-example.ts';
 import { show } from './session.ts';
 import { endpointTesting } from './views/endpoint-testing.ts';
@@ -25,7 +26,7 @@ export function testingRoutes(app: FastifyInstance, dependencies: PortalDependen
     const example = JSON.stringify(examplePayload(type, toText(frame.now)));
     const sent = await readRecentMessages(pool, endpoint.id, examplesShown, true);
     const body = endpointTesting({ ...frame, endpoint, type, example, sent });
-    return show(request, reply, { ...titled('Testing', request), body });
+    return show(request, reply, { title: 'Testing', section: 'Endpoints', notice: noticeFor(request), body });
   });
 
   app.post<ById>('/endpoints/:id/testing', async (request, reply) => {

@@ -1,39 +1,18 @@
 /**
  * What pages do beyond links and forms: parts that follow what happens, questions before something is lost, menus
- * that close, buttons that copy. Every page works without it.
+ * that close, buttons that copy. Every task can be done without it.
  */
 
-/** Brings a part up to date, item by item (`data-key`), so that what is opened, focused or selected stays. */
+/** Defined by the script before this one. */
+const { Idiomorph } = globalThis;
+
+/** Brings a part up to date and leaves alone what the reader has opened, focused or selected. */
 function renew(part, fresh) {
-  if (part.innerHTML === fresh.innerHTML) return;
-  const inUse = part.contains(document.activeElement) || part.querySelector('details[open]') !== null;
-  const lists = (one) =>
-    [...one.querySelectorAll('[data-key]')].filter((item) => !item.parentElement.closest('[data-key]'));
-  const before = new Map(lists(part).map((item) => [item.dataset.key, item]));
-  const after = lists(fresh);
-  const home = lists(part)[0]?.parentElement;
-  const sameShape =
-    home !== undefined &&
-    home !== null &&
-    after.length > 0 &&
-    after[0].parentElement.tagName === home.tagName;
-  if (!inUse || !sameShape) {
-    if (!inUse) part.replaceChildren(...fresh.childNodes);
-    return;
-  }
-  const kept = after.map((item) => {
-    const known = before.get(item.dataset.key);
-    if (known === undefined || known.outerHTML === item.outerHTML) return known ?? item;
-    if (known.contains(document.activeElement) || known.querySelector('details[open]') !== null) {
-      renew(known, item);
-      return known;
-    }
-    return item;
+  Idiomorph.morph(part, fresh, {
+    morphStyle: 'outerHTML',
+    ignoreActiveValue: true,
+    callbacks: { beforeAttributeUpdated: (name) => name !== 'open' && name !== 'aria-busy' },
   });
-  for (const [place, item] of kept.entries()) {
-    if (home.children[place] !== item) home.insertBefore(item, home.children[place] ?? null);
-  }
-  while (home.children.length > kept.length) home.lastElementChild.remove();
 }
 
 /** Reads the page again as often as its most hurried part asks, while somebody looks at it. */
@@ -45,14 +24,14 @@ function follow() {
   const look = async () => {
     if (document.visibilityState === 'hidden') return again();
     try {
-      const response = await fetch(location.href, { headers: { accept: 'text/html' } });
+      const response = await fetch(location.href);
       // The link has expired or webhooks were disabled meanwhile: the page says so.
       if (response.status === 403) return location.reload();
       if (response.ok) {
         const page = new DOMParser().parseFromString(await response.text(), 'text/html');
-        for (const part of parts) {
-          const fresh = page.getElementById(part.id);
-          if (fresh !== null) renew(part, fresh);
+        for (const { id } of parts) {
+          const fresh = page.getElementById(id);
+          if (fresh !== null) renew(document.getElementById(id), fresh);
         }
       }
     } catch {
@@ -76,18 +55,18 @@ async function copy(text) {
 }
 
 function say(words) {
-  const notice = document.getElementById('notice');
   const line = document.createElement('p');
-  line.className = 'notice brief';
+  line.className = 'notice good brief';
   line.textContent = words;
-  notice?.replaceChildren(line);
+  document.getElementById('notice')?.replaceChildren(line);
+  setTimeout(() => line.remove(), 4_000);
 }
+
+const openMenus = () => document.querySelectorAll('details.menu[open]');
 
 document.addEventListener('click', async (event) => {
   const at = event.target instanceof Element ? event.target : null;
-  for (const menu of document.querySelectorAll('details.menu[open]')) {
-    if (!menu.contains(at)) menu.open = false;
-  }
+  for (const menu of openMenus()) if (!menu.contains(at)) menu.open = false;
   const copier = at?.closest('[data-copy]');
   if (copier) {
     await copy(copier.dataset.copy);
@@ -98,8 +77,7 @@ document.addEventListener('click', async (event) => {
     event.preventDefault();
     document.getElementById(asker.dataset.dialog)?.showModal();
   }
-  const closer = at?.closest('[data-close]');
-  const dialog = closer?.closest('dialog');
+  const dialog = at?.closest('[data-close]')?.closest('dialog');
   if (dialog) {
     event.preventDefault();
     dialog.close();
@@ -108,7 +86,7 @@ document.addEventListener('click', async (event) => {
 
 document.addEventListener('keydown', (event) => {
   if (event.key !== 'Escape') return;
-  for (const menu of document.querySelectorAll('details.menu[open]')) {
+  for (const menu of openMenus()) {
     menu.open = false;
     menu.querySelector('summary')?.focus();
   }
@@ -129,17 +107,19 @@ addEventListener('pageshow', () => {
   }
 });
 
-// What the last request has done is told once, not on every reload.
-const address = new URL(location.href);
-if (address.searchParams.has('done') || address.searchParams.has('ask')) {
+/** What the last request has done, and what is asked, is told once and not on every reload. */
+function forgetQuestion() {
+  const address = new URL(location.href);
   const question = document.getElementById(address.searchParams.get('ask') ?? '');
   if (question instanceof HTMLDialogElement) {
     question.removeAttribute('open');
     question.showModal();
   }
+  if (!address.searchParams.has('done') && !address.searchParams.has('ask')) return;
   address.searchParams.delete('done');
   address.searchParams.delete('ask');
   history.replaceState(null, '', address);
 }
 
+forgetQuestion();
 follow();

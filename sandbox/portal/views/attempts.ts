@@ -28,14 +28,14 @@ function attemptItem(address: string, standing: Standing, attempt: Attempt, now:
   const { deliveryId, number, at, status, durationMs, replay, duplicate } = attempt;
   const key = `${deliveryId}-${number}${duplicate ? '-copy' : ''}`;
   const good = status !== null && status >= 200 && status < 300;
-  return html`<li data-key="${key}"><details class="attempt"><summary>
+  return html`<li id="attempt-${key}"><details class="attempt" id="answer-${key}"><summary>
 <span class="badges">${badge(good ? 'good' : 'bad', answerOf(attempt))}<strong>Attempt ${number}</strong>
 ${replay !== null && html`<span>${origins[replay]}</span>`}${duplicate && html`<span>Second copy</span>`}</span>
 <small>${timeInFull(at, now)} · ${durationMs.toLocaleString('en')} ms</small></summary>
 <div class="attempt-body">${attempt.error !== null && html`<p class="bad-text">${visibleText(attempt.error)}</p>`}
 ${attempt.responseBody !== null && responseOf(attempt.responseBody)}
 ${headers('Answer headers', attempt.responseHeaders)}${headers('Sent headers', attempt.requestHeaders)}</div></details>
-${options(address, standing, number)}</li>`;
+${options(address, standing, number, key)}</li>`;
 }
 
 const answerOf = ({ status }: Attempt): string =>
@@ -47,10 +47,15 @@ const responseOf = (body: string): Markup =>
     : html`<h4>Answer</h4>${payloadText(body, 'Answer body')}`;
 
 /** Seed 6.5: a message is resent from the options menu of an attempt. */
-const options = (address: string, { endpointId, endpointState }: Standing, number: number): Markup | '' =>
+const options = (
+  address: string,
+  { endpointId, endpointState }: Standing,
+  number: number,
+  key: string,
+): Markup | '' =>
   endpointState !== 'active'
     ? ''
-    : html`<details class="menu"><summary aria-label="Options of attempt ${number}" title="Options">${icons.more}</summary>
+    : html`<details class="menu" id="menu-${key}"><summary aria-label="Options of attempt ${number}" title="Options">${icons.more}</summary>
 <div class="menu-items"><form method="post" action="${address}/resend"><input type="hidden" name="endpoint" value="${endpointId}"><button>Resend message</button></form>
 <form method="post" action="${address}/replay-since"><input type="hidden" name="endpoint" value="${endpointId}"><button>Replay all failures since this message</button></form></div></details>`;
 
@@ -59,7 +64,7 @@ export function headers(title: string, kept: string | null): Markup | '' {
   if (kept === null) return '';
   const pairs = Object.entries(JSON.parse(kept) as Record<string, string | string[]>);
   if (pairs.length === 0) return '';
-  return html`<details class="plain"><summary>${title}</summary><dl class="headers">${pairs.map(
+  return html`<details class="folded"><summary>${title}</summary><dl class="headers">${pairs.map(
     ([name, value]) =>
       html`<div><dt>${visibleText(name)}</dt><dd><bdi>${visibleText([value].flat().join(', '))}</bdi></dd></div>`,
   )}</dl></details>`;

@@ -11,7 +11,7 @@ export const openingPage = (assets: AssetAddresses, organization: string, addres
   documentOf(
     assets,
     'Opening the portal',
-    html`<main class="door"><p class="door-icon">${icons.mark}</p><h1>Opening the webhook portal</h1>
+    html`<main class="door"><p class="big-icon">${icons.mark}</p><h1>Opening the webhook portal</h1>
 <p>of <bdi>${visibleText(organization)}</bdi></p><p><a href="${address}">Continue</a></p></main>`,
     html`<meta http-equiv="refresh" content="0; url=${address}">`,
   );
@@ -59,7 +59,7 @@ export function closedPage(
   return documentOf(
     assets,
     title,
-    html`<main class="door"><p class="door-icon">${typeof reason === 'string' ? icons.lock : icons.warning}</p>
+    html`<main class="door"><p class="big-icon">${typeof reason === 'string' ? icons.lock : icons.warning}</p>
 <h1>${title}</h1><p>${visibleText(words)}</p><p>${next}</p></main>`,
   );
 }

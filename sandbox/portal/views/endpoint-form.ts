@@ -31,4 +31,4 @@ ${eventChooser(draft.eventTypes)}
 <div class="actions"><button>Add endpoint</button><a class="button outline" href="${base}/endpoints">Cancel</a></div>
 </form>
 <form method="post" action="${base}/inboxes" class="aside"><p>No server yet? A temporary inspection URL shows you live what arrives.</p>
-<button class="secondary outline">${icons.inbox}Create an inspection URL</button></form>`;
+<button class="outline">${icons.inbox}Create an inspection URL</button></form>`;

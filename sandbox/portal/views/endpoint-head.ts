@@ -30,7 +30,7 @@ export function endpointHead(base: string, endpoint: PortalEndpoint, tab: Endpoi
 <p class="meta">${copyable(id, 'endpoint id')}<span>Added ${timeAgo(endpoint.created, now)}</span></p>
 ${state === 'disabled' && disabledBanner(address)}
 ${state === 'active' && failingSince !== null && failingBanner(failingSince, now)}
-<nav class="tabs" aria-label="Endpoint">${tabs.map(
+<nav class="tabs inner" aria-label="Endpoint">${tabs.map(
     (one) =>
       html`<a href="${address}${one === 'overview' ? '' : `/${one}`}" ${one === tab ? raw('aria-current="page"') : ''}>${tabNames[one]}</a>`,
   )}</nav>`;
@@ -38,10 +38,10 @@ ${state === 'active' && failingSince !== null && failingBanner(failingSince, now
 
 /** Seed 3.2: "Enable Endpoint". */
 const disabledBanner = (address: string): Markup => html`<div class="banner bad">
-<p>${icons.warning}<span><strong>This endpoint is disabled.</strong> Nothing is sent to it, and its remaining attempts were cancelled.
+<p class="with-icon">${icons.warning}<span><strong>This endpoint is disabled.</strong> Nothing is sent to it, and its remaining attempts were cancelled.
 Once it is enabled, recover what it missed below.</span></p>
 <form method="post" action="${address}/state"><input type="hidden" name="state" value="active"><button>Enable Endpoint</button></form></div>`;
 
 const failingBanner = (since: string, now: Micros): Markup => html`<div class="banner uneasy">
-<p>${icons.warning}<span><strong>All attempts have failed since ${timeAgo(since, now)}.</strong>
+<p class="with-icon">${icons.warning}<span><strong>All attempts have failed since ${timeAgo(since, now)}.</strong>
 An endpoint is disabled when that goes on for 5 days. Any success ends it.</span></p></div>`;

@@ -28,7 +28,7 @@ export function endpointList(view: EndpointListView): Markup {
 function card({ base, now, activity }: EndpointListView, endpoint: PortalEndpoint): Markup {
   const { id, url, state, failingSince, eventTypes, inboxToken } = endpoint;
   const done = activity.get(id);
-  return html`<li class="card" data-key="${id}">
+  return html`<li class="card" id="${id}">
 <div class="row"><a class="title stretched" href="${base}/endpoints/${id}"><bdi>${visibleText(url)}</bdi></a>
 <span class="badges">${inboxToken !== null && badge('busy', 'Inspection URL')}${endpointBadge(state, failingSince)}</span></div>
 <p class="meta"><span>${eventChoice(eventTypes)}</span>${figures(done)}
@@ -51,12 +51,12 @@ export const eventChoice = (eventTypes: readonly string[]): string =>
       : `${eventTypes.length} event types`;
 
 const noEndpoints = (base: string): Markup => html`<section class="empty">
-<p class="empty-icon">${icons.endpoint}</p>
+<p class="big-icon">${icons.endpoint}</p>
 <h1>Receive your first event</h1>
 <p>Events about your connections, documents and meters are sent to the endpoints that you add here.</p>
 <div class="actions"><a class="button" href="${base}/endpoints/new">${icons.plus}Add endpoint</a></div>
 <hr>
 <h2>No server yet?</h2>
 <p>A temporary inspection URL is a working endpoint that shows you live what arrives, for 7 days.</p>
-<form method="post" action="${base}/inboxes"><button class="secondary">${icons.inbox}Create an inspection URL</button></form>
+<form method="post" action="${base}/inboxes"><button class="outline">${icons.inbox}Create an inspection URL</button></form>
 </section>`;

@@ -48,7 +48,7 @@ ${question({
   name: 'rotate',
   open: asked === 'rotate',
   ask: html`Rotate secret`,
-  kind: 'secondary outline',
+  kind: 'outline',
   address,
   title: 'Rotate the signing secret?',
   words: `A new secret is made. The present one stays valid for 24 hours, and messages are signed with both, so that you can change your receiver without losing any.${both ? ' The one before it stops working at once.' : ''}`,
@@ -69,7 +69,7 @@ ${
         name: 'disable',
         open: asked === 'disable',
         ask: html`Disable endpoint`,
-        kind: 'secondary outline',
+        kind: 'outline',
         address,
         title: 'Disable this endpoint?',
         words:
@@ -78,14 +78,14 @@ ${
         fields: html`<input type="hidden" name="state" value="disabled">`,
         yes: 'Disable endpoint',
       })
-    : html`<form method="post" action="${address}/state"><input type="hidden" name="state" value="active"><button class="secondary">Enable endpoint</button></form>`
+    : html`<form method="post" action="${address}/state"><input type="hidden" name="state" value="active"><button class="outline">Enable endpoint</button></form>`
 }</div>
 <div class="row"><p><strong>Remove this endpoint</strong><small>Its remaining attempts are cancelled. This can’t be undone.</small></p>
 ${question({
   name: 'remove',
   open: asked === 'remove',
   ask: html`Remove endpoint`,
-  kind: 'danger outline',
+  kind: 'danger',
   address,
   title: 'Remove this endpoint?',
   words:
@@ -116,4 +116,4 @@ const question = (one: Question): Markup => html`
 <h3 id="${one.name}-title">${one.title}</h3><p>${one.words}</p>
 <form method="post" action="${one.action}">${one.fields}<div class="actions">
 <button class="${one.kind.includes('danger') ? 'danger' : ''}">${one.yes}</button>
-<a class="button secondary outline" href="${one.address}/settings" data-close>Cancel</a></div></form></article></dialog>`;
+<a class="button outline" href="${one.address}/settings" data-close>Cancel</a></div></form></article></dialog>`;

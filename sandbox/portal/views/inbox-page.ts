@@ -26,7 +26,7 @@ export interface InboxView {
 export function inboxPage({ base, now, endpoint, inbox, requests }: InboxView): Markup {
   const ended = fromText(inbox.expiresAt) <= now;
   return html`${endpointHead(base, endpoint, 'inbox', now)}
-<div class="card inbox-head"><p>${icons.inbox}<span><strong>${ended ? 'This inspection URL has ended.' : 'Listening'}</strong>
+<div class="card inbox-head"><p class="with-icon">${icons.inbox}<span><strong>${ended ? 'This inspection URL has ended.' : 'Listening'}</strong>
 ${ended ? 'It answers 410. Remove the endpoint, or keep it to look at what arrived.' : html`Every request to this URL appears here and is answered with 204.`}</span></p>
 <p>${copyable(endpoint.url, 'inspection URL')}</p>
 <p class="muted small">${ended ? 'It ended' : 'It works until'} ${readableTime(inbox.expiresAt)}. The newest ${inboxRequestsKept} requests are kept.</p></div>
@@ -34,7 +34,7 @@ ${ended ? 'It answers 410. Remove the endpoint, or keep it to look at what arriv
 <div id="requests" data-live="1000" aria-live="polite">${
     requests.length > 0
       ? html`<ol class="cards">${requests.map((one) => arrived(base, one, now))}</ol>`
-      : html`<div class="empty slim" data-key="none"><p class="empty-icon pulse">${icons.inbox}</p><h3>Waiting for the first request</h3>
+      : html`<div class="empty slim"><p class="big-icon pulse">${icons.inbox}</p><h3>Waiting for the first request</h3>
 <p><a href="${base}/endpoints/${endpoint.id}/testing">Send an example event</a>, or post something to the URL yourself.</p></div>`
   }</div>`;
 }
@@ -45,7 +45,7 @@ function arrived(base: string, request: InboxRequest, now: Micros): Markup {
     messageId === null
       ? html`<strong>${method} request</strong>`
       : html`<strong><a href="${base}/messages/${messageId}"><code>${type}</code></a></strong>`;
-  return html`<li class="card" data-key="${id}"><div class="row">${name}
+  return html`<li class="card" id="request-${id}"><div class="row">${name}
 <span class="badges">${verified ? badge('good', 'Signature valid') : badge('plain', 'No valid signature')}</span></div>
 <p class="meta"><span>${timeAgo(at, now)}</span><span>${sizeText(body.length)}</span></p>
 ${body.length === 0 ? html`<p class="muted">It had no body.</p>` : payloadText(body.toString('utf8'), `Body of request ${id}`)}

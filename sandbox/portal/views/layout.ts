@@ -37,10 +37,10 @@ export function layout(frame: Frame, { title, section, notice, body }: Page): Ma
     html`<a class="skip" href="#main">Skip to the content</a>
 <header class="top"><div class="wide">
   <p class="brand">${icons.mark}<span><strong>Webhooks</strong><bdi>${visibleText(organization)}</bdi></span></p>
-  <nav aria-label="Portal">${tab('Endpoints', '/endpoints', icons.endpoint)}${tab('Messages', '/messages', icons.message)}</nav>
+  <nav class="tabs" aria-label="Portal">${tab('Endpoints', '/endpoints', icons.endpoint)}${tab('Messages', '/messages', icons.message)}</nav>
 </div></header>
 <main id="main" class="wide" tabindex="-1">
-  <div id="notice" role="status">${notice && html`<p class="notice">${icons.done}${notice}</p>`}</div>
+  <div id="notice" role="status">${notice && html`<p class="notice good">${icons.done}${notice}</p>`}</div>
   ${body}
 </main>
 <footer class="wide muted small">
@@ -61,8 +61,8 @@ export const documentOf = (assets: AssetAddresses, title: string, body: Markup, 
 <meta name="robots" content="noindex">
 <title>${title}</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="${assets.pico}">
-<link rel="stylesheet" href="${assets.style}">
+${assets.styles.map((address) => html`<link rel="stylesheet" href="${address}">`)}
+<script defer src="${assets.morph}"></script>
 <script type="module" src="${assets.script}"></script>
 ${head}
 </head>

@@ -55,7 +55,7 @@ function filters({ base, filter, choice, wrong, endpoints, filtered }: MessageLi
         html`<option value="${value}" ${value === chosen ? raw('selected') : ''}>${words}</option>`,
     )}</select></div>`;
   const endpointChoices = endpoints.map(({ id, url }) => [id, visibleText(url)] as const);
-  return html`<form method="get" action="${base}/messages" class="filters" role="search" aria-label="Messages" novalidate>
+  return html`<form method="get" action="${base}/messages" class="filters" aria-label="Filter" novalidate>
 ${select(
   'type',
   'Event type',

@@ -51,7 +51,7 @@ function delivery(
   const name = removed
     ? html`<bdi>${visibleText(url)}</bdi>`
     : html`<a href="${base}/endpoints/${endpointId}"><bdi>${visibleText(url)}</bdi></a>`;
-  return html`<article class="card" data-key="${endpointId}">
+  return html`<article class="card" id="${endpointId}">
 <div class="row"><strong class="title">${name}</strong><span class="badges">${removed && badge('plain', 'Removed')}
 ${endpointState === 'disabled' && badge('bad', 'Disabled')}${statusBadge(status)}</span></div>
 ${nextDue !== null && html`<p class="meta"><span>Next attempt ${timeAgo(nextDue, now)}</span></p>`}
@@ -68,5 +68,5 @@ function notTried(
   if (endpointState === 'disabled')
     return html`<p class="muted">It was never sent here. Enable the endpoint to send it.</p>`;
   return html`<div class="row"><p class="muted">${message.example ? 'This example went to another endpoint.' : 'It was never sent here.'}</p>
-<form method="post" action="${address}/resend"><input type="hidden" name="endpoint" value="${endpointId}"><button class="secondary outline small">Send to this endpoint</button></form></div>`;
+<form method="post" action="${address}/resend"><input type="hidden" name="endpoint" value="${endpointId}"><button class="outline small">Send to this endpoint</button></form></div>`;
 }

@@ -28,11 +28,11 @@ export const messageRows = (
 <tbody>${rows.map(
   (
     row,
-  ) => html`<tr data-key="${row.id}"><td><a class="stretched" href="${base}/messages/${row.id}"><code>${row.type}</code></a>
+  ) => html`<tr id="${row.id}"><td><a class="stretched" href="${base}/messages/${row.id}"><code>${row.type}</code></a>
 ${row.example && badge('plain', 'Example')}<small class="id">${row.id}</small></td>
 <td class="wide-only">${row.note}</td><td>${statusBadge(row.status)}<small class="narrow-only">${timeAgo(row.created, now)}</small></td>
 <td class="end wide-only">${timeAgo(row.created, now)}</td></tr>`,
 )}</tbody></table></div>`;
 
 export const nothingHere = (title: string, words: Markup | string): Markup => html`<div class="empty slim">
-<p class="empty-icon">${icons.message}</p><h3>${title}</h3><p>${words}</p></div>`;
+<p class="big-icon">${icons.message}</p><h3>${title}</h3><p>${words}</p></div>`;

@@ -26,7 +26,7 @@ export function recovery(base: string, endpoint: PortalEndpoint, draft: Recovery
   const shut = endpoint.state !== 'active';
   const wrongOf = (kind: 'failed' | 'missing') => (draft.kind === kind ? draft.wrong : undefined);
   const button = (words: string) =>
-    html`<button class="secondary" ${shut ? raw('disabled') : ''}>${icons.replay}${words}</button>`;
+    html`<button class="outline" ${shut ? raw('disabled') : ''}>${icons.replay}${words}</button>`;
   return html`<section aria-labelledby="recovery"><h2 id="recovery">Send again</h2>
 ${shut && html`<p class="muted">Enable the endpoint to send messages to it again.</p>`}
 <div class="pair">
@@ -60,7 +60,7 @@ function replayCard(base: string, replay: ReplayProgress, now: Micros): Markup {
     ended < total
       ? badge(retrying > 0 ? 'uneasy' : 'busy', pending > 0 ? 'Under way' : 'Retrying')
       : badge(failed > 0 ? 'bad' : 'good', failed > 0 ? 'Ended with failures' : 'Done');
-  return html`<li class="card" data-key="replay-${id}">
+  return html`<li class="card" id="replay-${id}">
 <div class="row"><strong>${name}</strong>${state}</div>
 <p class="meta"><span>${span(base, replay)}</span><span>Begun ${timeAgo(created, now)}</span></p>
 <progress max="${total}" value="${ended}" aria-label="${name}">${ended} of ${total}</progress>

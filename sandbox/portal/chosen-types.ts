@@ -1,0 +1,12 @@
+import { type EventType, eventTypes } from '../events/payloads.ts';
+import { badRequest } from '../problem.ts';
+
+export const isEventType = (text: string): text is EventType =>
+  (eventTypes as readonly string[]).includes(text);
+
+/** The event types that a form has ticked. @throws Problem 400 for one that is none. */
+export function chosenTypes(form: URLSearchParams): EventType[] {
+  const chosen = form.getAll('type');
+  if (!chosen.every(isEventType)) throw badRequest('There is no such event type.');
+  return eventTypes.filter((type) => chosen.includes(type));
+}

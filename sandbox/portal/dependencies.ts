@@ -1,0 +1,23 @@
+import type { Pool } from 'pg';
+import type { Clock } from '../clock.ts';
+import type { Dispatcher } from '../delivery/dispatcher.ts';
+
+/** What the portal's pages work with. */
+export interface PortalDependencies {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly dispatcher: Pick<Dispatcher, 'reload' | 'wake'>;
+  /** Where this server is reached; asked when it listens. */
+  readonly address: () => string;
+  readonly newEndpointId: () => string;
+  readonly newSecret: () => string;
+  readonly newMessageId: () => string;
+  readonly newToken: () => string;
+  /** Hears of what a page could not tell. */
+  readonly report: (error: Error) => void;
+}
+
+/** Routes below a record's id. */
+export interface ById {
+  Params: { id: string };
+}
