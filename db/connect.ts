@@ -46,6 +46,37 @@ export function connectWarehouse(options: {
     options: `-c TimeZone=${options.timeZone} -c DateStyle=ISO,YMD -c extra_float_digits=1 -c jit=off`,
   });
   pool.on('error', options.onError);
+  // A connection in use tells whoever uses it by failing its statement; without a listener the process would end.
+  pool.on('connect', (client) => client.on('error', () => {}));
+  const db = drizzle(pool);
+  db.transaction = (work, config) => inTransaction(pool, work, config);
   const zoneIsUtc = /^(etc\/)?(utc|gmt|zulu)$/i.test(options.timeZone);
-  return { db: drizzle(pool), pool, zoneIsUtc, close: () => pool.end() };
+  return { db, pool, zoneIsUtc, close: () => pool.end() };
+}
+
+/**
+ * Drizzle's own takes a connection for good when `begin` fails on it, as it does on every connection that the pool
+ * still held when Postgres went away, and hides the work's error behind that of the rollback.
+ */
+async function inTransaction<T>(
+  pool: pg.Pool,
+  work: (tx: Transaction) => Promise<T>,
+  config: Parameters<Database['transaction']>[1],
+): Promise<T> {
+  const client = await pool.connect();
+  let failure: unknown;
+  try {
+    return await drizzle(client).transaction(async (tx) => {
+      try {
+        return await work(tx);
+      } catch (error) {
+        failure = error;
+        throw error;
+      }
+    }, config);
+  } catch (error) {
+    throw failure ?? error;
+  } finally {
+    client.release();
+  }
 }
