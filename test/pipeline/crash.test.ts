@@ -1,0 +1,125 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startBackfill } from '../../app/backfill.ts';
+import { workflowIds } from '../../contract/names.ts';
+import { outageOf } from '../support/outage.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { until } from '../support/poll.ts';
+
+let pipeline: Pipeline;
+beforeAll(async () => {
+  pipeline = await startPipeline({ size: { companies: 2, documents: 250, intervalDays: 1 } });
+});
+afterAll(() => pipeline?.stop());
+
+const count = async (query: SQL): Promise<number> =>
+  Number((await pipeline.warehouse.db.execute<{ n: string }>(query)).rows[0]?.n);
+const documentsRead = () => count(sql`select count(*) as n from utility.documents where raw is not null`);
+const journalled = () => count(sql`select count(*) as n from metersync.events`);
+/** Statements of the worker that wait for the table of documents. */
+const waitingFor = (statement: string) =>
+  count(sql`select count(*) as n from pg_stat_activity where datname = current_database()
+    and wait_event_type = 'Lock' and query like ${`%${statement}%`}`);
+const noDifferences = { differences: 0, examples: [] };
+
+test('a worker killed with -9 between two pages of a backfill and in the middle of a group of events loses nothing', {
+  timeout: 180_000,
+}, async () => {
+  const { service, warehouse, client } = pipeline;
+  await service.fault({ kind: 'latency', path: '/document/company', ms: [150, 150] });
+  const runId = await startBackfill(client);
+  await until('the first page of documents is written', documentsRead);
+
+  // Whoever writes documents now stops in the middle of its transaction: the next page, and the group of events.
+  await warehouse.db.transaction(async (tx) => {
+    await tx.execute(sql`lock table utility.documents in exclusive mode`);
+    await service.random(60, 1, ['createDocument', 'deleteDocument']);
+    await until('a page waits', () => waitingFor('jsonb_array_elements'));
+    await until('a group waits', () => waitingFor('from metersync.events'));
+    await pipeline.part('worker').end('SIGKILL');
+  });
+  const { documents } = await service.status();
+  expect(await documentsRead()).toSatisfy((read: number) => read > 0 && read < documents);
+  expect(await journalled()).toBe(0);
+
+  await service.clearFaults();
+  await pipeline.start('worker');
+  expect(await client.workflow.getHandle(workflowIds.backfillAll(runId)).result()).toBe('complete');
+  await pipeline.settled();
+  expect(await journalled()).toBeGreaterThanOrEqual(60);
+  expect(await pipeline.audit()).toMatchObject(noDifferences);
+});
+
+test('a receiver killed with -9 under load loses no event that it acknowledged, and is given the others again', {
+  timeout: 120_000,
+}, async () => {
+  const { service, client } = pipeline;
+  const before = (await service.status()).deliveries.delivered;
+  await service.disturb({ delayMs: [0, 2_500] });
+  const fired = await service.random(600, 2);
+  await until('a part is delivered', async () => (await service.status()).deliveries.delivered > before + 50);
+  await pipeline.part('receiver').end('SIGKILL');
+  await service.disturb({});
+
+  const groups = `ExecutionStatus = 'Running' and WorkflowType = 'applyEvents'`;
+  await until('what was taken is applied', async () => (await client.workflow.count(groups)).count === 0);
+  const acknowledged = await service.delivered();
+  expect(acknowledged.length).toBeLessThan(before + fired);
+  const known = await pipeline.warehouse.db.execute<{ id: string }>(sql`select id from metersync.events`);
+  expect(known.rows.map(({ id }) => id)).toEqual(expect.arrayContaining(acknowledged));
+
+  await pipeline.start('receiver');
+  await until(
+    'the service has delivered everything',
+    async () => {
+      await service.advance(400);
+      return (await service.status()).quiet;
+    },
+    { timeoutMs: 60_000, everyMs: 500 },
+  );
+  expect((await service.status()).deliveries.delivered).toBe(before + fired);
+  await pipeline.settled();
+  expect(await pipeline.audit()).toMatchObject(noDifferences);
+});
+
+test('while the warehouse is away every event is acknowledged; when it is back they are all applied', {
+  timeout: 120_000,
+}, async () => {
+  const { service } = pipeline;
+  const outage = await outageOf(pipeline.warehouse.url);
+  const before = (await service.status()).deliveries.delivered;
+  try {
+    await outage.begin();
+    const fired = await service.random(150, 3);
+    await until('everything is acknowledged', async () => (await service.status()).quiet);
+    expect((await service.status()).deliveries.delivered).toBe(before + fired);
+    await expect(journalled()).rejects.toThrow();
+    expect(pipeline.part('worker').child.exitCode).toBeNull();
+  } finally {
+    await outage.end();
+    await outage.close();
+  }
+  await pipeline.settled();
+  expect(await pipeline.audit()).toMatchObject(noDifferences);
+});
+
+test('connections to the warehouse that are cut again and again, under a backfill and events, lose nothing', {
+  timeout: 120_000,
+}, async () => {
+  const { service, client } = pipeline;
+  const outage = await outageOf(pipeline.warehouse.url);
+  const runId = await startBackfill(client);
+  await service.disturb({ delayMs: [0, 2_000], duplicate: 0.2 });
+  await service.random(200, 4);
+  let cuts = 0;
+  const cutOften = async () => {
+    if ((await outage.cut()) > 0) cuts += 1;
+    return cuts >= 5;
+  };
+  await until('connections were cut five times', cutOften, { timeoutMs: 60_000, everyMs: 100 });
+  expect(pipeline.part('worker').child.exitCode).toBeNull();
+  await outage.close();
+  expect(await client.workflow.getHandle(workflowIds.backfillAll(runId)).result()).toBe('complete');
+  await pipeline.settled();
+  expect(await pipeline.audit()).toMatchObject(noDifferences);
+});

@@ -1,0 +1,106 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { pino } from 'pino';
+import { inject } from 'vitest';
+import { type AuditReport, audit } from '../../app/audit.ts';
+import { startBackfill } from '../../app/backfill.ts';
+import { openService } from '../../app/service.ts';
+import { readSettings } from '../../app/settings.ts';
+import type { EndpointName } from '../../contract/endpoints.ts';
+import { type RunState, workflowIds } from '../../contract/names.ts';
+import { type RunningCommand, startCommand } from './command.ts';
+import { temporaryFolder } from './folder.ts';
+import { createNamespace } from './namespace.ts';
+import { createWarehouse } from './warehouse.ts';
+
+export type Part = 'worker' | 'receiver';
+export type Endpoints = Partial<Record<EndpointName, object | null>>;
+
+/** Receiver and worker, processes of their own as they are for a user, and what they run on. */
+export interface Deployment {
+  readonly warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+  readonly client: Client;
+  /** What the parts are started with. */
+  readonly env: Readonly<Record<string, string>>;
+  start(part: Part): Promise<RunningCommand>;
+  /** The part that was started last. */
+  part(part: Part): RunningCommand;
+  /** Runs a backfill to its end. */
+  backfill(companies?: readonly string[]): Promise<RunState>;
+  audit(): Promise<AuditReport>;
+  stop(): Promise<void>;
+}
+
+const ready = { worker: /worker: running/, receiver: /receiver: POST/ } as const;
+
+/** Prepares a deployment on a database and a Temporal namespace of its own; nothing runs until it is started. */
+export async function createDeployment(options: {
+  env: Readonly<Record<string, string>>;
+  endpoints?: Endpoints | undefined;
+}): Promise<Deployment> {
+  const [warehouse, namespace, folder] = await Promise.all([
+    createWarehouse(),
+    createNamespace(),
+    temporaryFolder(),
+  ]);
+  const address = inject('temporalAddress');
+  const env: Record<string, string> = {
+    DATABASE_URL: warehouse.url,
+    TEMPORAL_ADDRESS: address,
+    TEMPORAL_NAMESPACE: namespace,
+    METERSYNC_DIR: folder.path,
+    ...(await endpointsFile(folder.path, options.endpoints)),
+    ...options.env,
+  };
+  const connection = await Connection.connect({ address });
+  const client = new Client({ connection, namespace });
+  const running = new Map<Part, RunningCommand>();
+  return {
+    warehouse,
+    client,
+    env,
+    start: async (part) => {
+      const command = startCommand([part], { env });
+      running.set(part, command);
+      await command.printed(ready[part]);
+      return command;
+    },
+    part: (part) => {
+      const command = running.get(part);
+      if (command === undefined) throw new Error(`no ${part} was started`);
+      return command;
+    },
+    backfill: async (companies) => {
+      const runId = await startBackfill(client, companies);
+      return await client.workflow.getHandle(workflowIds.backfillAll(runId)).result();
+    },
+    audit: () => auditOf(warehouse, env),
+    stop: async () => {
+      await Promise.all([...running.values()].map((command) => command.end('SIGKILL')));
+      await connection.close();
+      await Promise.all([warehouse.drop(), folder.remove()]);
+    },
+  };
+}
+
+async function endpointsFile(dir: string, endpoints: Endpoints | undefined): Promise<Record<string, string>> {
+  if (endpoints === undefined) return {};
+  const path = join(dir, 'endpoints.json');
+  await writeFile(path, JSON.stringify(endpoints));
+  return { SERVICE_ENDPOINTS: path };
+}
+
+async function auditOf(
+  warehouse: Deployment['warehouse'],
+  env: Readonly<Record<string, string>>,
+): Promise<AuditReport> {
+  const settings = readSettings(env);
+  const { url = '', apiKey = '' } = settings.service;
+  const { client } = openService(settings.service, url, apiKey, pino({ level: 'silent' }));
+  try {
+    return await audit({ warehouse, service: client });
+  } finally {
+    await client.close();
+  }
+}
