@@ -11,6 +11,8 @@ export interface Warehouse {
   readonly pool: pg.Pool;
   /** Whether the service's timestamps without a zone are UTC. */
   readonly zoneIsUtc: boolean;
+  /** Spans of months for which partitions of intervals are known to be there. */
+  readonly intervalMonths: Set<string>;
   close(): Promise<void>;
 }
 
@@ -51,7 +53,7 @@ export function connectWarehouse(options: {
   const db = drizzle(pool);
   db.transaction = (work, config) => inTransaction(pool, work, config);
   const zoneIsUtc = /^(etc\/)?(utc|gmt|zulu)$/i.test(options.timeZone);
-  return { db, pool, zoneIsUtc, close: () => pool.end() };
+  return { db, pool, zoneIsUtc, intervalMonths: new Set(), close: () => pool.end() };
 }
 
 /**

@@ -11,48 +11,93 @@ export interface IntervalColumns {
   readonly updated: readonly (string | null)[];
 }
 
-const plainTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z?$/;
+/** Readings that need no reading of their times: their lengths in seconds, and the span that their starts cover. */
+export interface PlainReadings {
+  readonly seconds: readonly number[];
+  readonly from: string;
+  readonly to: string;
+  /** Each starts after the one before and all have one length and unit: no two share a key. */
+  readonly distinct: boolean;
+}
 
 /**
- * COPY's text for readings whose times are plain ISO of one shape; undefined when they aren't, or a value needs
- * Postgres to judge it. Times stay text: only the distance of start and end, whole seconds, is computed here, which
- * needs UTC (`zoneIsUtc`) or a Z.
+ * Looks whether all times are plain ISO of one shape, which compare as text and which Postgres casts without more
+ * ado; undefined when they aren't. Times stay text: only the distance of start and end, whole seconds, is computed
+ * here, which needs UTC (`zoneIsUtc`) or a Z. Whether a time exists is for Postgres to say.
  */
+export function plainReadings(columns: IntervalColumns, zoneIsUtc: boolean): PlainReadings | undefined {
+  const { startAt, endAt, granularitySeconds, usageUnits, updated } = columns;
+  const first = startAt[0] ?? '';
+  if (!plainTime.test(first) || !(zoneIsUtc || first.endsWith('Z'))) return undefined;
+  const distance = distances(first);
+  const seconds: number[] = [];
+  let [from, to, before] = [first, first, ''];
+  let distinct = true;
+  for (let at = 0; at < startAt.length; at++) {
+    const start = startAt[at] ?? '';
+    const end = endAt[at] ?? null;
+    const change = updated[at] ?? null;
+    if (!sameShape(start, first) || (change !== null && !isPlain(change))) return undefined;
+    const told = granularitySeconds[at] ?? null;
+    if (told === null && (end === null || !sameShape(end, first))) return undefined;
+    const length = told ?? distance(start, end ?? '');
+    if (!Number.isInteger(length)) return undefined;
+    seconds.push(length);
+    if (start <= before || length !== seconds[0] || usageUnits[at] !== usageUnits[0]) distinct = false;
+    if (start < from) from = start;
+    if (start > to) to = start;
+    before = start;
+  }
+  return { seconds, from, to, distinct };
+}
+
+const plainTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z?$/;
+const [digit0, digit9, dash, letterT, letterZ] = [48, 57, 45, 84, 90];
+
+/** Enough to tell a time from the words that Postgres would take for one. */
+function isPlain(text: string): boolean {
+  const year = text.charCodeAt(0);
+  return year >= digit0 && year <= digit9 && text.charCodeAt(4) === dash && text.charCodeAt(10) === letterT;
+}
+
+function sameShape(text: string, first: string): boolean {
+  const last = text.length - 1;
+  return (
+    text.length === first.length &&
+    isPlain(text) &&
+    (text.charCodeAt(last) === letterZ) === (first.charCodeAt(last) === letterZ)
+  );
+}
+
+/** Seconds between two times. Readings mostly begin where the one before ended, so each time is parsed once. */
+function distances(first: string): (start: string, end: string) => number {
+  const zone = first.endsWith('Z') ? '' : 'Z';
+  let known = '';
+  let knownMs = 0;
+  return (start, end) => {
+    const startMs = start === known ? knownMs : Date.parse(start + zone);
+    known = end;
+    knownMs = Date.parse(end + zone);
+    return (knownMs - startMs) / 1000;
+  };
+}
+
+/** COPY's text for plain readings. */
 export function copyText(
   meterId: string,
   syncedAt: string,
   columns: IntervalColumns,
-  zoneIsUtc: boolean,
-): { lines: string; from: string; to: string } | undefined {
-  const lines: string[] = [];
+  seconds: readonly number[],
+): string {
+  const { startAt, usage, usageUnits, quality, updated } = columns;
   const meter = escapeCopy(meterId);
-  let from = columns.startAt[0] ?? '';
-  let to = from;
-  const shape = from.length;
-  const zoned = from.endsWith('Z');
-  for (const [at, start] of columns.startAt.entries()) {
-    if (start.length !== shape || start.endsWith('Z') !== zoned || !plainTime.test(start)) return undefined;
-    if (!zoned && !zoneIsUtc) return undefined;
-    const seconds = columns.granularitySeconds[at] ?? secondsBetween(start, columns.endAt[at] ?? null);
-    if (seconds === undefined || !Number.isInteger(seconds)) return undefined;
-    if (start < from) from = start;
-    if (start > to) to = start;
-    const values = [columns.usage[at], columns.quality[at], columns.updated[at]].map(copyValue);
-    const units = escapeCopy(columns.usageUnits[at] ?? '');
-    lines.push(
-      `${meter}\t${start}\t${seconds}\t${units}\t${values[0]}\t${values[1]}\t${values[2]}\t${syncedAt}\n`,
-    );
+  let text = '';
+  for (let at = 0; at < startAt.length; at++) {
+    text += `${meter}\t${startAt[at]}\t${seconds[at]}\t${escapeCopy(usageUnits[at] ?? '')}\t${copyValue(usage[at])}\t`;
+    text += `${copyValue(quality[at])}\t${copyValue(updated[at])}\t${syncedAt}\n`;
   }
-  return { lines: lines.join(''), from, to };
+  return text;
 }
-
-function secondsBetween(start: string, end: string | null): number | undefined {
-  if (end === null || end.length !== start.length || !plainTime.test(end)) return undefined;
-  const milliseconds = Date.parse(withZone(end)) - Date.parse(withZone(start));
-  return milliseconds / 1000;
-}
-
-const withZone = (text: string): string => (text.endsWith('Z') ? text : `${text}Z`);
 
 const copyValue = (value: string | null | undefined): string => (value == null ? '\\N' : escapeCopy(value));
 

@@ -2,9 +2,10 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type SQL, sql } from 'drizzle-orm';
 import { from as copyFrom } from 'pg-copy-streams';
+import { array } from '../arrays.ts';
 import type { Database, Executor, Warehouse } from '../connect.ts';
 import { isRefusal, sqlMessage, sqlState, warehouseFailure } from '../failures.ts';
-import { copyText, type IntervalColumns } from './interval-text.ts';
+import { copyText, type IntervalColumns, type PlainReadings, plainReadings } from './interval-text.ts';
 import type { WrittenRows } from './page.ts';
 import { nothingWritten, type PageWritten, sum } from './write-page.ts';
 
@@ -22,15 +23,21 @@ export async function writeIntervals(
   meterId: string,
   readAt: string,
   columns: IntervalColumns,
+  lookedAgain = false,
 ): Promise<PageWritten> {
   const count = columns.startAt.length;
   if (count === 0) return nothingWritten;
   try {
-    const text = copyText(meterId, readAt, columns, warehouse.zoneIsUtc);
-    const copied = text !== undefined && (await copyIfFresh(warehouse, meterId, text));
+    const plain = plainReadings(columns, warehouse.zoneIsUtc);
+    const copied = plain?.distinct && (await copyIfFresh(warehouse, meterId, readAt, columns, plain));
     if (copied) return { inserted: count, changed: 0, rejected: 0 };
-    return { ...(await mergeIntervals(warehouse.db, meterId, readAt, columns)), rejected: 0 };
+    return { ...(await mergeIntervals(warehouse, meterId, readAt, columns, plain)), rejected: 0 };
   } catch (error) {
+    if (sqlState(error) === noPartition && !lookedAgain) {
+      // Someone dropped a month that was known to be there.
+      warehouse.intervalMonths.clear();
+      return await writeIntervals(warehouse, meterId, readAt, columns, true);
+    }
     if (!isRefusal(error)) throw warehouseFailure(error);
     if (count === 1) return await rejectReading(warehouse.db, meterId, columns, sqlMessage(error));
     const middle = Math.ceil(count / 2);
@@ -67,25 +74,23 @@ async function rejectReading(
   return { inserted: 0, changed: 0, rejected: 1 };
 }
 
-/** Copies the readings in when their span is empty; false when it isn't, or two readings share a key. */
+/** Copies the readings in when their span is empty; false when it isn't, or no longer. */
 async function copyIfFresh(
   warehouse: Warehouse,
   meterId: string,
-  text: { lines: string; from: string; to: string },
+  readAt: string,
+  columns: IntervalColumns,
+  { seconds, from, to }: PlainReadings,
 ): Promise<boolean> {
   const held = await warehouse.db.execute<{ held: boolean }>(sql`
     select exists (select from utility.intervals where meter_id = ${meterId}
-      and start_at between metersync.read_time(${text.from}) and metersync.read_time(${text.to})) as held`);
+      and start_at between metersync.read_time(${from}) and metersync.read_time(${to})) as held`);
   if (held.rows[0]?.held) return false;
-  await ensureMonths(
-    warehouse.db,
-    sql`metersync.read_time(${text.from})`,
-    sql`metersync.read_time(${text.to})`,
-  );
+  await ensureMonths(warehouse, from, to, true);
   const client = await warehouse.pool.connect();
   try {
     await pipeline(
-      Readable.from([text.lines]),
+      Readable.from([copyText(meterId, readAt, columns, seconds)]),
       client.query(
         copyFrom(
           'copy utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, updated, synced_at) from stdin',
@@ -94,43 +99,64 @@ async function copyIfFresh(
     );
     return true;
   } catch (error) {
-    if (sqlState(error) === uniqueViolation || sqlState(error) === noPartition) return false;
+    if (sqlState(error) === uniqueViolation) return false;
     throw error;
   } finally {
     client.release();
   }
 }
 
+/** Readings whose times Postgres has to read first, and of which two may share a key. */
+function anyReadings(columns: IntervalColumns): SQL {
+  return sql`
+    select distinct on (start_at, granularity_seconds, usage_units)
+      start_at, granularity_seconds, usage_units, usage, quality, updated
+    from (
+      select metersync.read_time(start_at) as start_at,
+        coalesce(granularity, extract(epoch from metersync.read_time(end_at) - metersync.read_time(start_at))::int) as granularity_seconds,
+        coalesce(usage_units, '') as usage_units, usage, quality,
+        metersync.read_time(updated) as updated, place
+      from unnest(${array(columns.startAt, 'text')}, ${array(columns.endAt, 'text')},
+        ${array(columns.granularitySeconds, 'int')}, ${array(columns.usage, 'numeric')},
+        ${array(columns.usageUnits, 'text')}, ${array(columns.quality, 'text')}, ${array(columns.updated, 'text')})
+        with ordinality as t (start_at, end_at, granularity, usage, usage_units, quality, updated, place)
+    ) readings
+    order by start_at, granularity_seconds, usage_units, updated desc nulls last, place desc`;
+}
+
+function distinctReadings(columns: IntervalColumns, seconds: readonly number[]): SQL {
+  return sql`
+    select start_at, granularity_seconds, coalesce(usage_units, '') as usage_units, usage, quality, updated
+    from unnest(${array(columns.startAt, 'timestamptz')}, ${array(seconds, 'int')}, ${array(columns.usageUnits, 'text')},
+      ${array(columns.usage, 'numeric')}, ${array(columns.quality, 'text')}, ${array(columns.updated, 'timestamptz')})
+      as t (start_at, granularity_seconds, usage_units, usage, quality, updated)`;
+}
+
+/** The first and the last start among readings, as Postgres reads them. */
+async function spanOf(db: Executor, columns: IntervalColumns): Promise<{ from: string; to: string }> {
+  const result = await db.execute<{ from: string; to: string }>(sql`
+    select min(metersync.read_time(s))::text as from, max(metersync.read_time(s))::text as to
+    from unnest(${array(columns.startAt, 'text')}) s`);
+  return result.rows[0] ?? { from: '', to: '' };
+}
+
+/** Compares readings with what is held and writes those that are new or changed. */
 async function mergeIntervals(
-  db: Database,
+  warehouse: Warehouse,
   meterId: string,
   readAt: string,
   columns: IntervalColumns,
+  plain: PlainReadings | undefined,
 ): Promise<WrittenRows> {
-  const bounds = sql`(select min(metersync.read_time(s)) as first, max(metersync.read_time(s)) as last
-    from unnest(${sql.param(columns.startAt)}::text[]) s)`;
-  await ensureMonths(db, sql`(select first from ${bounds} b)`, sql`(select last from ${bounds} b)`);
-  const span = await db.execute<{ first: string; last: string }>(bounds);
-  const { first, last } = span.rows[0] ?? { first: '', last: '' };
-  const result = await db.execute<{ inserted: number; changed: number }>(sql`
-    with incoming as materialized (
-      select distinct on (start_at, granularity_seconds, usage_units)
-        start_at, granularity_seconds, usage_units, usage, quality, updated
-      from (
-        select metersync.read_time(start_at) as start_at,
-          coalesce(granularity, extract(epoch from metersync.read_time(end_at) - metersync.read_time(start_at))::int) as granularity_seconds,
-          coalesce(usage_units, '') as usage_units, usage::numeric as usage, quality,
-          metersync.read_time(updated) as updated, place
-        from unnest(${column(columns.startAt)}, ${column(columns.endAt)},
-          ${sql.param(columns.granularitySeconds)}::int[], ${column(columns.usage)}, ${column(columns.usageUnits)},
-          ${column(columns.quality)}, ${column(columns.updated)})
-          with ordinality as t (start_at, end_at, granularity, usage, usage_units, quality, updated, place)
-      ) readings
-      order by start_at, granularity_seconds, usage_units, updated desc nulls last, place desc
+  const { from, to } = plain ?? (await spanOf(warehouse.db, columns));
+  await ensureMonths(warehouse, from, to, plain !== undefined);
+  const incoming = plain?.distinct ? distinctReadings(columns, plain.seconds) : anyReadings(columns);
+  const result = await warehouse.db.execute<{ inserted: number; changed: number }>(sql`
+    with incoming as materialized (${incoming}
     ), held as materialized (
       select start_at, granularity_seconds, usage_units, usage, quality, updated, synced_at
       from utility.intervals
-      where meter_id = ${meterId} and start_at between ${first}::timestamptz and ${last}::timestamptz
+      where meter_id = ${meterId} and start_at between ${from}::timestamptz and ${to}::timestamptz
     ), written as (
     insert into utility.intervals as t
       (meter_id, start_at, granularity_seconds, usage_units, usage, quality, updated, synced_at)
@@ -153,10 +179,16 @@ async function mergeIntervals(
   return result.rows[0] ?? { inserted: 0, changed: 0 };
 }
 
-const column = (values: readonly (string | null)[]): SQL => sql`${sql.param(values)}::text[]`;
-
-async function ensureMonths(db: Executor, first: SQL, last: SQL): Promise<void> {
-  await db.execute(sql`
+/**
+ * Makes the partitions of the months from one time to another. Plain times tell their months by themselves, so
+ * those that are known to be there are not asked for again.
+ */
+async function ensureMonths(warehouse: Warehouse, from: string, to: string, plain: boolean): Promise<void> {
+  const span = `${from.slice(0, 7)}/${to.slice(0, 7)}`;
+  if (plain && warehouse.intervalMonths.has(span)) return;
+  await warehouse.db.execute(sql`
     select metersync.ensure_interval_month(month)
-    from generate_series(date_trunc('month', ${first}, 'UTC'), ${last}, interval '1 month') month`);
+    from generate_series(date_trunc('month', metersync.read_time(${from}), 'UTC'), metersync.read_time(${to}),
+      interval '1 month') month`);
+  if (plain) warehouse.intervalMonths.add(span);
 }

@@ -74,6 +74,13 @@ describe('writeIntervals', () => {
     expect((await held('guard')).map((row) => row.usage)).toEqual(['4']);
   });
 
+  test('a month that someone dropped is made again', async () => {
+    await writeIntervals(warehouse, 'dropped', '2026-03-01', readings(['2025-05-01T00:00:00'], '1'));
+    await warehouse.db.execute(sql`drop table utility.intervals_2025_05`);
+    await writeIntervals(warehouse, 'dropped', '2026-03-01', readings(['2025-05-02T00:00:00'], '2'));
+    expect((await held('dropped')).map((row) => row.usage)).toEqual(['2']);
+  });
+
   test('a reading that comes twice on a page is written once', async () => {
     const twice = readings([...hours, ...hours], '5');
     expect(await writeIntervals(warehouse, 'twice', '2026-03-01', twice)).toMatchObject({ inserted: 3 });
