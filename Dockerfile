@@ -26,6 +26,6 @@ COPY --from=dependencies /app/node_modules node_modules
 COPY --from=build /build/dist dist
 USER node
 EXPOSE 8080
-# Node itself, not npm, which would keep signals from it: SIGTERM drains.
+# Node itself, with no shell between it and SIGTERM, on which it drains.
 ENTRYPOINT ["node", "/app/dist/cli/main.js"]
 CMD ["start"]
