@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'vitest';
+import { defaultEndpoints, endpointNames, endpointOverrides } from '../../contract/endpoints.ts';
+
+const wrongWith = (file: unknown): string[] =>
+  endpointOverrides
+    .safeParse(file)
+    .error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ?? [];
+
+describe('the defaults', () => {
+  test('are what the service documents: path, envelope keys and query of each resource', () => {
+    expect(defaultEndpoints).toEqual({
+      companies: { path: '/company', items: 'companies', total: 'totalCompanies' },
+      connections: {
+        path: '/connection/company/{companyId}',
+        ...{ items: 'connections', total: 'totalConnections', query: { limit: '100' } },
+      },
+      documents: { path: '/document/company/{companyId}', items: 'documents', total: 'totalDocuments' },
+      usageData: { path: '/usage/company/{companyId}', items: 'usageData', total: 'totalUsageData' },
+      meters: { path: '/meter/company/{companyId}', items: 'meters', total: 'totalMeters' },
+      intervals: {
+        path: '/interval/meter/{meterId}',
+        ...{ items: 'intervals', total: 'totalIntervals' },
+        query: { startDate: '{start}', endDate: '{end}' },
+      },
+      document: { path: '/document/{id}' },
+      documentUsage: { path: '/usage/document/{id}', items: 'usageData', total: 'totalUsageData' },
+    });
+  });
+
+  test('name every endpoint, and could stand in an endpoint file as they are', () => {
+    expect(Object.keys(defaultEndpoints)).toEqual([...endpointNames]);
+    expect(endpointOverrides.parse(defaultEndpoints)).toEqual(defaultEndpoints);
+  });
+});
+
+describe('overrides', () => {
+  test('are any of the entries, each whole or null for a service without it', () => {
+    const file = { document: null, meters: { path: '/v9/meters', query: { of: '{companyId}' } } };
+    expect(endpointOverrides.parse(file)).toEqual(file);
+    expect(endpointOverrides.parse({})).toEqual({});
+  });
+
+  test('of every entry may be null', () => {
+    for (const name of endpointNames) {
+      expect(endpointOverrides.parse({ [name]: null })).toEqual({ [name]: null });
+    }
+  });
+
+  test.each([
+    ['an entry that is none', { invoices: { path: '/invoice' } }, 'invoices'],
+    ['a path that does not begin at the base address', { meters: { path: 'meter' } }, 'meters.path'],
+    ['an entry without path', { meters: { items: 'meters' } }, 'meters.path'],
+    ['a misspelt key, which would go unnoticed', { meters: { path: '/m', totals: 'n' } }, 'totals'],
+    [
+      'a query whose value is no text',
+      { meters: { path: '/m', query: { limit: 100 } } },
+      'meters.query.limit',
+    ],
+    ['an entry that is a path alone', { meters: '/meter' }, 'meters'],
+    ['a list', [], ''],
+    ['null', null, ''],
+  ])('refused: %s', (_, file, named) => {
+    const wrong = wrongWith(file);
+    expect(wrong).not.toEqual([]);
+    expect(wrong.join('\n')).toContain(named);
+  });
+
+  test('with keys of prototypes change nothing', () => {
+    const parsed = endpointOverrides.safeParse(JSON.parse('{"__proto__":{"meters":null}}'));
+    expect({ ...defaultEndpoints, ...parsed.data }.meters).toEqual(defaultEndpoints.meters);
+    expect({}).not.toHaveProperty('meters');
+  });
+});
