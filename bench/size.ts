@@ -11,6 +11,7 @@ export interface Size {
   readonly eventsUngrouped: number;
   readonly eventsApplied: number;
   readonly eventsLone: number;
+  readonly loneCompanies: number;
   readonly backfillCompanies: number;
   /** Of each company. */
   readonly backfillDocuments: number;
@@ -34,6 +35,7 @@ export const sizes = {
     eventsUngrouped: 500,
     eventsApplied: 20_000,
     eventsLone: 150,
+    loneCompanies: 20,
     backfillCompanies: 100,
     backfillDocuments: 500,
     intervalMeters: 8,
@@ -50,6 +52,7 @@ export const sizes = {
     eventsUngrouped: 200,
     eventsApplied: 8_000,
     eventsLone: 30,
+    loneCompanies: 10,
     backfillCompanies: 20,
     backfillDocuments: 500,
     intervalMeters: 3,
@@ -67,12 +70,13 @@ export const sizes = {
     eventsUngrouped: 20,
     eventsApplied: 200,
     eventsLone: 2,
+    loneCompanies: 2,
     backfillCompanies: 2,
     backfillDocuments: 110,
     intervalMeters: 1,
     intervalCalls: 1,
     intervalReadings: 200,
     historyChanges: 60,
-    historyCompanies: 3,
+    historyCompanies: 2,
   },
 } as const satisfies Record<string, Size>;

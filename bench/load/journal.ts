@@ -3,7 +3,7 @@ import type pg from 'pg';
 
 /** How long events may take to be applied before the bench gives up. */
 const appliedWithinMs = 60_000;
-const lookEveryMs = 20;
+const lookEveryMs = 100;
 
 /**
  * Waits until the journal holds so many events; returns when that was seen, in Unix milliseconds.

@@ -1,7 +1,10 @@
 import type { Measure } from '../measure.ts';
 import { acknowledged } from './acknowledged.ts';
 import { applied } from './applied.ts';
+import { backfill } from './backfill.ts';
+import { history } from './history.ts';
 import { intervals } from './intervals.ts';
+import { lone } from './lone.ts';
 
 /** Every measure, in the order in which a whole run takes them. */
-export const measures: readonly Measure[] = [acknowledged, applied, intervals];
+export const measures: readonly Measure[] = [acknowledged, applied, lone, backfill, intervals, history];

@@ -57,13 +57,14 @@ export function startChild<C extends Calls>(
   });
   return {
     pid: child.pid ?? 0,
-    call: (name, input) => {
+    call: async (name, input) => {
       const call = Promise.withResolvers<unknown>();
       const request: Request = { id: asked, name, input };
-      waiting.set(asked, call);
       asked += 1;
+      // Throws when the input cannot be sent; then nobody waits for an answer.
       child.send(request, (error) => error && call.reject(error));
-      return call.promise as Promise<CallOf<C, typeof name>>;
+      waiting.set(request.id, call);
+      return (await call.promise) as CallOf<C, typeof name>;
     },
     stop: () => stopChild(child),
   };

@@ -1,0 +1,83 @@
+import type { Bench, Figures, Measure } from '../measure.ts';
+import { type Pipeline, startPipeline } from '../pipeline/start.ts';
+import { runBackfill, withTemporal } from '../service/backfill.ts';
+import type { FetchOnlyCalls } from '../service/fetch-only.ts';
+import type { PagesCalls, Recorded } from '../service/pages.ts';
+import { startSandbox } from '../service/sandbox.ts';
+import { withClient } from '../stack.ts';
+
+export const backfill: Measure = {
+  name: 'backfill',
+  about:
+    'documents into rows per second through the real workflows, against fetching and parsing the same pages',
+  run: measureBackfill,
+};
+
+/** Companies that are backfilled before the timed run. */
+const warmUpCompanies = 5;
+
+async function measureBackfill(bench: Bench): Promise<Figures> {
+  const apiKey = 'bench';
+  const recorded = await record(bench);
+  const service = { url: recorded.url, apiKey };
+  const fetcher = bench.child<FetchOnlyCalls>('service/fetch-only.ts');
+  const fetchAll = async (): Promise<number> => {
+    const { documents, seconds } = await fetcher.call('fetch', service);
+    if (documents !== recorded.documents)
+      throw new Error(`fetched ${documents} of ${recorded.documents} documents`);
+    return documents / seconds;
+  };
+  // What has no path here is off: the figure is about documents.
+  const endpoints = { connections: null, meters: null, usageData: null, intervals: null };
+  const pipeline = await startPipeline(bench, { service: { ...service, endpoints }, filled: false });
+  await fetchAll();
+  await warmUp(pipeline);
+  const before = await fetchAll();
+  bench.say(
+    `${recorded.documents.toLocaleString('en')} documents of ${recorded.companies} companies, served from memory`,
+  );
+  const seconds = await withTemporal(pipeline.temporal, (client) => runBackfill(client));
+  const after = await fetchAll();
+  await proveRows(pipeline.databaseUrl, recorded.documents);
+  const rate = recorded.documents / seconds;
+  const fetchOnly = (before + after) / 2;
+  return {
+    ofFetchOnly: rate / fetchOnly,
+    perSecond: rate,
+    fetchOnlyPerSecond: fetchOnly,
+    megabytesPerSecond: recorded.bytes / 1e6 / seconds,
+  };
+}
+
+/** The documents of a real service, recorded, as a service that costs next to nothing. */
+async function record(bench: Bench): Promise<Recorded> {
+  const { backfillCompanies: companies, backfillDocuments: documents } = bench.size;
+  bench.say(`the sandbox makes ${companies} companies of ${documents} documents; their pages are recorded`);
+  const sandbox = await startSandbox(bench, { companies, documents, intervalDays: 0 });
+  const pages = bench.child<PagesCalls>('service/pages.ts');
+  const { apiUrl, apiKey } = sandbox;
+  const recorded = await pages.call('record', { apiUrl, apiKey });
+  await sandbox.stop();
+  return recorded;
+}
+
+/** Reads some companies and forgets them again: their second reading would find its rows there. */
+async function warmUp({ temporal, databaseUrl }: Pipeline): Promise<void> {
+  await withClient(databaseUrl, async (client) => {
+    await withTemporal(temporal, (temporalClient) => runBackfill(temporalClient, []));
+    const { rows } = await client.query('select id from utility.companies order by id limit $1', [
+      warmUpCompanies,
+    ]);
+    const ids = rows.map((row) => row.id as string);
+    await withTemporal(temporal, (temporalClient) => runBackfill(temporalClient, ids));
+    await client.query('truncate utility.documents');
+  });
+}
+
+async function proveRows(databaseUrl: string, documents: number): Promise<void> {
+  const rows = await withClient(databaseUrl, (client) =>
+    client.query('select count(*)::int as count from utility.documents where raw is not null'),
+  );
+  if (rows.rows[0].count !== documents)
+    throw new Error(`${rows.rows[0].count} of ${documents} documents have rows`);
+}

@@ -1,0 +1,98 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
+import { createLatencies, type Latencies } from '../load/latencies.ts';
+import { type Outgoing, signedRequest } from '../load/signed.ts';
+import { LeanSocket } from '../load/socket.ts';
+import type { Bench, Figures, Measure } from '../measure.ts';
+import { startPipeline, type Target } from '../pipeline/start.ts';
+import { runBackfill, withTemporal } from '../service/backfill.ts';
+import { startSandbox } from '../service/sandbox.ts';
+import { withClient } from '../stack.ts';
+
+/** How often rows are looked for; it is the resolution of the figures. */
+const lookEveryMs = 2;
+const recordWithinMs = 30_000;
+/** Between one event and the next, so that each is alone. */
+const restMs = 30;
+
+export const lone: Measure = {
+  name: 'lone',
+  about: 'one event at a time: until its answer, its header row, and its record read from the sandbox',
+  run: measureLone,
+};
+
+type Stage = 'answer' | 'row' | 'record';
+type Stages = Record<Stage, Latencies>;
+
+async function measureLone(bench: Bench): Promise<Figures> {
+  const companies = bench.size.loneCompanies;
+  const sandbox = await startSandbox(bench, { companies, documents: 50, intervalDays: 0 });
+  const service = { url: sandbox.apiUrl, apiKey: sandbox.apiKey };
+  const pipeline = await startPipeline(bench, { service, filled: false });
+  await withTemporal(pipeline.temporal, (client) => runBackfill(client));
+  const warmUp = Math.ceil(bench.size.eventsLone / 10);
+  const events = await documentEvents(sandbox, bench.size.eventsLone + warmUp);
+  bench.say(`${events.length - warmUp} document events, each sent when the record of the one before is read`);
+  const stages: Stages = { answer: createLatencies(), row: createLatencies(), record: createLatencies() };
+  await withClient(pipeline.databaseUrl, async (client) => {
+    const socket = new LeanSocket(pipeline.port);
+    for (const [place, event] of events.entries()) {
+      const times = await follow(client, socket, pipeline, event);
+      if (place >= warmUp)
+        for (const stage of ['answer', 'row', 'record'] as const) stages[stage].add(times[stage]);
+      await delay(restMs);
+    }
+    socket.close();
+  });
+  return {
+    ackP50Ms: stages.answer.percentile(50),
+    ackP99Ms: stages.answer.percentile(99),
+    rowP50Ms: stages.row.percentile(50),
+    rowP99Ms: stages.row.percentile(99),
+    recordP50Ms: stages.record.percentile(50),
+    recordP99Ms: stages.record.percentile(99),
+  };
+}
+
+/** Created and updated documents, one event each: the newest, as the service shows no other state. */
+async function documentEvents(
+  sandbox: Awaited<ReturnType<typeof startSandbox>>,
+  count: number,
+): Promise<Outgoing[]> {
+  const newest = new Map<string, Outgoing>();
+  while (newest.size < count) {
+    for (const event of await sandbox.change(count, ['createDocument', 'reprocessDocument'])) {
+      newest.set((JSON.parse(event.body) as { id: string }).id, event);
+    }
+  }
+  return [...newest.values()].slice(-count);
+}
+
+/** Milliseconds from sending an event to each of its stages, as seen from outside. */
+async function follow(
+  client: pg.Client,
+  socket: LeanSocket,
+  { secret }: Target,
+  event: Outgoing,
+): Promise<Record<Stage, number>> {
+  const request = signedRequest(secret, event);
+  const began = performance.now();
+  const since = () => performance.now() - began;
+  const status = await new Promise<number>((done, failed) => socket.send(request, done, failed));
+  if (status !== 204) throw new Error(`the event was answered ${status}`);
+  const answer = since();
+  let row: number | undefined;
+  for (;;) {
+    const { rows } = await client.query({
+      name: 'stages',
+      text: `select d.updated >= e.occurred_at as row, d.raw_updated >= e.occurred_at as record
+        from metersync.events e join utility.documents d on d.id = e.record_id::uuid where e.id = $1`,
+      values: [event.id],
+    });
+    if (rows[0]?.row) row ??= since();
+    if (row !== undefined && rows[0]?.record) return { answer, row, record: since() };
+    if (since() > recordWithinMs)
+      throw new Error(`the record of event ${event.id} is not read after ${recordWithinMs} ms`);
+    await delay(lookEveryMs);
+  }
+}

@@ -1,0 +1,29 @@
+import type { Client } from '@temporalio/client';
+import { startBackfill } from '../../app/backfill.ts';
+import { connectClient, type TemporalPlace } from '../../app/temporal.ts';
+import { type RunState, workflowIds } from '../../contract/names.ts';
+
+/** Runs a work with a client of a namespace, closed at its end. */
+export async function withTemporal<T>(
+  place: TemporalPlace,
+  work: (client: Client) => Promise<T>,
+): Promise<T> {
+  const { client, close } = await connectClient(place);
+  try {
+    return await work(client);
+  } finally {
+    await close();
+  }
+}
+
+/**
+ * Backfills the given companies, or all, through the real workflows; returns how many seconds it took.
+ * @throws Error when the run ended in another state than complete
+ */
+export async function runBackfill(client: Client, companies?: readonly string[]): Promise<number> {
+  const began = performance.now();
+  const runId = await startBackfill(client, companies);
+  const state = (await client.workflow.getHandle(workflowIds.backfillAll(runId)).result()) as RunState;
+  if (state !== 'complete') throw new Error(`the backfill ended ${state}`);
+  return (performance.now() - began) / 1000;
+}

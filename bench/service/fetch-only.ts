@@ -1,0 +1,39 @@
+/** The limit of a backfill: a process that fetches and parses every page with the same client, and does nothing. */
+import { createLog } from '../../app/log.ts';
+import { openService } from '../../app/service.ts';
+import { readSettings } from '../../app/settings.ts';
+import { walkPages } from '../../service/walk.ts';
+import { backfillBounds } from '../../workflows/proxies.ts';
+import { serve } from '../process/serve.ts';
+
+export type FetchOnlyCalls = ReturnType<typeof createFetchOnly>;
+
+function createFetchOnly() {
+  return {
+    /** Seconds for every document of every company, as many companies at once as a backfill reads. */
+    fetch: async (service: {
+      url: string;
+      apiKey: string;
+    }): Promise<{ documents: number; seconds: number }> => {
+      const log = createLog({ level: 'silent' });
+      const { client } = openService(readSettings({}).service, service.url, service.apiKey, log);
+      const began = performance.now();
+      const companies: string[] = [];
+      for await (const page of walkPages({ client, endpoint: 'companies', params: {}, lane: 'backfill' })) {
+        companies.push(...page.ids.filter((id) => id !== null));
+      }
+      let documents = 0;
+      const reader = async () => {
+        for (let companyId = companies.pop(); companyId !== undefined; companyId = companies.pop()) {
+          const listing = { client, endpoint: 'documents', params: { companyId }, lane: 'backfill' } as const;
+          for await (const page of walkPages(listing)) documents += page.count;
+        }
+      };
+      await Promise.all(Array.from({ length: backfillBounds.companiesAtOnce }, reader));
+      await client.close();
+      return { documents, seconds: (performance.now() - began) / 1000 };
+    },
+  };
+}
+
+serve(createFetchOnly());

@@ -1,0 +1,70 @@
+import { mkdtemp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type SandboxProcess, type SandboxSize, startSandboxProcess } from '../../cli/sandbox-process.ts';
+import type { Outgoing } from '../load/signed.ts';
+import type { Bench } from '../measure.ts';
+
+/** Changes are asked for in portions, as each is one request of the control routes. */
+const changesTogether = 2_000;
+const eventsTogether = 5_000;
+
+/** The real service, in a process and on a database of its own. */
+export interface BenchSandbox extends SandboxProcess {
+  /**
+   * Makes random changes and returns the events that tell of them, in their order. Nothing is delivered: the bench
+   * sends them itself, as fast as it likes, when the service holds their state.
+   */
+  change(count: number, types?: readonly string[]): Promise<Outgoing[]>;
+}
+
+export async function startSandbox(bench: Bench, size: SandboxSize): Promise<BenchSandbox> {
+  const sandbox = await startSandboxProcess({
+    databaseUrl: await bench.stack.database('sandbox'),
+    dataDir: await mkdtemp(join(bench.stack.dir, 'sandbox-')),
+    size,
+    onLine: () => {},
+  });
+  bench.atEnd(() => sandbox.stop());
+  // Events come into being only while webhooks are enabled (seed 6.1.1).
+  await ask(sandbox, 'PATCH', `${sandbox.apiUrl}/external/configure_webhook`, { enabled: true });
+  let seen = 0;
+  return {
+    ...sandbox,
+    change: async (count, types) => {
+      for (let made = 0; made < count; made += changesTogether) {
+        const portion = { count: Math.min(changesTogether, count - made), seed: made + 1 };
+        await ask(
+          sandbox,
+          'POST',
+          `${sandbox.url}/sandbox/random`,
+          types === undefined ? portion : { ...portion, types },
+        );
+      }
+      const events: Outgoing[] = [];
+      for (;;) {
+        const url = `${sandbox.url}/sandbox/events?after=${seen}&limit=${eventsTogether}`;
+        const page = await ask<{ events: ListedEvent[] }>(sandbox, 'GET', url);
+        for (const { id, payload } of page.events) events.push({ id, body: JSON.stringify(payload) });
+        seen = page.events.at(-1)?.seq ?? seen;
+        if (page.events.length < eventsTogether) return events;
+      }
+    },
+  };
+}
+
+interface ListedEvent {
+  readonly seq: number;
+  readonly id: string;
+  readonly payload: unknown;
+}
+
+async function ask<T>(sandbox: SandboxProcess, method: string, url: string, body?: unknown): Promise<T> {
+  const answer = await fetch(url, {
+    method,
+    headers: { 'x-api-key': sandbox.apiKey, 'content-type': 'application/json' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${method} ${url}: ${answer.status} ${text.slice(0, 300)}`);
+  return JSON.parse(text) as T;
+}
