@@ -39,7 +39,8 @@ export class SettingsError extends Error {
   }
 }
 
-const uuid = z.uuid('has to hold UUIDs separated by commas');
+/** Any UUID, whatever its version, as in events. */
+const uuid = z.guid('has to hold UUIDs separated by commas');
 const list = z
   .string()
   .default('')
@@ -52,10 +53,10 @@ const list = z
 const url = (schemes: readonly string[], example: string) =>
   z
     .string()
-    .refine(
-      (text) => URL.canParse(text) && schemes.includes(new URL(text).protocol),
-      `has to be a URL, for example ${example}`,
-    );
+    .refine((text) => URL.canParse(text) && schemes.includes(new URL(text).protocol), {
+      message: `has to be a URL, for example ${example}`,
+      abort: true,
+    });
 const integer = (min: number, max: number, fallback: number) =>
   z
     .string()
@@ -110,7 +111,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
   const decoded = environment.safeParse(given);
   const problems = decoded.success
     ? []
-    : decoded.error.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`);
+    : [...new Set(decoded.error.issues.map((issue) => `${String(issue.path[0])} ${issue.message}`))];
   if (given.SERVICE_URL !== undefined && given.SERVICE_API_KEY === undefined) {
     problems.push('SERVICE_API_KEY has to be set when SERVICE_URL is: the key that the service gave you');
   }
@@ -149,16 +150,33 @@ function readEndpoints(path: string | undefined, problems: string[]): EndpointCa
     problems.push(`SERVICE_ENDPOINTS has to be the path of a JSON file: ${path} is not there`);
     return defaultEndpoints;
   }
-  try {
-    const overrides = endpointOverrides.safeParse(JSON.parse(readFileSync(path, 'utf8')));
-    if (overrides.success) return { ...defaultEndpoints, ...overrides.data } as EndpointCatalogue;
-    for (const issue of overrides.error.issues) {
-      problems.push(`SERVICE_ENDPOINTS: ${path}: ${issue.path.join('.') || 'file'}: ${issue.message}`);
-    }
-  } catch (error) {
-    problems.push(`SERVICE_ENDPOINTS: ${path} is not JSON: ${(error as Error).message}`);
+  const file = readJson(path);
+  if ('problem' in file) {
+    problems.push(`SERVICE_ENDPOINTS: ${path} ${file.problem}`);
+    return defaultEndpoints;
+  }
+  const overrides = endpointOverrides.safeParse(file.value);
+  if (overrides.success) return { ...defaultEndpoints, ...overrides.data } as EndpointCatalogue;
+  for (const issue of overrides.error.issues) {
+    problems.push(`SERVICE_ENDPOINTS: ${path}: ${issue.path.join('.') || 'file'}: ${issue.message}`);
   }
   return defaultEndpoints;
+}
+
+function readJson(path: string): { readonly value: unknown } | { readonly problem: string } {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    return { problem: `cannot be read: ${(error as NodeJS.ErrnoException).code}` };
+  }
+  try {
+    return { value: JSON.parse(text) };
+  } catch (error) {
+    // Some messages quote the file, which may be one of secrets that was named by mistake.
+    const where = /at position \d+ \(.*\)$/.exec((error as Error).message)?.[0];
+    return { problem: where === undefined ? 'is not JSON' : `is not JSON: ${where}` };
+  }
 }
 
 function isTimeZone(zone: string): boolean {

@@ -1,0 +1,214 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readSettings, SettingsError } from '../../app/settings.ts';
+import { defaultEndpoints } from '../../contract/endpoints.ts';
+import { temporaryFolder } from '../support/folder.ts';
+
+const service = { SERVICE_URL: 'https://service.example/v2.2', SERVICE_API_KEY: 'key-1' };
+
+/** What is wrong with an environment, a line a problem. */
+function problemsOf(env: Readonly<Record<string, string>>): readonly string[] {
+  try {
+    readSettings(env);
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('defaults', () => {
+  const defaults = readSettings({});
+
+  test('an empty environment is right: everything has a default or a stand-in', () => {
+    expect(defaults).toEqual({
+      service: {
+        ...{ url: undefined, apiKey: undefined, companies: [], timeZone: 'UTC', maxConcurrency: 10 },
+        endpoints: defaultEndpoints,
+      },
+      webhooks: { secrets: [], secretsFile: undefined, headerPrefix: undefined, toleranceSeconds: 300 },
+      ...{ databaseUrl: undefined, temporalConfigured: false },
+      receiver: { host: '127.0.0.1', port: 8080 },
+      ...{ logLevel: 'info', dataDir: '.metersync' },
+    });
+  });
+
+  test('a variable that is empty is one that is not set, as in a compose file', () => {
+    const names = ['SERVICE_URL', 'SERVICE_MAX_CONCURRENCY', 'DATABASE_URL', 'RECEIVER_PORT', 'LOG_LEVEL'];
+    expect(readSettings(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(defaults);
+  });
+
+  test('variables of other programs change nothing', () => {
+    expect(readSettings({ PATH: '/bin', PORT: 'x', __proto__: 'x', constructor: 'x' })).toEqual(defaults);
+  });
+});
+
+describe('what is set', () => {
+  test('is taken: numbers as numbers, lists without blanks, the base address without its last slash', () => {
+    const companies = ['0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f', '11111111-2222-3333-4444-555555555555'];
+    const settings = readSettings({
+      ...{ SERVICE_URL: 'https://service.example/v2.2/', SERVICE_API_KEY: 'key-1' },
+      ...{ SERVICE_COMPANIES: ` ${companies.join(' , ')},`, SERVICE_TIME_ZONE: 'Europe/Berlin' },
+      ...{ SERVICE_MAX_CONCURRENCY: '3', WEBHOOK_SECRETS: 'whsec_a, whsec_b' },
+      ...{ WEBHOOK_SECRETS_FILE: '/run/secrets', WEBHOOK_HEADER_PREFIX: 'Acme-' },
+      ...{ WEBHOOK_TOLERANCE_SECONDS: '60', DATABASE_URL: 'postgresql://u:p@h/w' },
+      ...{ RECEIVER_HOST: '0.0.0.0', RECEIVER_PORT: '0', LOG_LEVEL: 'debug', METERSYNC_DIR: '/var/lib/m' },
+    });
+    expect(settings).toEqual({
+      service: {
+        ...{ url: 'https://service.example/v2.2', apiKey: 'key-1', companies },
+        ...{ timeZone: 'Europe/Berlin', maxConcurrency: 3, endpoints: defaultEndpoints },
+      },
+      webhooks: {
+        ...{ secrets: ['whsec_a', 'whsec_b'], secretsFile: '/run/secrets' },
+        ...{ headerPrefix: 'Acme-', toleranceSeconds: 60 },
+      },
+      ...{ databaseUrl: 'postgresql://u:p@h/w', temporalConfigured: false },
+      receiver: { host: '0.0.0.0', port: 0 },
+      ...{ logLevel: 'debug', dataDir: '/var/lib/m' },
+    });
+  });
+
+  test.each(['TEMPORAL_ADDRESS', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_PROFILE'])(
+    "%s says where Temporal is, by Temporal's own configuration",
+    (name) => {
+      expect(readSettings({ [name]: 'there' }).temporalConfigured).toBe(true);
+    },
+  );
+
+  test('a namespace alone names no server', () => {
+    expect(readSettings({ TEMPORAL_NAMESPACE: 'metering' }).temporalConfigured).toBe(false);
+  });
+});
+
+describe('what is wrong', () => {
+  const wrong = {
+    SERVICE_URL: 'service.example',
+    SERVICE_API_KEY: 'a key',
+    SERVICE_COMPANIES: 'acme,bolt',
+    SERVICE_TIME_ZONE: 'Mars/Olympus',
+    SERVICE_MAX_CONCURRENCY: '0',
+    WEBHOOK_HEADER_PREFIX: 'acme hook:',
+    WEBHOOK_TOLERANCE_SECONDS: '5m',
+    DATABASE_URL: 'mysql://h/w',
+    RECEIVER_PORT: '65536',
+    LOG_LEVEL: 'loud',
+    SERVICE_ENDPOINTS: '/nowhere/endpoints.json',
+  };
+
+  test('is told all at once, each with its variable and what would be right', () => {
+    const problems = [
+      'SERVICE_URL has to be a URL, for example https://service.example/v2.2',
+      'SERVICE_API_KEY has to be printable text without spaces',
+      'SERVICE_COMPANIES has to hold UUIDs separated by commas',
+      'SERVICE_TIME_ZONE has to be a time zone, for example UTC or Europe/Berlin',
+      'SERVICE_MAX_CONCURRENCY has to be a whole number from 1 to 100',
+      'WEBHOOK_HEADER_PREFIX has to be the start of header names, for example webhook-',
+      'WEBHOOK_TOLERANCE_SECONDS has to be a whole number from 1 to 86400',
+      'DATABASE_URL has to be a URL, for example postgres://user:password@host:5432/warehouse',
+      'RECEIVER_PORT has to be a whole number from 0 to 65535',
+      'LOG_LEVEL has to be trace, debug, info, warn, error or silent',
+      'SERVICE_ENDPOINTS has to be the path of a JSON file: /nowhere/endpoints.json is not there',
+    ];
+    expect(problemsOf(wrong)).toEqual(problems);
+    expect(() => readSettings(wrong)).toThrow(`Wrong settings:\n  ${problems.join('\n  ')}`);
+  });
+
+  test.each([
+    ['SERVICE_URL', 'https://service.example', 'has to end in the version, for example /v2.2'],
+    ['SERVICE_URL', 'ftp://service.example/v2.2', 'has to be a URL'],
+    ['SERVICE_MAX_CONCURRENCY', '101', 'from 1 to 100'],
+    ['SERVICE_MAX_CONCURRENCY', '-1', 'from 1 to 100'],
+    ['SERVICE_MAX_CONCURRENCY', '2.5', 'from 1 to 100'],
+    ['RECEIVER_PORT', '8e3', 'from 0 to 65535'],
+    ['WEBHOOK_TOLERANCE_SECONDS', '86401', 'from 1 to 86400'],
+    ['SERVICE_TIME_ZONE', '+02:00', 'has to be a time zone'],
+    ['DATABASE_URL', 'localhost:5432/warehouse', 'has to be a URL'],
+    ['LOG_LEVEL', 'INFO', 'has to be trace'],
+  ])('%s=%s', (name, value, right) => {
+    const problems = problemsOf({ ...service, [name]: value });
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toMatch(new RegExp(`^${name} `));
+    expect(problems[0]).toContain(right);
+  });
+
+  test('a service without its key', () => {
+    const { SERVICE_URL } = service;
+    const needed = 'SERVICE_API_KEY has to be set when SERVICE_URL is: the key that the service gave you';
+    expect(problemsOf({ SERVICE_URL })).toEqual([needed]);
+    expect(problemsOf({ SERVICE_URL, SERVICE_API_KEY: '' })).toEqual([needed]);
+    expect(problemsOf(service)).toEqual([]);
+  });
+});
+
+describe('the endpoint file', () => {
+  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+  let path: string;
+  beforeAll(async () => {
+    folder = await temporaryFolder();
+    path = join(folder.path, 'endpoints.json');
+  });
+  afterAll(() => folder.remove());
+  const env = async (text: string) => {
+    await writeFile(path, text);
+    return { SERVICE_ENDPOINTS: path };
+  };
+
+  test('overrides the entries that it has, whole, and leaves the others', async () => {
+    const file = { document: null, connections: { path: '/connections/of/{companyId}' } };
+    const { endpoints } = readSettings(await env(JSON.stringify(file))).service;
+    expect(endpoints).toEqual({ ...defaultEndpoints, ...file });
+  });
+
+  test('may be empty of entries', async () => {
+    expect(readSettings(await env('{}')).service.endpoints).toEqual(defaultEndpoints);
+  });
+
+  test.each([
+    ['cut short', '{"document": null', 'is not JSON: at position 17 (line 1 column 18)'],
+    ['empty', '', 'is not JSON'],
+    ['null', 'null', 'file: Invalid input: expected record, received null'],
+    ['a list', '[]', 'file: Invalid input: expected record, received array'],
+  ])('that is %s is refused', async (_, text, problem) => {
+    const [first, ...others] = problemsOf(await env(text));
+    expect(first).toMatch(/^SERVICE_ENDPOINTS: /);
+    expect(first).toContain(path);
+    expect(first).toContain(problem);
+    expect(others).toEqual([]);
+  });
+
+  test('names each entry that is wrong, beside what is wrong elsewhere', async () => {
+    const file = { invoices: { path: '/i' }, meters: { path: 'meter' }, document: { paths: '/d' } };
+    const told = problemsOf({ ...(await env(JSON.stringify(file))), LOG_LEVEL: 'loud' }).join('\n');
+    for (const named of ['LOG_LEVEL ', 'invoices', 'meters.path: ', 'document.path: ', 'paths']) {
+      expect(told).toContain(named);
+    }
+  });
+
+  test('that is a folder cannot be read', async () => {
+    const dir = join(folder.path, 'endpoints');
+    await mkdir(dir);
+    expect(problemsOf({ SERVICE_ENDPOINTS: dir })).toEqual([
+      `SERVICE_ENDPOINTS: ${dir} cannot be read: EISDIR`,
+    ]);
+  });
+
+  test('named by mistake, a file of secrets is not quoted', async () => {
+    for (const text of ['whsec_geheim', '{"a": whsec_geheim}', '"whsec_geheim']) {
+      const told = problemsOf(await env(text)).join('\n');
+      expect(told).toContain('is not JSON');
+      expect(told).not.toContain('geheim');
+    }
+  });
+});
+
+test('no error shows a secret, nor an address that may hold one', () => {
+  const told = problemsOf({
+    ...{ SERVICE_URL: 'https://user:geheim@service.example', SERVICE_API_KEY: 'geheim key' },
+    ...{ WEBHOOK_SECRETS: 'whsec_geheim', WEBHOOK_HEADER_PREFIX: 'geheim!' },
+    ...{ DATABASE_URL: 'mysql://user:geheim@host/db', RECEIVER_PORT: 'geheim', LOG_LEVEL: 'geheim' },
+  });
+  expect(told.length).toBeGreaterThanOrEqual(6);
+  expect(told.join('\n')).not.toContain('geheim');
+});
