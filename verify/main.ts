@@ -8,6 +8,7 @@ import { commandPage } from './command-page.ts';
 import { failuresPage } from './failures-page.ts';
 import { verifyLock } from './lock.ts';
 import { verifyMigrations } from './migrations.ts';
+import { serviceCoveragePage, verifyServiceCoverage, verifyStatements } from './service-coverage.ts';
 import { settingsPage } from './settings-page.ts';
 import { warehousePage } from './warehouse-page.ts';
 
@@ -22,6 +23,7 @@ const pages: Readonly<Record<string, (text: string) => string | Promise<string>>
   'docs/settings.md': settingsPage,
   'docs/command.md': commandPage,
   'docs/warehouse.md': warehousePage,
+  'docs/service-coverage.md': () => serviceCoveragePage(project),
 };
 
 function pageCheck(path: string, make: (text: string) => string | Promise<string>, write: boolean): Check {
@@ -43,6 +45,9 @@ function checks(write: boolean): Readonly<Record<string, Check>> {
   return {
     'db/migrations make the schema of db/schema': () => verifyMigrations(project),
     'package-lock.json is the lock of package.json': () => verifyLock(project),
+    "each statement of the service's document has a test": () => verifyServiceCoverage(project),
+    "test/sandbox/statements.ts has each statement of the service's document": () =>
+      verifyStatements(project),
     ...Object.fromEntries(pageChecks),
   };
 }

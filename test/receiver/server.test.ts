@@ -49,6 +49,26 @@ describe('answers to deliveries', () => {
     connection.end();
   });
 
+  test('seed 5.5: what is not verified is refused and nothing of it is processed', async () => {
+    const { deliver, port, starts } = await listening();
+    expect((await deliver({ key: 'another key' })).status).toBe(401);
+    expect((await exchange(port, { body: golden.body })).status).toBe(401);
+    expect(starts).toEqual([]);
+    expect((await deliver()).status).toBe(204);
+    expect(starts).toHaveLength(1);
+  });
+
+  test('seed 4.1.4: a delivery from another origin, without cookie or token of a session, is taken', async () => {
+    const { port, starts } = await listening();
+    const elsewhere = [
+      ['origin', 'https://elsewhere.test'],
+      ['sec-fetch-site', 'cross-site'],
+    ] as const;
+    const headers = [...signedHeaders(), ...elsewhere];
+    expect((await exchange(port, { headers, body: golden.body })).status).toBe(204);
+    expect(starts).toHaveLength(1);
+  });
+
   test('the event carries what was signed and when it was there', async () => {
     const { deliver, starts } = await listening();
     await deliver();

@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { statements } from './statements.ts';
+import { statements, statementsToProve } from './statements.ts';
 
 export interface Coverage {
-  /** Statements without a test. */
+  /** Statements without a test; of those that may lack one for now, the ones that have it. */
   readonly missing: readonly string[];
   /** Statements that titles name and the document doesn't have. */
   readonly unknown: readonly string[];
@@ -29,7 +29,7 @@ export async function readCoverage(folder: string): Promise<Coverage> {
   }
   const known = Object.keys(statements);
   return {
-    missing: known.filter((id) => !proofs.has(id)),
+    missing: known.filter((id) => proofs.has(id) === statementsToProve.includes(id)),
     unknown: [...proofs.keys()].filter((id) => !known.some((one) => one === id || isOfSection(one, id))),
     markdown: render(proofs),
   };

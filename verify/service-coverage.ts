@@ -1,0 +1,32 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readCoverage } from '../test/sandbox/coverage.ts';
+import { statements, statementsToProve } from '../test/sandbox/statements.ts';
+import { generatedFrom } from './markdown.ts';
+import { differencesFromDocument } from './service-document.ts';
+
+/** docs/service-coverage.md: which test proves which statement of the service's document. */
+export async function serviceCoveragePage(project: string): Promise<string> {
+  const { markdown } = await readCoverage(join(project, 'test'));
+  return `${generatedFrom('the titles of the tests')}\n${markdown}`;
+}
+
+/** Every statement of the service's document has a test, and titles name no other. */
+export async function verifyServiceCoverage(project: string): Promise<string[]> {
+  const { missing, unknown } = await readCoverage(join(project, 'test'));
+  return [
+    ...missing.map((id) =>
+      statementsToProve.includes(id)
+        ? `${id} has a test now: statementsToProve should not name it`
+        : `no test has "seed ${id}: …" for its title: ${statements[id]}`,
+    ),
+    ...unknown.map((id) => `a test has "seed ${id}: …" for its title, and there is no such statement`),
+  ];
+}
+
+/** The list of statements is whole. The document is beside the checkout of those who have it; else nothing is compared. */
+export async function verifyStatements(project: string): Promise<string[]> {
+  const document = join(project, '../shared/utility-data-service.md');
+  if (!existsSync(document)) return [];
+  return differencesFromDocument(readFileSync(document, 'utf8'), Object.keys(statements));
+}
