@@ -19,6 +19,8 @@ export interface TemporalPlace {
   readonly namespace?: string | undefined;
 }
 
+const connectTimeout = '10 seconds';
+
 function connectOptions(place: TemporalPlace) {
   const configured = loadClientConnectConfig();
   return {
@@ -35,7 +37,11 @@ export async function connectClient(
   place: TemporalPlace,
 ): Promise<{ client: Client; close(): Promise<void> }> {
   const { connectionOptions, namespace } = connectOptions(place);
-  const connection = await Connection.connect({ ...connectionOptions, connectTimeout: 10_000 });
+  const connection = await Connection.connect({ ...connectionOptions, connectTimeout }).catch(
+    (error: unknown) => {
+      throw inWords(error, connectionOptions.address);
+    },
+  );
   return { client: new Client({ connection, namespace }), close: () => connection.close() };
 }
 
@@ -44,7 +50,16 @@ export async function connectNative(
   place: TemporalPlace,
 ): Promise<{ connection: NativeConnection; namespace: string }> {
   const { connectionOptions, namespace } = connectOptions(place);
-  return { connection: await NativeConnection.connect(connectionOptions), namespace };
+  const connection = await NativeConnection.connect(connectionOptions).catch((error: unknown) => {
+    throw inWords(error, connectionOptions.address);
+  });
+  return { connection, namespace };
+}
+
+/** Where nobody answered: the library's errors name no address. */
+function inWords(error: unknown, address: string | undefined): Error {
+  const where = `Temporal at ${address ?? 'localhost:7233'} (TEMPORAL_ADDRESS)`;
+  return new Error(`${where}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
 }
 
 /** Once a process, before any worker: Temporal's own logs go to ours, and signals stay with us. */

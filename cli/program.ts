@@ -6,6 +6,11 @@ function count(text: string): number {
   return Number(text);
 }
 
+function companyId(text: string): string {
+  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) return text.toLowerCase();
+  throw new InvalidArgumentError('has to be a UUID.');
+}
+
 /** The command, with each subcommand's code loaded when it is called. docs/command.md is made from it. */
 export function buildProgram(): Command {
   const program = new Command('metersync')
@@ -33,7 +38,7 @@ export function buildProgram(): Command {
     .command('backfill')
     .description('read everything that the service has, of all companies or of one')
     .argument('[scope]', 'all')
-    .option('--company <id>', 'one company, by its id')
+    .option('--company <id>', 'one company, by its id', companyId)
     .option('--external-id <id>', 'one company, by the id that you gave it')
     .option('--follow', 'show progress and wait for the end: 0 complete, 1 partial, suspect or failed')
     .action(async (scope, options) => (await import('./commands/backfill.ts')).backfill(scope, options));
@@ -45,7 +50,7 @@ export function buildProgram(): Command {
   program
     .command('audit')
     .description('compare the warehouse with the service and print each difference; changes nothing')
-    .option('--company <id>', 'one company, by its id')
+    .option('--company <id>', 'one company, by its id', companyId)
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));
   program
