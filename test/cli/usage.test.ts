@@ -1,0 +1,154 @@
+import { execFile } from 'node:child_process';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import manifest from '../../package.json' with { type: 'json' };
+import { runCommand } from '../support/command.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { freePort } from '../support/port.ts';
+
+const checkout = resolve(import.meta.dirname, '../..');
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+beforeAll(async () => {
+  folder = await temporaryFolder();
+});
+afterAll(() => folder.remove());
+
+const metersync = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
+  runCommand(args, { cwd: folder.path, env: { METERSYNC_DIR: folder.path, ...env } });
+
+describe('help', () => {
+  const options = {
+    start: [],
+    receiver: [],
+    worker: [],
+    migrate: [],
+    backfill: ['--company <id>', '--external-id <id>', '--follow'],
+    status: ['--json'],
+    audit: ['--company <id>', '--json'],
+    webhooks: ['--json', 'enable', 'disable', 'portal', 'status'],
+    sandbox: [
+      '--companies <n>',
+      '--documents <n>',
+      '--interval-days <n>',
+      '--port <n>',
+      '--database-url <url>',
+    ],
+    demo: ['--companies <n>', '--documents <n>', '--interval-days <n>', '--events <n>', '--keep'],
+  };
+
+  test('of the program names every command', async () => {
+    const { status, stdout, stderr } = await metersync(['--help']);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toMatch(/^Usage: metersync \[options\] \[command\]$/m);
+    for (const name of Object.keys(options)) expect(stdout).toMatch(new RegExp(`^ {2}${name} `, 'm'));
+  });
+
+  test.each(Object.entries(options))('of %s names its options', async (name, named) => {
+    const { status, stdout, stderr } = await metersync([name, '--help']);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toMatch(new RegExp(`^Usage: metersync ${name} `));
+    for (const option of [...named, '-h, --help']) expect(stdout).toContain(option);
+  });
+
+  test('npm run -s metersync -- --help is the same, from a checkout', async () => {
+    const { PATH = '', HOME = '' } = process.env;
+    const npm = promisify(execFile)('npm', ['run', '-s', 'metersync', '--', '--help'], {
+      ...{ cwd: checkout, env: { PATH, HOME } },
+    });
+    expect((await npm).stdout.trim()).toBe((await metersync(['--help'])).stdout.trim());
+  });
+
+  test('--version is that of the package', async () => {
+    expect(await metersync(['--version'])).toMatchObject({ status: 0, stdout: manifest.version });
+  });
+});
+
+describe('wrong usage ends with status 2, in words and on standard error alone', () => {
+  test.each([
+    [['fly'], "unknown command 'fly'"],
+    [['status', '--fast'], "unknown option '--fast'"],
+    [['migrate', 'now'], 'too many arguments'],
+    [['backfill'], 'say what to backfill: all, --company ID or --external-id X'],
+    [['backfill', 'some'], 'say what to backfill'],
+    [['backfill', 'all', '--external-id', 'acme'], 'say what to backfill'],
+    [['backfill', '--company', 'acme'], 'has to be a UUID'],
+    [['backfill', '--company'], 'argument missing'],
+    [['audit', '--company', 'acme'], 'has to be a UUID'],
+    [['webhooks'], "missing required argument 'action'"],
+    [['webhooks', 'on'], 'Allowed choices are enable, disable, portal, status'],
+    [['demo', '--companies', 'many'], 'has to be a whole number'],
+  ])('metersync %j', async (args, words) => {
+    const { status, stdout, stderr } = await metersync(args);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(words);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+});
+
+describe('wrong settings end with status 2', () => {
+  const wrong = { SERVICE_URL: 'service.example', DATABASE_URL: 'mysql://u:geheim@h', LOG_LEVEL: 'loud' };
+
+  test.each(['start', 'receiver', 'worker', 'migrate', 'status', 'audit'])(
+    '%s lists them all, and shows no value',
+    async (name) => {
+      const { status, stdout, stderr } = await metersync([name], wrong);
+      expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+      const [first, ...problems] = stderr.split('\n');
+      expect(first).toBe('metersync: Wrong settings:');
+      expect(problems.map((line) => line.trim().split(' ')[0]).sort()).toEqual([
+        ...['DATABASE_URL', 'LOG_LEVEL', 'SERVICE_API_KEY', 'SERVICE_URL'],
+      ]);
+      expect(stderr).not.toContain('geheim');
+    },
+  );
+
+  test.each([
+    ['that are not set', {}, 'WEBHOOK_SECRETS (or WEBHOOK_SECRETS_FILE) has to be set'],
+    ['that are none', { WEBHOOK_SECRETS: 'whsec_geheim' }, 'secret 1 is not whsec_ and then base64'],
+  ])('the receiver refuses secrets %s before it opens anything', async (_, env, words) => {
+    // Nobody is at the address: with right settings it would wait for Temporal.
+    const address = `127.0.0.1:${await freePort()}`;
+    const { status, stderr } = await metersync(['receiver'], { TEMPORAL_ADDRESS: address, ...env });
+    expect(status).toBe(2);
+    expect(stderr).toContain(words);
+    expect(stderr).not.toContain('geheim');
+  });
+});
+
+describe('a command that fails ends with status 1 and one line that says what and where', () => {
+  test.each([['migrate'], ['status', '--json'], ['audit', '--json']])(
+    '%s %s while Postgres is away',
+    async (...args) => {
+      const place = `127.0.0.1:${await freePort()}/warehouse`;
+      const { status, stdout, stderr } = await metersync(args, {
+        DATABASE_URL: `postgres://user:geheim@${place}`,
+        ...{ SERVICE_URL: 'http://127.0.0.1:9/v2.2', SERVICE_API_KEY: 'key' },
+      });
+      expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+      expect(stderr).toMatch(
+        new RegExp(`^metersync: Postgres at ${place} \\(DATABASE_URL\\): connect ECONNREFUSED .+$`),
+      );
+    },
+  );
+
+  test('receiver while Temporal is away', async () => {
+    const address = `127.0.0.1:${await freePort()}`;
+    const WEBHOOK_SECRETS = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+    const env = { TEMPORAL_ADDRESS: address, WEBHOOK_SECRETS, RECEIVER_PORT: '0' };
+    const { status, stderr } = await metersync(['receiver'], env);
+    expect(status).toBe(1);
+    expect(stderr).toMatch(new RegExp(`^metersync: Temporal at ${address} \\(TEMPORAL_ADDRESS\\): .+$`));
+  });
+
+  test('webhooks while the service is away', async () => {
+    const place = `127.0.0.1:${await freePort()}`;
+    const env = { SERVICE_URL: `http://${place}/v2.2`, SERVICE_API_KEY: 'geheim' };
+    const { status, stdout, stderr } = await metersync(['webhooks', 'status', '--json'], env);
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toMatch(
+      new RegExp(`^metersync: GET /external/configure_webhook: connect ECONNREFUSED ${place}$`),
+    );
+  });
+});
