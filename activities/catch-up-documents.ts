@@ -1,8 +1,10 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../contract/failures.ts';
-import { dueRecords, settleRecords, warehouseNow } from '../db/catch-up.ts';
+import { limits } from '../contract/limits.ts';
+import { dueRecords, parkOwner, settleRecords, warehouseNow } from '../db/catch-up.ts';
 import { retireUsage } from '../db/write/usage-data.ts';
 import type { Page } from '../service/page.ts';
+import { confirmsPass } from '../service/stability.ts';
 import { walkPages } from '../service/walk.ts';
 import { refreshNeighbours } from './catch-up-connections.ts';
 import type { ActivityDependencies } from './dependencies.ts';
@@ -14,46 +16,55 @@ const documentsPerWrite = 50;
 /** Up to this many documents of a company are read one by one; beyond, its listing is walked. */
 const documentsOneByOneMax = 25;
 
-/** Endpoints of the catalogue that turned out not to exist: a 404 for a record that the service has. */
-export type MissingEndpoints = Set<'document' | 'documentUsage'>;
+/**
+ * What a worker learnt of the endpoints of single documents. A 404 alone tells little: the document may be gone, or the
+ * service may have no such endpoint, whatever the catalogue says.
+ */
+export interface EndpointsTried {
+  /** Those that answered 404 for a document that the service has. */
+  readonly missing: Set<'document' | 'documentUsage'>;
+  /** Those that have answered well. */
+  readonly working: Set<'document' | 'documentUsage'>;
+}
 
 /** Reads the documents of a company that events left to be read, and the usage that belongs to them. */
 export async function catchUpDocuments(
   deps: ActivityDependencies,
-  missing: MissingEndpoints,
+  tried: EndpointsTried,
   companyId: string,
 ): Promise<void> {
   const { db } = deps.warehouse;
   const readAt = await warehouseNow(db);
   const due = await dueRecords(db, 'documents', companyId, documentsTogether);
-  const reading = { deps, missing, companyId, readAt };
+  const reading = { deps, tried, companyId, readAt };
   const notFound = await readDocuments(reading, due);
   const gone = new Set(notFound);
-  await readUsage(
+  const exact = await readUsage(
     reading,
     due.filter((id) => !gone.has(id)),
   );
   await refreshNeighbours(deps, companyId, { meters: false });
-  await settleRecords(db, 'documents', due, readAt, notFound);
+  if (exact) await settleRecords(db, 'documents', due, readAt, notFound);
+  else await parkOwner(db, 'documents', companyId, 'the list of usage data moves while it is read');
 }
 
 interface Reading {
   readonly deps: ActivityDependencies;
-  readonly missing: MissingEndpoints;
+  readonly tried: EndpointsTried;
   readonly companyId: string;
   readonly readAt: string;
 }
 
 /** Returns the ids that the service does not have. */
 async function readDocuments(reading: Reading, due: readonly string[]): Promise<readonly string[]> {
-  const { deps, missing } = reading;
-  const single = deps.service.has('document') && !missing.has('document');
+  const { deps, tried } = reading;
+  const single = deps.service.has('document') && !tried.missing.has('document');
   if (single && due.length <= documentsOneByOneMax) {
     const notFound = await readOneByOne(reading, due);
     if (notFound.length === 0 || !deps.service.has('documents')) return notFound;
     // Either they are gone, or the service has no such endpoint: its listing knows.
     const unseen = await walkDocuments(reading, notFound);
-    if (unseen.length < notFound.length) missing.add('document');
+    if (unseen.length < notFound.length) tried.missing.add('document');
     return unseen;
   }
   const unseen = deps.service.has('documents') ? await walkDocuments(reading, due) : due;
@@ -86,6 +97,7 @@ async function readOneByOne(reading: Reading, ids: readonly string[]): Promise<s
       });
       if (!answer.found) notFound.push(id);
       else {
+        reading.tried.working.add('document');
         bodies.push(answer.body);
         found.push(id);
       }
@@ -99,29 +111,30 @@ async function readOneByOne(reading: Reading, ids: readonly string[]): Promise<s
 
 /**
  * A document's usage is one set, whichever way it is read: what its own listing no longer shows is gone. The
- * listing of the whole company serves where documents have none of their own.
+ * listing of the whole company serves where documents have none of their own. Returns whether all of it was seen.
  */
-async function readUsage(reading: Reading, documentIds: readonly string[]): Promise<void> {
-  const { deps, missing, companyId, readAt } = reading;
-  if (documentIds.length === 0) return;
-  if (deps.service.has('documentUsage') && !missing.has('documentUsage')) {
-    for (const some of batches(documentIds)) {
-      const pages = (await Promise.all(some.map((id) => usagePages(reading, id)))).flat();
-      if (missing.has('documentUsage')) return await readUsage(reading, documentIds);
-      await writeUsage(reading, some, pages);
-    }
-    return;
+async function readUsage(reading: Reading, documentIds: readonly string[]): Promise<boolean> {
+  const { deps, tried } = reading;
+  if (documentIds.length === 0) return true;
+  if (!deps.service.has('documentUsage') || tried.missing.has('documentUsage')) {
+    return await readUsageListing(reading, documentIds);
   }
-  if (!deps.service.has('usageData')) return;
-  const walk = { listing: 'usageData', companyId, params: { companyId }, lane: 'live' } as const;
-  const { report, ids } = await walkListing(deps, walk);
-  if (report.ended === 'last') await retireUsage(deps.warehouse.db, documentIds, ids, readAt);
+  for (const some of batches(documentIds)) {
+    const answers = await Promise.all(some.map((id) => usagePages(reading, id)));
+    const found = answers.filter((pages) => pages !== undefined);
+    if (found.length > 0) tried.working.add('documentUsage');
+    else if (!(await isGone(reading, some))) {
+      tried.missing.add('documentUsage');
+      return await readUsageListing(reading, documentIds);
+    }
+    await writeUsage(reading, some, found.flat());
+  }
+  return true;
 }
 
-async function usagePages(reading: Reading, id: string): Promise<Page[]> {
-  const { deps, missing } = reading;
-  const context = Context.current();
-  const signal = context.cancellationSignal;
+/** Pages of a document's usage; undefined when there are none to be found. */
+async function usagePages({ deps }: Reading, id: string): Promise<Page[] | undefined> {
+  const signal = Context.current().cancellationSignal;
   const pages: Page[] = [];
   try {
     const walk = walkPages({
@@ -132,14 +145,41 @@ async function usagePages(reading: Reading, id: string): Promise<Page[]> {
       signal,
     });
     for await (const page of walk) pages.push(page);
+    return pages;
   } catch (error) {
-    if (!(error instanceof Failure) || error.code !== 'SERVICE_NOT_FOUND') throw error;
-    // Either the document went meanwhile, and its usage with it, or the service has no such endpoint.
-    const document = { endpoint: 'document', params: { id }, lane: 'live', signal } as const;
-    const known = deps.service.has('document') && !missing.has('document');
-    if (!known || (await deps.service.record(document)).found) missing.add('documentUsage');
+    if (error instanceof Failure && error.code === 'SERVICE_NOT_FOUND') return undefined;
+    throw error;
   }
-  return pages;
+}
+
+/** Whether documents without usage went since they were read, rather than that usage has no such endpoint. */
+async function isGone({ deps, tried }: Reading, [id = '']: readonly string[]): Promise<boolean> {
+  if (tried.working.has('documentUsage')) return true;
+  if (!tried.working.has('document')) return false;
+  const signal = Context.current().cancellationSignal;
+  return !(await deps.service.record({ endpoint: 'document', params: { id }, lane: 'live', signal })).found;
+}
+
+/**
+ * Reads all usage of the company, again until a pass confirms the one before: a listing loses records between two
+ * pages while others are deleted.
+ */
+async function readUsageListing(reading: Reading, documentIds: readonly string[]): Promise<boolean> {
+  const { deps, companyId } = reading;
+  if (!deps.service.has('usageData')) return true;
+  const walk = { listing: 'usageData', companyId, params: { companyId }, lane: 'live' } as const;
+  let before: Awaited<ReturnType<typeof walkListing>> | undefined;
+  for (let pass = 1; pass <= limits.passesMax; pass++) {
+    const now = await walkListing(deps, walk);
+    const whole = now.report.ended === 'last' && now.report.pages === 1;
+    const proven = whole ? now : before;
+    if (proven !== undefined && (whole || confirmsPass(proven.report.manifest, now.report.manifest))) {
+      await retireUsage(deps.warehouse.db, documentIds, proven.ids, proven.beganAt);
+      return true;
+    }
+    before = now;
+  }
+  return false;
 }
 
 async function writeUsage(

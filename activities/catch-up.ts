@@ -10,7 +10,7 @@ import {
 } from '../db/catch-up.ts';
 import { trySleep } from '../db/record/wake.ts';
 import { catchUpConnections } from './catch-up-connections.ts';
-import { catchUpDocuments, type MissingEndpoints } from './catch-up-documents.ts';
+import { catchUpDocuments, type EndpointsTried } from './catch-up-documents.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure, failing } from './failing.ts';
 import { readRange } from './intervals.ts';
@@ -18,10 +18,10 @@ import { walkListing } from './listing.ts';
 
 export function catchUpActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;
-  const missing: MissingEndpoints = new Set();
+  const tried: EndpointsTried = { missing: new Set(), working: new Set() };
   const catchUpOf: Readonly<Record<CatchUpKind, (owner: string) => Promise<void>>> = {
     connections: (companyId) => catchUpConnections(deps, companyId),
-    documents: (companyId) => catchUpDocuments(deps, missing, companyId),
+    documents: (companyId) => catchUpDocuments(deps, tried, companyId),
     intervals: (meterId) => catchUpIntervals(deps, meterId),
   };
 

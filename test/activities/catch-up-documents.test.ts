@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { describe, expect, test } from 'vitest';
+import type { EndpointCatalogue } from '../../contract/endpoints.ts';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { pageOf } from '../service/listing.ts';
+import type { Asked, Reply } from '../service/scripted-server.ts';
+import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { company, delivery, documentEvent } from '../support/events.ts';
+import { shapeOf } from '../support/scripted-service.ts';
+
+const created = '2026-05-01T00:00:00.000001';
+const updated = '2026-05-01T00:00:00.000002';
+const notThere: Reply = { status: 404, json: { detail: 'Not found.' } };
+
+interface Usage {
+  readonly id: string;
+  readonly document: { readonly id: string };
+}
+
+/** A company's documents, some usage rows each, and the endpoints that show them. */
+class Service {
+  documents: { id: string; created: string; updated: string }[] = [];
+  usage: Usage[] = [];
+  readonly lacks: ReadonlySet<'document' | 'documentUsage'>;
+  /** Called behind each page of the list of usage data, and behind each single document. */
+  onUsagePage: (page: number) => void = () => {};
+  onDocument: (id: string) => void = () => {};
+
+  constructor(lacks: readonly ('document' | 'documentUsage')[] = []) {
+    this.lacks = new Set(lacks);
+  }
+
+  add(rows: number): string {
+    const id = randomUUID();
+    this.documents.push({ id, created, updated });
+    for (let row = 0; row < rows; row++) this.usage.push({ id: randomUUID(), document: { id } });
+    return id;
+  }
+
+  remove(id: string): void {
+    this.documents = this.documents.filter((document) => document.id !== id);
+    this.usage = this.usage.filter(({ document }) => document.id !== id);
+  }
+
+  answer = (asked: Asked): Reply => {
+    const [, , resource, scope, id] = asked.path.split('/');
+    const known = this.documents.find((document) => document.id === scope || document.id === id);
+    if (asked.path === '/v2.2/company') return { json: [company] };
+    if (resource === 'meter') return pageOf([], asked, shapeOf('meters'));
+    if (resource === 'document' && scope === 'company') return pageOf(this.documents, asked);
+    if (resource === 'document') {
+      if (known === undefined || this.lacks.has('document')) return notThere;
+      this.onDocument(known.id);
+      return { json: known };
+    }
+    if (resource === 'usage' && scope === 'document') {
+      if (known === undefined || this.lacks.has('documentUsage')) return notThere;
+      const rows = this.usage.filter(({ document }) => document.id === id);
+      return pageOf(rows, asked, shapeOf('usageData'));
+    }
+    const reply = pageOf(this.usage, asked, shapeOf('usageData'));
+    this.onUsagePage(Number(asked.query.get('page')));
+    return reply;
+  };
+}
+
+async function caughtUp(
+  service: Service,
+  documentIds: readonly string[],
+  endpoints: Partial<EndpointCatalogue> = {},
+): Promise<ActivitiesUnderTest> {
+  const under = await activitiesOn(service.answer, endpoints);
+  const events = documentIds.map((id) => delivery(documentEvent('updated', id, updated)));
+  await recordEvents(under.warehouse.db, events);
+  await catchUp(under);
+  return under;
+}
+
+const catchUp = ({ run, activities }: ActivitiesUnderTest) =>
+  run(activities.catchUpOwners, { kind: 'documents' as const, owners: [company.id] });
+
+const liveUsage = async ({ warehouse }: ActivitiesUnderTest) => {
+  const result = await warehouse.db.execute<{ id: string }>(
+    sql`select id from utility.usage_data where deleted_at is null order by id`,
+  );
+  return result.rows.map(({ id }) => id);
+};
+const idsOf = (usage: readonly Usage[]) => usage.map(({ id }) => id).sort();
+const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
+  const result = await warehouse.db.execute<{ outcome: string; n: number }>(
+    sql`select outcome, count(*)::int as n from metersync.events group by outcome order by outcome`,
+  );
+  return Object.fromEntries(result.rows.map(({ outcome, n }) => [outcome, n]));
+};
+
+describe('catching up on documents', () => {
+  test('few of them are read one by one, many by their listing, their usage document by document', async () => {
+    const [few, many] = [new Service(), new Service()];
+    const ofFew = Array.from({ length: 3 }, () => few.add(2));
+    const ofMany = Array.from({ length: 30 }, () => many.add(2));
+    const one = await caughtUp(few, ofFew);
+    expect(one.asked().filter((path) => path.startsWith('/document/company'))).toEqual([]);
+    const other = await caughtUp(many, ofMany);
+    expect(other.asked().filter((path) => path.startsWith('/document/'))).toEqual([
+      `/document/company/${company.id}?page=1`,
+    ]);
+    expect([await liveUsage(one), await liveUsage(other)]).toEqual([idsOf(few.usage), idsOf(many.usage)]);
+    expect([await outcomes(one), await outcomes(other)]).toEqual([{ applied: 3 }, { applied: 30 }]);
+  });
+
+  test.each([3, 30])(
+    'a catalogue that names endpoints which the service lacks costs no usage, of %i documents',
+    async (count) => {
+      const service = new Service(['document', 'documentUsage']);
+      const ids = Array.from({ length: count }, () => service.add(2));
+      const under = await caughtUp(service, ids);
+      expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+      expect(await outcomes(under)).toEqual({ applied: count });
+    },
+  );
+
+  test('a document that goes while it is read has no usage, and the endpoint is not taken for missing', async () => {
+    const service = new Service();
+    const [kept, gone] = [service.add(2), service.add(2)];
+    service.onDocument = (id) => {
+      if (id === gone) service.remove(gone);
+    };
+    const under = await caughtUp(service, [kept, gone]);
+    expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+    expect(under.asked().filter((path) => path.startsWith('/usage/company'))).toEqual([]);
+
+    const alone = service.add(1);
+    service.onDocument = (id) => service.remove(id);
+    await recordEvents(under.warehouse.db, [delivery(documentEvent('updated', alone, updated))]);
+    await catchUp(under);
+    expect(under.asked().filter((path) => path.startsWith('/usage/company'))).toEqual([]);
+  });
+
+  test('usage that a correction removed goes', async () => {
+    const service = new Service();
+    const id = service.add(3);
+    const under = await caughtUp(service, [id]);
+    const later = '2026-05-01T00:00:00.000003';
+    service.usage.shift();
+    service.documents = [{ id, created, updated: later }];
+    await recordEvents(under.warehouse.db, [delivery(documentEvent('updated', id, later))]);
+    await catchUp(under);
+    expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+  });
+});
+
+describe('where usage is read from the listing of the whole company, as documents have none of their own', () => {
+  const without = { document: null, documentUsage: null };
+
+  test('a row that one deletion and one insertion hide from a pass is found by the next', async () => {
+    const service = new Service();
+    const [first] = Array.from({ length: 120 }, () => service.add(1));
+    const all = service.documents.map(({ id }) => id);
+    service.onUsagePage = (page) => {
+      // Row 101 moves to the page that was read; the total stays.
+      if (page !== 1 || !service.documents.some(({ id }) => id === first)) return;
+      service.remove(first ?? '');
+      service.usage.push({ id: randomUUID(), document: { id: all[1] ?? '' } });
+    };
+    const under = await caughtUp(service, all.slice(1), without);
+    expect(await liveUsage(under)).toEqual(expect.arrayContaining(idsOf(service.usage)));
+    expect(await outcomes(under)).toEqual({ applied: 119 });
+  });
+
+  test('while every pass moves nothing is settled and nothing is taken for gone', async () => {
+    const service = new Service();
+    for (let count = 0; count < 120; count++) service.add(1);
+    const all = service.documents.map(({ id }) => id);
+    service.onUsagePage = (page) => {
+      if (page === 1)
+        service.usage = [...service.usage.slice(1), { id: randomUUID(), document: { id: all[0] ?? '' } }];
+    };
+    const under = await caughtUp(service, all, without);
+    expect(await outcomes(under)).toEqual({ pending: 120 });
+    const retired = await under.warehouse.db.execute(
+      sql`select from utility.usage_data where deleted_at is not null`,
+    );
+    expect(retired.rowCount).toBe(0);
+    service.onUsagePage = () => {};
+    await under.warehouse.db.execute(sql`update metersync.events set next_attempt_at = null`);
+    await catchUp(under);
+    expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+    expect(await outcomes(under)).toEqual({ applied: 120 });
+  });
+});

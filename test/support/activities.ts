@@ -1,0 +1,55 @@
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { pino } from 'pino';
+import { onTestFinished } from 'vitest';
+import { type Activities, createActivities } from '../../activities/create-activities.ts';
+import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
+import type { CatchUpKind } from '../../contract/names.ts';
+import type { Warehouse } from '../../db/connect.ts';
+import type { Script } from '../service/scripted-server.ts';
+import { setup } from '../service/setup.ts';
+import { createWarehouse } from './warehouse.ts';
+
+export interface ActivitiesUnderTest {
+  readonly activities: Activities;
+  readonly warehouse: Warehouse;
+  readonly woken: CatchUpKind[];
+  /** Requests so far, as `GET` path and query below the version. */
+  asked(): string[];
+  /** Runs an activity as a worker would, `heartbeatDetails` being those of an attempt before. */
+  run<I, O>(activity: (input: I) => Promise<O>, input: I, heartbeatDetails?: unknown): Promise<O>;
+}
+
+/** The activities of a worker, on a warehouse of their own and a service that answers by a script. */
+export async function activitiesOn(
+  script: Script,
+  endpoints: Partial<EndpointCatalogue> = {},
+): Promise<ActivitiesUnderTest> {
+  const warehouse = await createWarehouse();
+  onTestFinished(() => warehouse.drop());
+  const { client, server } = await setup(script, { endpoints: { ...defaultEndpoints, ...endpoints } });
+  const woken: CatchUpKind[] = [];
+  const activities = createActivities({
+    warehouse,
+    service: client,
+    apiVersion: 'v2.2',
+    companies: [],
+    wake: async (kind) => void woken.push(kind),
+    log: pino({ level: 'silent' }),
+  });
+  return {
+    activities,
+    warehouse,
+    woken,
+    asked: () =>
+      server.asked.map(({ path, query }) => {
+        const search = query.toString();
+        return path.replace('/v2.2', '') + (search === '' ? '' : `?${search}`);
+      }),
+    run: async (activity, input, heartbeatDetails) => {
+      const environment = new MockActivityEnvironment(
+        heartbeatDetails === undefined ? {} : { heartbeatDetails },
+      );
+      return await environment.run(activity, input);
+    },
+  };
+}
