@@ -1,0 +1,81 @@
+import { sql } from 'drizzle-orm';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { pageOf } from '../service/listing.ts';
+import { createDeployment, type Endpoints } from '../support/deployment.ts';
+import { startPipeline } from '../support/pipeline.ts';
+import { documents, startScriptedService } from '../support/scripted-service.ts';
+
+describe('a service that lacks endpoints', () => {
+  test.each<[string, Endpoints]>([
+    ['no document by its id, and none for its usage', { document: null, documentUsage: null }],
+    ['no usage of a document, and no list of companies', { documentUsage: null, companies: null }],
+  ])('%s: converges all the same', async (_, endpoints) => {
+    const pipeline = await startPipeline({
+      size: { companies: 2, documents: 110, intervalDays: 1 },
+      endpoints,
+    });
+    onTestFinished(() => pipeline.stop());
+    const { service } = pipeline;
+    const companies = (await service.read<{ id: string }[]>('/company')).map(({ id }) => id);
+    expect(await pipeline.backfill(endpoints.companies === null ? companies : undefined)).toBe('complete');
+    await service.disturb({ duplicate: 0.2, shuffle: true, delayMs: [0, 800] });
+    await service.random(120, 11);
+    await pipeline.settled();
+    expect(await pipeline.audit()).toMatchObject({ differences: 0, examples: [] });
+    const live = await pipeline.warehouse.db.execute<{ n: number }>(
+      sql`select count(*)::int as n from utility.documents where deleted_at is null`,
+    );
+    expect(live.rows[0]?.n).toBe((await service.status()).documents);
+  });
+
+  test('nearly all of them: reads what there is and says of the rest that there is none', async () => {
+    const service = await startScriptedService();
+    onTestFinished(() => service.stop());
+    const held = documents(3);
+    const { id } = service.addCompany({ documents: (asked) => pageOf(held, asked) });
+    const deployment = await createDeployment({
+      env: { SERVICE_URL: service.url, SERVICE_API_KEY: 'key', SERVICE_COMPANIES: id },
+      endpoints: {
+        companies: null,
+        connections: null,
+        usageData: null,
+        meters: null,
+        intervals: null,
+        document: null,
+        documentUsage: null,
+      },
+    });
+    onTestFinished(() => deployment.stop());
+    await deployment.start('worker');
+    expect(await deployment.backfill()).toBe('complete');
+    const runs = await deployment.warehouse.db.execute(
+      sql`select resource, state, rows_inserted::int as inserted, error from metersync.runs
+        where resource is not null order by resource`,
+    );
+    const none = { state: 'complete', inserted: 0, error: expect.stringContaining('no such endpoint') };
+    expect(runs.rows).toEqual([
+      { ...none, resource: 'companies', error: expect.stringContaining('no list of companies') },
+      { ...none, resource: 'connections' },
+      { resource: 'documents', state: 'complete', inserted: 3, error: null },
+      { ...none, resource: 'intervals', error: null },
+      { ...none, resource: 'meters' },
+      { ...none, resource: 'usageData' },
+    ]);
+    expect(await deployment.audit()).toMatchObject({ compared: 3, differences: 0 });
+  });
+});
+
+test('an endpoint that the catalogue has and the service has not is found out, and done without', async () => {
+  const pipeline = await startPipeline({
+    size: { companies: 1, documents: 40, intervalDays: 1 },
+    endpoints: {
+      document: { path: '/bill/{id}' },
+      documentUsage: { path: '/bill/{id}/usage', items: 'usageData', total: 'totalUsageData' },
+    },
+  });
+  onTestFinished(() => pipeline.stop());
+  expect(await pipeline.backfill()).toBe('complete');
+  await pipeline.service.random(60, 12, ['createDocument', 'reprocessDocument', 'deleteDocument']);
+  await pipeline.settled();
+  expect(await pipeline.audit()).toMatchObject({ differences: 0, examples: [] });
+});
