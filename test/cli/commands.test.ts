@@ -1,0 +1,247 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { auditResources } from '../../contract/names.ts';
+import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { type RunningCommand, runCommand, startCommand } from '../support/command.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { createNamespace } from '../support/namespace.ts';
+import { until } from '../support/poll.ts';
+import { freePort } from '../support/port.ts';
+import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+
+/** The commands as a user runs them, in the order in which a user would, on one deployment. */
+let service: TestSandbox;
+let database: TestDatabase;
+let warehouse: Warehouse;
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let env: Record<string, string>;
+let receiver: string;
+
+beforeAll(async () => {
+  const [sandbox, created, namespace, port, dir] = await Promise.all([
+    startSandbox({ companies: 2, documents: 10, intervalDays: 1 }),
+    createDatabase('cli'),
+    createNamespace(),
+    freePort(),
+    temporaryFolder(),
+  ]);
+  [service, database, folder] = [sandbox, created, dir];
+  warehouse = connectWarehouse({ url: database.url, timeZone: 'UTC', max: 2, onError: () => {} });
+  receiver = `http://127.0.0.1:${port}`;
+  env = {
+    ...{ DATABASE_URL: database.url, METERSYNC_DIR: folder.path, RECEIVER_PORT: String(port) },
+    ...{ TEMPORAL_ADDRESS: inject('temporalAddress'), TEMPORAL_NAMESPACE: namespace },
+    ...{ SERVICE_URL: service.apiUrl, SERVICE_API_KEY: service.apiKey },
+    WEBHOOK_SECRETS: await service.register(`${receiver}/webhooks`),
+  };
+});
+afterAll(async () => {
+  await warehouse?.close();
+  await Promise.all([service?.stop(), database?.drop(), folder?.remove()]);
+});
+
+const metersync = (...args: string[]) => runCommand(args, { cwd: folder.path, env });
+
+/** What a command printed as JSON: one line, and nothing beside it. */
+async function json(...args: string[]): Promise<{ status: number | null; said: Record<string, unknown> }> {
+  const { status, stdout, stderr } = await metersync(...args, '--json');
+  expect(stdout.split('\n'), stderr).toHaveLength(1);
+  return { status, said: JSON.parse(stdout) };
+}
+
+const rows = async (query: ReturnType<typeof sql>) =>
+  (await warehouse.db.execute<Record<string, string>>(query)).rows;
+const count = async (table: string) =>
+  Number((await rows(sql`select count(*) as n from ${sql.raw(table)}`))[0]?.n);
+
+const anyNumber = expect.any(Number);
+const nothingCompared = { compared: anyNumber, missing: 0, extra: 0, different: 0 };
+
+describe('before anything runs', () => {
+  test('a warehouse without tables says what to do', async () => {
+    const { status, stdout, stderr } = await metersync('status');
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toMatch(/^metersync: the warehouse lacks \d+ migrations: run metersync migrate first$/);
+  });
+
+  test('migrate makes the tables; a second time it has nothing to do', async () => {
+    expect(await metersync('migrate')).toMatchObject({
+      ...{ status: 0, stderr: '', stdout: expect.stringMatching(/^Applied [1-9]\d* migrations\.$/) },
+    });
+    expect(await metersync('migrate')).toMatchObject({
+      ...{ status: 0, stderr: '', stdout: 'The warehouse is up to date.' },
+    });
+  });
+
+  test('status --json of an empty warehouse', async () => {
+    expect(await json('status')).toEqual({
+      status: 0,
+      said: {
+        events: { pending: 0, applied: 0, superseded: 0, ignored: 0, dead: 0 },
+        ...{ oldestPendingSeconds: 0, lastEventSecondsAgo: null },
+        backfills: { running: 0, last: null },
+        ...{ waiting: [], rejectedRecords: 0 },
+        rows: {
+          ...{ companies: 0, sites: 0, connections: 0, documents: 0 },
+          ...{ usage_data: 0, meters: 0, intervals: 0 },
+        },
+      },
+    });
+  });
+
+  test('backfill all without a worker starts nothing and explains itself', async () => {
+    const { status, stdout, stderr } = await metersync('backfill', 'all', '--follow');
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toBe(
+      'metersync: no worker is running to do the work: run metersync start (or metersync worker) first',
+    );
+    expect(await count('metersync.runs')).toBe(0);
+  });
+
+  test('audit of an empty warehouse misses everything and ends with status 1', async () => {
+    const { status, said } = await json('audit');
+    expect(status).toBe(1);
+    expect(said).toMatchObject({
+      resources: { companies: { compared: 2, missing: 2 }, documents: { compared: 20, missing: 20 } },
+    });
+  });
+});
+
+describe('while metersync start runs', () => {
+  let start: RunningCommand;
+  beforeAll(async () => {
+    start = startCommand(['start'], { cwd: folder.path, env });
+    await start.printed(/receiver: POST /);
+  });
+  afterAll(() => start?.end('SIGKILL'));
+
+  test('it is alive and ready, and says that nothing stands in', async () => {
+    expect((await fetch(`${receiver}/healthz`)).status).toBe(200);
+    expect((await fetch(`${receiver}/readyz`)).status).toBe(200);
+    expect(start.stdout()).toContain(`receiver: POST ${receiver}/webhooks`);
+    expect(start.stdout()).not.toContain('is not set');
+  });
+
+  test('backfill by external id asks for a company that is known', async () => {
+    const { status, stdout, stderr } = await metersync('backfill', '--external-id', 'nobody');
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toMatch(/^metersync: no company with external id nobody is known yet: .*--company/);
+  });
+
+  test('backfill all --follow shows how far it is and ends with status 0 when all is read', async () => {
+    const { status, stdout, stderr } = await metersync('backfill', 'all', '--follow');
+    expect(status, stderr).toBe(0);
+    expect(stdout).toMatch(/^backfill [0-9a-f-]{36} started\nbackfill [0-9a-f-]{36}: complete$/);
+    expect(stderr).toMatch(/backfill: 2 of 2 companies, [1-9]\d* rows/);
+    expect(await count('utility.documents')).toBe(20);
+  });
+
+  test('backfill of one company, by external id or by id, reads that company alone', async () => {
+    const [{ id = '', external_id: externalId = '' } = {}] = await rows(
+      sql`select id, external_id from utility.companies order by id limit 1`,
+    );
+    for (const option of [
+      ['--external-id', externalId],
+      ['--company', id.toUpperCase()],
+    ]) {
+      const { status, stdout, stderr } = await metersync('backfill', ...option, '--follow');
+      expect(status, stderr).toBe(0);
+      const [, runId = ''] = /^backfill (\S+): complete$/m.exec(stdout) ?? [];
+      const read = sql`select distinct company_id from metersync.runs
+        where run_id = ${runId}::uuid and company_id is not null`;
+      expect(await rows(read), option.join(' ')).toEqual([{ company_id: id }]);
+    }
+  });
+
+  test('without --follow it returns at once, and status --json tells how the run goes', async () => {
+    const { status, stdout } = await metersync('backfill', 'all');
+    const [, runId = ''] = /^backfill (\S+) started$/.exec(stdout) ?? [];
+    expect({ status, runId }).toEqual({ status: 0, runId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
+    const last = await until(
+      'the run is over',
+      async () => {
+        const { running, last } = (await json('status')).said.backfills as { running: number; last: object };
+        return running === 0 && (last as { runId?: string }).runId === runId && last;
+      },
+      { timeoutMs: 30_000 },
+    );
+    expect(last).toEqual({ runId, state: 'complete', finishedAt: expect.any(String) });
+  });
+
+  test('status --json counts events by outcome, and status shows the same to a person', async () => {
+    const fired = await service.random(20, 1);
+    const { said } = await until(
+      'every event is applied',
+      async () => {
+        const now = await json('status');
+        const { pending = 0, ...done } = now.said.events as Record<string, number>;
+        const over = Object.values(done).reduce((sum, n) => sum + n, 0);
+        return pending === 0 && over === fired ? now : undefined;
+      },
+      { timeoutMs: 40_000 },
+    );
+    expect(said).toMatchObject({
+      events: { pending: 0, ignored: 0, dead: 0, applied: anyNumber, superseded: anyNumber },
+      ...{ oldestPendingSeconds: 0, lastEventSecondsAgo: anyNumber, waiting: [], rejectedRecords: 0 },
+      backfills: { running: 0, last: { state: 'complete' } },
+    });
+    const { stdout } = await metersync('status');
+    const { applied } = said.events as { applied: number };
+    expect(stdout).toMatch(new RegExp(`│ applied +│ +${applied} │`));
+    expect(stdout).toMatch(/^backfills running: 0; last: complete, ended /m);
+  });
+
+  test('audit --json compares every resource and ends with status 0 when nothing differs', async () => {
+    const { status, said } = await json('audit');
+    expect({ status, said }).toEqual({
+      status: 0,
+      said: {
+        ...{ compared: anyNumber, differences: 0, examples: [] },
+        resources: Object.fromEntries(auditResources.map((name) => [name, nothingCompared])),
+      },
+    });
+    const resources = Object.values(said.resources as Record<string, { compared: number }>);
+    for (const { compared } of resources) expect(compared).toBeGreaterThan(0);
+    expect(said.compared).toBe(resources.reduce((sum, { compared }) => sum + compared, 0));
+  });
+
+  test('a row that was tampered with is named, in the audit of its company alone', async () => {
+    const [{ id = '', company_id: companyId = '' } = {}] = await rows(sql`
+      update utility.documents set raw = raw || '{"tampered": true}' where id =
+        (select id from utility.documents where deleted_at is null and raw is not null order by id limit 1)
+      returning id, company_id`);
+    const { status, said } = await json('audit', '--company', companyId);
+    expect(status).toBe(1);
+    expect(said).toMatchObject({
+      differences: 1,
+      examples: [{ id, resource: 'documents', state: 'different' }],
+      resources: { companies: { compared: 1 }, documents: { different: 1, missing: 0, extra: 0 } },
+    });
+    const forPeople = await metersync('audit');
+    expect(forPeople.status).toBe(1);
+    expect(forPeople.stdout).toContain(`different: documents ${id}`);
+    expect(forPeople.stdout).toMatch(/^1 differences in [\d,]+ records$/m);
+
+    const [{ id: other = '' } = {}] = await rows(
+      sql`select id from utility.companies where id <> ${companyId}::uuid limit 1`,
+    );
+    expect(await json('audit', '--company', other)).toMatchObject({ status: 0, said: { differences: 0 } });
+  });
+});
+
+describe('webhooks', () => {
+  test('status, disable, enable and portal move the switch of the service', async () => {
+    expect(await json('webhooks', 'status')).toEqual({ status: 0, said: { enabled: true } });
+    expect(await json('webhooks', 'disable')).toEqual({ status: 0, said: { enabled: false } });
+    expect(await json('webhooks', 'status')).toEqual({ status: 0, said: { enabled: false } });
+    const closed = await metersync('webhooks', 'portal', '--json');
+    expect(closed).toMatchObject({ status: 1, stdout: '' });
+    expect(closed.stderr).toContain('run metersync webhooks enable first');
+
+    expect(await json('webhooks', 'enable')).toEqual({ status: 0, said: { enabled: true } });
+    const { status, said } = await json('webhooks', 'portal');
+    expect({ status, said }).toEqual({ status: 0, said: { portal: expect.stringMatching(/^http:\/\//) } });
+    expect((await fetch(said.portal as string)).status).toBe(200);
+  });
+});
