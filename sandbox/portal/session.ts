@@ -46,9 +46,12 @@ export function doorRoute(app: FastifyInstance, { pool, clock, assets }: Session
     if (typeof link === 'string') throw new LinkRefused(link);
     const base = baseOf(linkName(token));
     const cookie = `${cookieName(linkName(token))}=${token}; Path=${base}; HttpOnly; SameSite=Strict`;
-    return reply
-      .headers({ ...pageHeaders, 'set-cookie': cookie })
-      .send(String(await openingPage(assets, link.organization, `${base}/endpoints`)));
+    return (
+      reply
+        // This page's own address holds the token, so it tells no other where one came from.
+        .headers({ ...pageHeaders, 'referrer-policy': 'no-referrer', 'set-cookie': cookie })
+        .send(String(await openingPage(assets, link.organization, `${base}/endpoints`)))
+    );
   });
 }
 

@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import { notFound } from '../../problem.ts';
+import { isId } from './id.ts';
 
 /** An endpoint as the portal shows it. */
 export interface PortalEndpoint {
@@ -33,6 +34,7 @@ export async function readEndpoints(pool: Pool, organizationId: string): Promise
 
 /** @throws Problem 404 when it is not there, removed, or another organization's. */
 export async function readEndpoint(pool: Pool, organizationId: string, id: string): Promise<PortalEndpoint> {
+  if (!isId(id)) throw notFound('Endpoint');
   const { rows } = await pool.query<PortalEndpoint>(
     `select ${columns} from ${source} where p.organization_id = $1 and p.id = $2 and p.state <> 'removed'`,
     [organizationId, id],

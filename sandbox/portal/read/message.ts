@@ -1,6 +1,7 @@
 import type { Pool } from 'pg';
 import { notFound } from '../../problem.ts';
 import type { MessageStatus } from '../views/status.ts';
+import { isId } from './id.ts';
 
 export interface Message {
   readonly seq: string;
@@ -40,6 +41,7 @@ export interface Attempt {
 
 /** @throws Problem 404 when it is not there or another organization's. */
 export async function readMessage(pool: Pool, organizationId: string, id: string): Promise<Message> {
+  if (!isId(id)) throw notFound('Message');
   const { rows } = await pool.query<Message>(
     `select seq::text as seq, id, type, example, payload, to_char(created, 'YYYY-MM-DD"T"HH24:MI:SS.US') as created
       from sandbox.events where organization_id = $1 and id = $2`,

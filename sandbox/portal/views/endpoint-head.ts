@@ -25,11 +25,11 @@ export function endpointHead(base: string, endpoint: PortalEndpoint, tab: Endpoi
     (one) => one !== 'inbox' || inboxToken !== null,
   );
   return html`<p class="crumbs"><a href="${base}/endpoints">${icons.back}Endpoints</a></p>
-<div class="row"><h1 class="address"><bdi>${visibleText(url)}</bdi></h1>
+<div id="endpoint-head" data-live="3000"><div class="row"><h1 class="address"><bdi>${visibleText(url)}</bdi></h1>
 <span class="badges">${inboxToken !== null && badge('busy', 'Inspection URL')}${endpointBadge(state, failingSince)}</span></div>
 <p class="meta">${copyable(id, 'endpoint id')}<span>Added ${timeAgo(endpoint.created, now)}</span></p>
 ${state === 'disabled' && disabledBanner(address)}
-${state === 'active' && failingSince !== null && failingBanner(failingSince, now)}
+${state === 'active' && failingSince !== null && failingBanner(failingSince, now)}</div>
 <nav class="tabs inner" aria-label="Endpoint">${tabs.map(
     (one) =>
       html`<a href="${address}${one === 'overview' ? '' : `/${one}`}" ${one === tab ? raw('aria-current="page"') : ''}>${tabNames[one]}</a>`,

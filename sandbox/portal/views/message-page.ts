@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Micros } from '../../timestamps.ts';
+import { fromText, type Micros } from '../../timestamps.ts';
 import type { Attempt, Message, Standing } from '../read/message.ts';
 import { attemptsShownMax } from '../read/message.ts';
 import { visibleText } from '../visible-text.ts';
@@ -37,7 +37,7 @@ export function messagePage(view: MessageView): Markup {
 ${attempts.length >= attemptsShownMax && html`<p class="muted small">The newest ${attemptsShownMax} attempts are shown.</p>`}</div></section>
 <section aria-labelledby="payload"><div class="head"><h2 id="payload">Payload</h2>
 <span class="meta"><span>${sizeText(Buffer.byteLength(payload))}</span><a href="${address}/payload">Download</a></span></div>
-${payloadText(payload, 'Payload')}</section></div>`;
+${payloadText(payload, 'Payload text')}</section></div>`;
 }
 
 function delivery(
@@ -54,7 +54,7 @@ function delivery(
   return html`<article class="card" id="${endpointId}">
 <div class="row"><strong class="title">${name}</strong><span class="badges">${removed && badge('plain', 'Removed')}
 ${endpointState === 'disabled' && badge('bad', 'Disabled')}${statusBadge(status)}</span></div>
-${nextDue !== null && html`<p class="meta"><span>Next attempt ${timeAgo(nextDue, now)}</span></p>`}
+${nextDue !== null && html`<p class="meta"><span>${fromText(nextDue) > now ? html`Next attempt ${timeAgo(nextDue, now)}` : 'The next attempt is due.'}</span></p>`}
 ${mine.length > 0 ? attemptList(address, standing, mine, now) : notTried(address, message, standing)}</article>`;
 }
 

@@ -1,0 +1,32 @@
+import { describe, expect, it } from 'vitest';
+import { wrongWithAddress } from '../../sandbox/portal/endpoint-address.ts';
+
+describe('an address of an endpoint', () => {
+  it.each([
+    'https://example.com/webhooks',
+    'http://127.0.0.1:8080/',
+    'HTTPS://EXAMPLE.COM',
+    'https://[::1]:9/x?y=z',
+    'https://bücher.example/ü',
+  ])('may be %s', (address) => {
+    expect(wrongWithAddress(address)).toBeUndefined();
+  });
+
+  it.each([
+    ['', 'Enter the address'],
+    ['example.com/webhooks', 'Begin the address with https://'],
+    ['/webhooks', 'Begin the address with https://'],
+    ['javascript:alert(1)', 'Begin the address with https://'],
+    ['ftp://example.com', 'not ftp://'],
+    ['file:///etc/passwd', 'not file://'],
+    ['https://', 'no web address'],
+    ['https://exa mple.com', 'no web address'],
+    ['https://example.com:99999', 'no web address'],
+    ['https://user@example.com', 'Leave out the user name'],
+    ['https://:secret@example.com', 'Leave out the user name'],
+    ['https://example.com/#part', 'from # on'],
+    [`https://example.com/${'a'.repeat(2_048)}`, '2048 characters at most'],
+  ])('may not be %j', (address, words) => {
+    expect(wrongWithAddress(address)).toContain(words);
+  });
+});
