@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { describe, expect, test } from 'vitest';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { pageOf } from '../service/listing.ts';
+import type { Asked, Reply } from '../service/scripted-server.ts';
+import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { company, delivery, intervalsEvent } from '../support/events.ts';
+
+const meterId = randomUUID();
+const day = (n: number) => `2026-05-${String(n).padStart(2, '0')}T00:00:00`;
+const hour = (n: number) => `2026-05-01T${String(n).padStart(2, '0')}:00:00`;
+
+/** Answers every range with one reading at its start. */
+function oneReading(asked: Asked): Reply {
+  if (asked.path === '/v2.2/company') return { json: [company] };
+  if (asked.path.startsWith('/v2.2/meter/')) {
+    return pageOf([{ id: meterId }], asked, { key: 'meters', total: 'totalMeters' });
+  }
+  const start = asked.query.get('startDate') ?? '';
+  const reading = { start, end: start.replace('00:00.', '15:00.'), usage: '1.5', usageUnits: 'kWh' };
+  return pageOf([reading], asked, { key: 'intervals', total: 'totalIntervals' });
+}
+
+const catchUp = ({ run, activities }: ActivitiesUnderTest) =>
+  run(activities.catchUpOwners, { kind: 'intervals' as const, owners: [meterId] });
+const announce = async (
+  { warehouse }: ActivitiesUnderTest,
+  ranges: readonly [start: string, end: string][],
+) => {
+  const events = ranges.map(([start, end]) => delivery(intervalsEvent(meterId, start, end, 1)));
+  await recordEvents(warehouse.db, events);
+};
+const rangesAsked = ({ asked }: ActivitiesUnderTest) =>
+  asked()
+    .filter((path) => path.startsWith('/interval/'))
+    .map((path) => {
+      const query = new URLSearchParams(path.split('?')[1]);
+      return [query.get('startDate'), query.get('endDate')];
+    });
+const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
+  const result = await warehouse.db.execute<{ outcome: string; n: number }>(
+    sql`select outcome, count(*)::int as n from metersync.events group by outcome order by outcome`,
+  );
+  return Object.fromEntries(result.rows.map(({ outcome, n }) => [outcome, n]));
+};
+
+describe('catching up on intervals', () => {
+  test('ranges that overlap, touch or repeat are fetched as one; those apart are fetched apart', async () => {
+    const under = await activitiesOn(oneReading);
+    await announce(under, [
+      [day(1), day(3)],
+      [day(2), day(4)],
+      [day(4), day(5)],
+      [day(2), day(4)],
+      [day(9), day(10)],
+    ]);
+    await catchUp(under);
+    expect(rangesAsked(under)).toEqual([
+      ['2026-05-01T00:00:00.000000Z', '2026-05-05T00:00:00.000000Z'],
+      ['2026-05-09T00:00:00.000000Z', '2026-05-10T00:00:00.000000Z'],
+    ]);
+    expect(await outcomes(under)).toEqual({ applied: 5 });
+    const readings = await under.warehouse.db.execute(sql`select usage from utility.intervals`);
+    expect(readings.rows).toEqual([{ usage: '1.5' }, { usage: '1.5' }]);
+  });
+
+  test('a range that is announced while another is fetched waits for its own fetch', async () => {
+    let during: (() => Promise<void>) | undefined;
+    const under = await activitiesOn(async (asked) => {
+      if (asked.path.startsWith('/v2.2/interval/')) await during?.();
+      return oneReading(asked);
+    });
+    await announce(under, [[hour(1), hour(3)]]);
+    during = async () => {
+      during = undefined;
+      // Inside what is being fetched, and announced after the fetch began: it may tell of something newer.
+      await announce(under, [[hour(2), hour(3)]]);
+    };
+    await catchUp(under);
+    expect(await outcomes(under)).toEqual({ applied: 1, pending: 1 });
+    await catchUp(under);
+    expect(await outcomes(under)).toEqual({ applied: 2 });
+    expect(rangesAsked(under)).toHaveLength(2);
+  });
+
+  test('a meter that is not known yet is read from the listing of the company that the event names', async () => {
+    const under = await activitiesOn(oneReading);
+    await under.warehouse.db.execute(
+      sql`insert into utility.companies (id, external_id) values (${company.id}::uuid, ${company.externalId})`,
+    );
+    await announce(under, [[hour(1), hour(2)]]);
+    await catchUp(under);
+    const meters = await under.warehouse.db.execute(sql`select id, company_id from utility.meters`);
+    expect(meters.rows).toEqual([{ id: meterId, company_id: company.id }]);
+  });
+
+  test('a meter that the service refuses is parked with the reason, and keeps no other from being read', async () => {
+    const refused = randomUUID();
+    const under = await activitiesOn((asked) =>
+      asked.path.includes(refused) ? { status: 403, json: { detail: 'not yours' } } : oneReading(asked),
+    );
+    const { warehouse, run, activities } = under;
+    await recordEvents(warehouse.db, [delivery(intervalsEvent(refused, hour(1), hour(2), 1))]);
+    await announce(under, [[hour(1), hour(2)]]);
+    await run(activities.catchUpOwners, { kind: 'intervals' as const, owners: [refused, meterId] });
+    const events = await warehouse.db.execute(
+      sql`select outcome, error, next_attempt_at > clock_timestamp() as waits from metersync.events order by outcome`,
+    );
+    expect(events.rows).toEqual([
+      { outcome: 'applied', error: null, waits: null },
+      { outcome: 'pending', error: expect.stringContaining('SERVICE_ACCESS_DENIED'), waits: true },
+    ]);
+  });
+});
