@@ -23,6 +23,11 @@ export interface Size {
   /** Changes that the sandbox makes; each tells of itself in one or two events. */
   readonly historyChanges: number;
   readonly historyCompanies: number;
+  readonly sandboxCompanies: number;
+  /** Changes of a round; each is told of in one or two deliveries. */
+  readonly sandboxChanges: number;
+  /** Pages of a round that are read of the sandbox, and of the bare server. */
+  readonly sandboxReads: number;
 }
 
 export const sizes = {
@@ -43,6 +48,9 @@ export const sizes = {
     intervalReadings: 5_000,
     historyChanges: 18_000,
     historyCompanies: 100,
+    sandboxCompanies: 20,
+    sandboxChanges: 12_000,
+    sandboxReads: 20_000,
   },
   quick: {
     rounds: 1,
@@ -60,6 +68,9 @@ export const sizes = {
     intervalReadings: 5_000,
     historyChanges: 4_000,
     historyCompanies: 40,
+    sandboxCompanies: 10,
+    sandboxChanges: 4_000,
+    sandboxReads: 8_000,
   },
   /** Says nothing but that everything runs. */
   tiny: {
@@ -78,5 +89,8 @@ export const sizes = {
     intervalReadings: 200,
     historyChanges: 60,
     historyCompanies: 2,
+    sandboxCompanies: 2,
+    sandboxChanges: 60,
+    sandboxReads: 60,
   },
 } as const satisfies Record<string, Size>;

@@ -14,12 +14,13 @@ export interface LoadReport {
 
 /**
  * Sends every request, `inFlight` at a time over as many connections, each as soon as the answer before it is there.
- * @throws Error when an answer is not 204: a rate of refusals is no figure.
+ * @throws Error when an answer is not the expected one: a rate of refusals is no figure.
  */
 export async function runLoad(
   port: number,
   requests: readonly Buffer[],
   inFlight: number,
+  expected = 204,
 ): Promise<LoadReport> {
   const latencies = createLatencies();
   const sockets = Array.from({ length: Math.min(inFlight, requests.length) }, () => new LeanSocket(port));
@@ -28,7 +29,7 @@ export async function runLoad(
   const beganAt = Date.now();
   const began = performance.now();
   try {
-    await Promise.all(sockets.map((socket) => sendAll(socket, waiting, (ms) => latencies.add(ms))));
+    await Promise.all(sockets.map((socket) => sendAll(socket, waiting, expected, (ms) => latencies.add(ms))));
     const seconds = (performance.now() - began) / 1000;
     return { events: requests.length, seconds, beganAt, latencies: latencies.encode() };
   } finally {
@@ -39,6 +40,7 @@ export async function runLoad(
 function sendAll(
   socket: LeanSocket,
   waiting: Iterator<Buffer>,
+  expected: number,
   onAnswer: (ms: number) => void,
 ): Promise<void> {
   return new Promise((done, failed) => {
@@ -48,8 +50,8 @@ function sendAll(
       const sentAt = performance.now();
       const answered = (status: number) => {
         onAnswer(performance.now() - sentAt);
-        if (status === 204) sendNext();
-        else failed(new Error(`an event was answered ${status} instead of 204`));
+        if (status === expected) sendNext();
+        else failed(new Error(`a request was answered ${status} instead of ${expected}`));
       };
       socket.send(request, answered, failed);
     };

@@ -22,7 +22,7 @@ export function startGenerator(bench: Bench): Generator {
 }
 
 /** Events a second of some rounds together: one that others disturbed counts by its length. */
-export function perSecond(reports: readonly LoadReport[]): number {
+export function perSecond(reports: readonly Pick<LoadReport, 'events' | 'seconds'>[]): number {
   const events = reports.reduce((sum, report) => sum + report.events, 0);
   return events / reports.reduce((sum, report) => sum + report.seconds, 0);
 }

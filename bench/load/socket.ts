@@ -10,6 +10,9 @@ export class LeanSocket {
   readonly #port: number;
   #socket: Socket | undefined;
   #seen: Buffer = Buffer.alloc(0);
+  #status = 0;
+  #closing = false;
+  #bodyBytesMissing = 0;
   #answered: ((status: number) => void) | undefined;
   #failed: ((error: Error) => void) | undefined;
 
@@ -50,18 +53,32 @@ export class LeanSocket {
     return socket;
   }
 
+  /** Only the head is kept; of the body it matters when it is over. */
   #read(bytes: Buffer): void {
+    if (this.#bodyBytesMissing > 0) {
+      this.#readBody(bytes.length);
+      return;
+    }
     this.#seen = this.#seen.length === 0 ? bytes : Buffer.concat([this.#seen, bytes]);
     const end = this.#seen.indexOf(headEnd);
     if (end < 0) return;
     const head = this.#seen.toString('latin1', 0, end);
-    const status = Number(head.slice(9, 12));
-    const length = status === 204 ? 0 : Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0);
-    if (this.#seen.length < end + headEnd.length + length) return;
+    this.#status = Number(head.slice(9, 12));
+    this.#closing = /^connection: *close/im.test(head);
+    this.#bodyBytesMissing =
+      this.#status === 204 ? 0 : Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0);
+    const bodyBytes = this.#seen.length - end - headEnd.length;
     this.#seen = Buffer.alloc(0);
-    if (/^connection: *close/im.test(head)) this.close();
+    this.#readBody(bodyBytes);
+  }
+
+  #readBody(bytes: number): void {
+    this.#bodyBytesMissing -= bytes;
+    if (this.#bodyBytesMissing > 0) return;
+    this.#bodyBytesMissing = 0;
+    if (this.#closing) this.close();
     const answered = this.#answered;
     this.#answered = undefined;
-    answered?.(status);
+    answered?.(this.#status);
   }
 }

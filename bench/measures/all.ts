@@ -5,6 +5,15 @@ import { backfill } from './backfill.ts';
 import { history } from './history.ts';
 import { intervals } from './intervals.ts';
 import { lone } from './lone.ts';
+import { sandbox } from './sandbox.ts';
 
 /** Every measure, in the order in which a whole run takes them. */
-export const measures: readonly Measure[] = [acknowledged, applied, lone, backfill, intervals, history];
+export const measures: readonly Measure[] = [
+  acknowledged,
+  applied,
+  lone,
+  backfill,
+  intervals,
+  history,
+  sandbox,
+];

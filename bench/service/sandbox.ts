@@ -15,6 +15,10 @@ export interface BenchSandbox extends SandboxProcess {
    * sends them itself, as fast as it likes, when the service holds their state.
    */
   change(count: number, types?: readonly string[]): Promise<Outgoing[]>;
+  /** One request with its API key, of the API or the control routes; the answer is JSON. */
+  ask<T>(method: string, path: string, body?: unknown): Promise<T>;
+  /** The text of a page. */
+  read(path: string): Promise<string>;
 }
 
 export async function startSandbox(bench: Bench, size: SandboxSize): Promise<BenchSandbox> {
@@ -30,6 +34,8 @@ export async function startSandbox(bench: Bench, size: SandboxSize): Promise<Ben
   let seen = 0;
   return {
     ...sandbox,
+    ask: (method, path, body) => ask(sandbox, method, `${sandbox.url}${path}`, body),
+    read: (path) => request(sandbox, 'GET', `${sandbox.url}${path}`),
     change: async (count, types) => {
       for (let made = 0; made < count; made += changesTogether) {
         const portion = { count: Math.min(changesTogether, count - made), seed: made + 1 };
@@ -59,6 +65,15 @@ interface ListedEvent {
 }
 
 async function ask<T>(sandbox: SandboxProcess, method: string, url: string, body?: unknown): Promise<T> {
+  return JSON.parse(await request(sandbox, method, url, body)) as T;
+}
+
+async function request(
+  sandbox: SandboxProcess,
+  method: string,
+  url: string,
+  body?: unknown,
+): Promise<string> {
   const answer = await fetch(url, {
     method,
     headers: { 'x-api-key': sandbox.apiKey, 'content-type': 'application/json' },
@@ -66,5 +81,5 @@ async function ask<T>(sandbox: SandboxProcess, method: string, url: string, body
   });
   const text = await answer.text();
   if (!answer.ok) throw new Error(`${method} ${url}: ${answer.status} ${text.slice(0, 300)}`);
-  return JSON.parse(text) as T;
+  return text;
 }
