@@ -122,6 +122,3 @@ export const statements: Readonly<Record<string, string>> = {
   '9.5': 'ping says the version',
   '9.6': 'versions can be called at the same time, on the same data',
 };
-
-/** Statements whose tests are still to come. One that has a test by now is refused here. */
-export const statementsToProve: readonly string[] = [];
