@@ -1,0 +1,136 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readStatus } from '../../db/read/status.ts';
+import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
+import { readRunning } from '../../embedded/running.ts';
+import { type RunningCommand, startCommand } from '../support/command.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { until } from '../support/poll.ts';
+import { freePort } from '../support/port.ts';
+import { projectBinDir } from '../support/stack.ts';
+
+/** The service waits 15 s, and whoever stops a process rarely waits longer than 10 s. */
+const drainWithinMs = 10_000;
+
+/** Signals a command and measures how long it takes to end. */
+async function endOf(command: RunningCommand, signal: NodeJS.Signals) {
+  const askedAt = performance.now();
+  return { ...(await command.end(signal)), ms: performance.now() - askedAt };
+}
+
+describe('metersync start on servers of the user', () => {
+  let pipeline: Pipeline;
+  let start: RunningCommand;
+  beforeAll(async () => {
+    pipeline = await startPipeline({ size: { companies: 1, documents: 5, intervalDays: 1 }, parts: [] });
+  });
+  afterAll(async () => {
+    await start?.end('SIGKILL');
+    await pipeline?.stop();
+  });
+  const begin = async () => {
+    start = startCommand(['start'], { env: pipeline.env });
+    await start.printed(/receiver: POST /);
+  };
+  const settled = async () => {
+    await pipeline.settled();
+    expect((await readStatus(pipeline.warehouse.db)).events).toMatchObject({ pending: 0, dead: 0 });
+  };
+
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    'drains on %s and ends with status 0 within 10 s',
+    async (signal) => {
+      await begin();
+      const { ms, ...ended } = await endOf(start, signal);
+      expect(ended, start.stderr()).toEqual({ status: 0, signal: null });
+      expect(ms).toBeLessThan(drainWithinMs);
+      expect(start.stdout()).toContain(`${signal}: draining; once more to force`);
+      expect(start.stdout()).toContain('"stopped"');
+      await expect(fetch(`http://127.0.0.1:${pipeline.env.RECEIVER_PORT}/healthz`)).rejects.toThrow();
+    },
+  );
+
+  test('a second signal ends it at once in the middle of its work, and the next start does that work', {
+    timeout: 120_000,
+  }, async () => {
+    const { service, warehouse } = pipeline;
+    await begin();
+    await warehouse.db.transaction(async (tx) => {
+      await tx.execute(sql`lock table utility.documents in exclusive mode`);
+      await service.random(5, 1, ['createDocument']);
+      await until('a group of events waits for the table', async () => {
+        const waiting = await warehouse.db.execute<{ n: number }>(sql`select count(*)::int as n
+          from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+        return waiting.rows[0]?.n;
+      });
+      start.child.kill('SIGTERM');
+      await start.printed(/draining; once more to force/);
+      const { ms, ...ended } = await endOf(start, 'SIGTERM');
+      expect(ended).toEqual({ status: 1, signal: null });
+      expect(ms).toBeLessThan(3_000);
+    });
+    await begin();
+    await settled();
+  });
+});
+
+describe('metersync start on nothing but an empty folder', () => {
+  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+  beforeAll(async () => {
+    folder = await temporaryFolder();
+  });
+  afterAll(() => folder.remove());
+
+  const begin = async () => {
+    const start = startCommand(['start'], {
+      cwd: folder.path,
+      env: {
+        ...{ PATH: `${projectBinDir()}:${process.env.PATH}`, RECEIVER_PORT: String(await freePort()) },
+      },
+    });
+    await start.printed(/receiver: POST /, 90_000);
+    return start;
+  };
+
+  test('says what stands in for what, and leaves no process behind, drained or killed', {
+    timeout: 180_000,
+  }, async () => {
+    const drained = await begin();
+    try {
+      for (const name of ['DATABASE_URL', 'TEMPORAL_ADDRESS', 'SERVICE_URL']) {
+        expect(drained.stdout()).toContain(`${name} is not set: `);
+      }
+      expect(drained.stdout()).toMatch(/psql postgres:\/\/\S+\/metersync/);
+      const servers = processesIn(folder.path);
+      expect(servers.map(isRunning)).toEqual([true, true, true, true]);
+      const { ms, ...ended } = await endOf(drained, 'SIGTERM');
+      expect(ended, drained.stderr()).toEqual({ status: 0, signal: null });
+      expect(ms).toBeLessThan(drainWithinMs);
+      expect(servers.filter(isRunning)).toEqual([]);
+    } finally {
+      await drained.end('SIGKILL');
+    }
+
+    const killed = await begin();
+    try {
+      const servers = processesIn(folder.path);
+      expect(servers.map(isRunning)).toEqual([true, true, true, true]);
+      await killed.end('SIGKILL');
+      await until('its servers are gone', () => servers.filter(isRunning).length === 0);
+    } finally {
+      await killed.end('SIGKILL');
+    }
+  });
+});
+
+/** The guardian, the servers and the sandbox that stand in. */
+function processesIn(cwd: string): ProcessIdentity[] {
+  const dir = join(cwd, '.metersync');
+  const running = readRunning(dir);
+  const sandbox = identify(JSON.parse(readFileSync(join(dir, 'sandbox.json'), 'utf8')).pid);
+  const { postgres, temporal } = running?.servers ?? {};
+  return [running?.guardian, postgres, temporal, sandbox].filter((one) => one !== undefined);
+}
