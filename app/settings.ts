@@ -51,12 +51,10 @@ const list = z
       .filter((item) => item !== ''),
   );
 const url = (schemes: readonly string[], example: string) =>
-  z
-    .string()
-    .refine((text) => URL.canParse(text) && schemes.includes(new URL(text).protocol), {
-      message: `has to be a URL, for example ${example}`,
-      abort: true,
-    });
+  z.string().refine((text) => URL.canParse(text) && schemes.includes(new URL(text).protocol), {
+    message: `has to be a URL, for example ${example}`,
+    abort: true,
+  });
 const integer = (min: number, max: number, fallback: number) =>
   z
     .string()
