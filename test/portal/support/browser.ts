@@ -1,12 +1,11 @@
+import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import axe from 'axe-core';
 import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { expect } from 'vitest';
+import { expect, inject } from 'vitest';
 
-/** Debian's Chromium, which CI installs. */
-const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const args = [
   '--headless',
   '--no-sandbox',
@@ -30,6 +29,12 @@ export interface Browser {
 
 /** Starts a real Chromium on a fresh profile. */
 export async function openBrowser(): Promise<Browser> {
+  const executablePath = inject('chromium');
+  if (!existsSync(executablePath)) {
+    throw new Error(
+      'the portal is tested in a real browser: apt-get install chromium, or name one with CHROMIUM',
+    );
+  }
   const browser = await chromium.launch({ executablePath, args });
   return {
     person: async (options = {}) => {

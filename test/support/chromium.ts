@@ -1,0 +1,32 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { promisify } from 'node:util';
+import type { TestProject } from 'vitest/node';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Path of the browser for the portal's tests; where it would stand when there is none. */
+    chromium: string;
+  }
+}
+
+const debians = '/usr/bin/chromium';
+const known = [debians, '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+
+/**
+ * Finds a Chromium, or installs Debian's where this may be done: the packages of npm ship none that runs as it is.
+ * Where it may not, the tests that need it say what to install.
+ */
+export default async function setup(project: TestProject): Promise<void> {
+  const named = process.env.CHROMIUM;
+  let found = named ?? known.find((path) => existsSync(path));
+  if (found === undefined && existsSync('/usr/bin/apt-get') && process.getuid?.() === 0) {
+    process.stderr.write("installing Debian's chromium for the portal's tests…\n");
+    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+    const apt = (...args: string[]) => promisify(execFile)('apt-get', ['--quiet=2', ...args], { env });
+    await apt('update');
+    await apt('install', '--yes', '--no-install-recommends', 'chromium');
+    found = debians;
+  }
+  project.provide('chromium', found ?? debians);
+}
