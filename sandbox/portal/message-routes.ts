@@ -7,7 +7,7 @@ import { noticeFor } from './notices.ts';
 import { pageHeaders } from './page-headers.ts';
 import { readEndpoint, readEndpoints } from './read/endpoints.ts';
 import { readMessage, readMessageAttempts, readStandings } from './read/message.ts';
-import { messagesPerPage, readMessages } from './read/messages.ts';
+import { type MessagePage, readMessages } from './read/messages.ts';
 import { replayFailed, resendMessage } from './replay.ts';
 import { show } from './session.ts';
 import { readWindow, windowOf } from './time-window.ts';
@@ -33,8 +33,9 @@ function listRoute(app: FastifyInstance, { pool }: PortalDependencies): void {
     const wrong = 'wrong' in window ? window.wrong : undefined;
     const before = /^\d{1,18}$/.exec(field(query, 'before'))?.[0] ?? null;
     const asked = { ...filter, ...('wrong' in window ? { from: null, until: null } : window) };
-    const found = wrong === undefined ? await readMessages(pool, organizationId, asked, before) : [];
-    const messages = found.slice(0, messagesPerPage);
+    const { messages, more, searchedTo } =
+      wrong === undefined ? await readMessages(pool, organizationId, asked, before) : nothingRead;
+    const last = searchedTo?.seq ?? (more ? messages.at(-1)?.seq : undefined);
     const body = messageList({
       ...frame,
       filter,
@@ -42,7 +43,8 @@ function listRoute(app: FastifyInstance, { pool }: PortalDependencies): void {
       wrong,
       endpoints,
       messages,
-      older: found.length > messagesPerPage ? at(frame.base, query, messages.at(-1)?.seq) : undefined,
+      older: last === undefined ? undefined : at(frame.base, query, last),
+      searchedTo: searchedTo?.created,
       newest: before === null ? undefined : at(frame.base, query, undefined),
       filtered: choice.choice !== 'any' || Object.values(filter).some((value) => value !== null),
     });
@@ -54,6 +56,8 @@ function listRoute(app: FastifyInstance, { pool }: PortalDependencies): void {
     );
   });
 }
+
+const nothingRead: MessagePage = { messages: [], more: false, searchedTo: null };
 
 function readFilter(query: URLSearchParams, endpointIds: ReadonlySet<string>) {
   const type = field(query, 'type');

@@ -22,7 +22,7 @@ export async function showOverview(
   const endpoint = await readEndpoint(pool, organizationId, request.params.id);
   const [[activity], recent, replays] = await Promise.all([
     readActivity(pool, [endpoint.id]),
-    readRecentMessages(pool, endpoint.id, recentMessages, null),
+    readRecentMessages(pool, endpoint.id, recentMessages),
     readReplays(pool, endpoint.id, replaysShown),
   ]);
   const body = endpointOverview({ ...frame, endpoint, activity, recent, replays, draft });

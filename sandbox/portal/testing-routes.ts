@@ -6,7 +6,7 @@ import type { ById, PortalDependencies } from './dependencies.ts';
 import { examplePayload } from './examples.ts';
 import { field, formOf, queryOf } from './form.ts';
 import { noticeFor } from './notices.ts';
-import { readRecentMessages } from './read/activity.ts';
+import { readRecentExamples } from './read/activity.ts';
 import { readEndpoint } from './read/endpoints.ts';
 import { sendExample } from './send-example.ts';
 import { show } from './session.ts';
@@ -24,7 +24,7 @@ export function testingRoutes(app: FastifyInstance, dependencies: PortalDependen
     const asked = field(queryOf(request), 'type');
     const type = isEventType(asked) ? asked : 'connection.created.v2';
     const example = JSON.stringify(examplePayload(type, toText(frame.now)));
-    const sent = await readRecentMessages(pool, endpoint.id, examplesShown, true);
+    const sent = await readRecentExamples(pool, endpoint.id, examplesShown);
     const body = endpointTesting({ ...frame, endpoint, type, example, sent });
     return show(request, reply, { title: 'Testing', section: 'Endpoints', notice: noticeFor(request), body });
   });

@@ -16,14 +16,16 @@ export const activityDeliveries = 500;
 export async function readActivity(pool: Pool, endpointIds: readonly string[]): Promise<Activity[]> {
   const { rows } = await pool.query<Activity>({
     name: 'portal activity',
-    text: `select p.id as "endpointId", a.* from unnest($1::text[]) p (id), lateral (
+    text: `select p.id as "endpointId", a.* from sandbox.endpoints p, lateral (
         select count(*) filter (where state = 'delivered')::integer as delivered,
           count(*) filter (where state = 'failed' or (state = 'cancelled' and attempts > 0))::integer as failed,
           count(*) filter (where state in ('waiting', 'in_flight'))::integer as open,
           (select to_char(max(t.at), 'YYYY-MM-DD"T"HH24:MI:SS.US') from sandbox.attempts t
             where t.delivery_id = any (array_agg(d.id))) as "lastAt"
-        from (select id, state, attempts from sandbox.deliveries where endpoint_id = p.id order by id desc
-          limit ${activityDeliveries}) d) a`,
+        from (select id, state, attempts from sandbox.deliveries
+          where endpoint_id = p.id and id > p.deliveries_after order by id desc
+          limit ${activityDeliveries}) d) a
+      where p.id = any ($1::text[])`,
     values: [endpointIds],
   });
   return rows;
@@ -38,26 +40,43 @@ export interface RecentMessage {
   readonly attempts: number;
 }
 
+const columns = `e.id, e.type, e.example, to_char(e.created, 'YYYY-MM-DD"T"HH24:MI:SS.US') as created,
+  s.status, s.attempts`;
+/** Without its limit, the standings of all messages would be made and joined. */
+const standing = `lateral (select status, attempts from sandbox.message_standings
+  where event_seq = e.seq and endpoint_id = $1 limit 1) s`;
+
 /** The messages of an endpoint's newest deliveries, each once. */
 export async function readRecentMessages(
   pool: Pool,
   endpointId: string,
   limit: number,
-  examples: boolean | null,
 ): Promise<RecentMessage[]> {
   const { rows } = await pool.query<RecentMessage>({
     name: 'portal recent messages',
-    text: `select e.id, e.type, e.example, to_char(e.created, 'YYYY-MM-DD"T"HH24:MI:SS.US') as created,
-        s.status, s.attempts
-      from (select event_seq, max(id) as newest from (
-          select d.event_seq, d.id from sandbox.deliveries d join sandbox.events x on x.seq = d.event_seq
-          where d.endpoint_id = $1 and ($3::boolean is null or x.example = $3) order by d.id desc limit $2) l
+    text: `select ${columns} from (select event_seq, max(id) as newest from (
+          select event_seq, id from sandbox.deliveries where endpoint_id = $1
+            and id > (select deliveries_after from sandbox.endpoints where id = $1) order by id desc limit $2) l
         group by event_seq) r
-      join sandbox.events e on e.seq = r.event_seq
-      join lateral (select status, attempts from sandbox.message_standings
-        where event_seq = r.event_seq and endpoint_id = $1) s on true
+      join sandbox.events e on e.seq = r.event_seq, ${standing}
       order by r.newest desc`,
-    values: [endpointId, limit, examples],
+    values: [endpointId, limit],
+  });
+  return rows;
+}
+
+/** The newest examples that were sent to an endpoint. */
+export async function readRecentExamples(
+  pool: Pool,
+  endpointId: string,
+  limit: number,
+): Promise<RecentMessage[]> {
+  const { rows } = await pool.query<RecentMessage>({
+    name: 'portal recent examples',
+    text: `select ${columns} from sandbox.events e, ${standing} where e.example
+      and e.organization_id = (select organization_id from sandbox.endpoints where id = $1)
+      order by e.seq desc limit $2`,
+    values: [endpointId, limit],
   });
   return rows;
 }

@@ -22,44 +22,66 @@ export interface ListedMessage {
 }
 
 export const messagesPerPage = 50;
+/** Messages whose status is looked at for one page: a rare status among millions is found step by step. */
+export const messagesSearchedMax = 50_000;
+
+export interface MessagePage {
+  readonly messages: readonly ListedMessage[];
+  /** Whether there are more before the last of them, as far as was searched. */
+  readonly more: boolean;
+  /** How far back the search came when it found less than a page and did not reach the end. */
+  readonly searchedTo: { readonly seq: string; readonly created: string } | null;
+}
+
+/** Everything but what depends on deliveries, from before a message on, the newest first. */
+const candidates = `select e.seq, e.id, e.type, e.example, e.created from sandbox.events e
+  where e.organization_id = $1 and ($2::text is null or e.type = $2)
+    and ($3::timestamp is null or e.created >= $3) and ($4::timestamp is null or e.created < $4)
+    and ($5::bigint is null or e.seq < $5)
+  order by e.seq desc limit ${messagesSearchedMax}`;
 
 /**
  * Messages of an organization, the newest first, from before number `before`. The status over several endpoints is
- * the one that needs attention most. One more than a page is read, to tell whether there is another.
+ * the one that needs attention most.
  */
 export async function readMessages(
   pool: Pool,
   organizationId: string,
   filter: MessageFilter,
   before: string | null,
-): Promise<ListedMessage[]> {
+): Promise<MessagePage> {
+  const { type, status, endpointId, from, until } = filter;
+  const bounds = [organizationId, type, from, until, before];
   const { rows } = await pool.query<ListedMessage>({
     name: 'portal messages',
     text: `select e.seq::text as seq, e.id, e.type, e.example, s.status, s.endpoints,
         to_char(e.created, 'YYYY-MM-DD"T"HH24:MI:SS.US') as created
-      from sandbox.events e, lateral (
+      from (${candidates}) e, lateral (
         select count(*)::integer as endpoints, case
           when bool_or(m.status = 'failed') then 'failed' when bool_or(m.status = 'retrying') then 'retrying'
           when bool_or(m.status = 'pending') then 'pending' when bool_or(m.status = 'delivered') then 'delivered'
           else 'missing' end as status
         from sandbox.message_standings m join sandbox.endpoints p on p.id = m.endpoint_id
-        where m.event_seq = e.seq and (p.id = $4 or ($4 is null and p.state <> 'removed'))) s
-      where e.organization_id = $1 and ($2::text is null or e.type = $2) and ($3::text is null or s.status = $3)
-        and ($5::timestamp is null or e.created >= $5) and ($6::timestamp is null or e.created < $6)
-        and ($7::bigint is null or e.seq < $7)
-        and ($4::text is null or s.endpoints > 0 or (not e.example and exists (select from sandbox.endpoints q
-          where q.id = $4 and (q.event_types = '{}' or e.type = any (q.event_types)))))
-      order by e.seq desc limit $8`,
-    values: [
-      organizationId,
-      filter.type,
-      filter.status,
-      filter.endpointId,
-      filter.from,
-      filter.until,
-      before,
-      messagesPerPage + 1,
-    ],
+        where m.event_seq = e.seq and (p.id = $7 or ($7::text is null and p.state <> 'removed'))) s
+      where ($6::text is null or s.status = $6)
+        and ($7::text is null or s.endpoints > 0 or (not e.example and exists (select from sandbox.endpoints q
+          where q.id = $7 and (q.event_types = '{}' or e.type = any (q.event_types)))))
+      order by e.seq desc limit ${messagesPerPage + 1}`,
+    values: [...bounds, status, endpointId],
   });
-  return rows;
+  const messages = rows.slice(0, messagesPerPage);
+  const more = rows.length > messagesPerPage;
+  const narrowed = status !== null || endpointId !== null;
+  return { messages, more, searchedTo: narrowed && !more ? await searchEnd(pool, bounds) : null };
+}
+
+/** The last message that a search looked at, when it stopped before the end. */
+async function searchEnd(pool: Pool, bounds: readonly (string | null)[]): Promise<MessagePage['searchedTo']> {
+  const { rows } = await pool.query<{ seq: string; created: string }>({
+    name: 'portal search end',
+    text: `select e.seq::text as seq, to_char(e.created, 'YYYY-MM-DD"T"HH24:MI:SS.US') as created
+      from (${candidates}) e order by e.seq desc offset ${messagesSearchedMax - 1}`,
+    values: [...bounds],
+  });
+  return rows[0] ?? null;
 }

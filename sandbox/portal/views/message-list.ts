@@ -3,6 +3,7 @@ import { eventTypes } from '../../events/payloads.ts';
 import type { Micros } from '../../timestamps.ts';
 import type { PortalEndpoint } from '../read/endpoints.ts';
 import type { ListedMessage, MessageFilter } from '../read/messages.ts';
+import { readableTime } from '../relative-time.ts';
 import type { WindowChoice } from '../time-window.ts';
 import { visibleText } from '../visible-text.ts';
 import type { Markup } from './markup.ts';
@@ -22,12 +23,14 @@ export interface MessageListView {
   /** Address of the next older page; and of the newest, when this is not it. */
   readonly older: string | undefined;
   readonly newest: string | undefined;
+  /** How far back a search came that did not reach the end. */
+  readonly searchedTo: string | undefined;
   readonly filtered: boolean;
 }
 
 /** All messages of the organization, by type, status, endpoint and time. */
 export function messageList(view: MessageListView): Markup {
-  const { base, now, messages, older, newest } = view;
+  const { base, now, messages, older, newest, searchedTo } = view;
   const rows = messages.map((one) => ({ ...one, note: sentTo(one) }));
   return html`<div class="head"><div><h1>Messages</h1>
 <p class="muted">Every event of your organization, and whether it has arrived.</p></div></div>
@@ -38,7 +41,7 @@ ${filters(view)}
 ${
   (older !== undefined || newest !== undefined) &&
   html`<nav class="pages" aria-label="Pages">${newest !== undefined && html`<a class="button outline" href="${newest}">Newest</a>`}
-${older !== undefined && html`<a class="button outline" href="${older}">Older messages</a>`}</nav>`
+${older !== undefined && html`<a class="button outline" href="${older}">${searchedTo === undefined ? 'Older messages' : 'Search further back'}</a>`}</nav>`
 }`;
 }
 
@@ -78,7 +81,10 @@ ${windowFields('filter', choice, ['any', '1h', '24h', '7d', 'custom'], wrong)}
 const sentTo = ({ endpoints }: ListedMessage): string =>
   endpoints === 0 ? 'No endpoint' : `${endpoints} endpoint${endpoints === 1 ? '' : 's'}`;
 
-function none({ base, filtered, endpoints, newest }: MessageListView): Markup {
+function none({ base, filtered, endpoints, newest, searchedTo }: MessageListView): Markup {
+  if (searchedTo !== undefined) {
+    return nothingHere('No match so far', `The messages back to ${readableTime(searchedTo)} were searched.`);
+  }
   if (newest !== undefined)
     return nothingHere('No older messages', html`<a href="${newest}">Back to the newest</a>`);
   if (filtered) {
