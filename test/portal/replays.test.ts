@@ -123,9 +123,14 @@ describe('sending again', () => {
   it('messages that wait for a retry are sent now instead, when that is asked for', async () => {
     receiver.answer = answerWith(500);
     const ids = await happen(2);
-    await until('both wait for a retry', async () =>
-      (await mine()).every(({ state, attempts }) => state === 'waiting' && attempts > 0),
-    );
+    const bothTried = (times: number) =>
+      until(`both wait after ${times} attempts or more`, async () =>
+        (await mine()).every(({ state, attempts }) => state === 'waiting' && attempts >= times),
+      );
+    await bothTried(1);
+    // The next retry is minutes away then, not seconds.
+    await portal.advance(5);
+    await bothTried(2);
     receiver.answer = answerWith(204);
     receiver.deliveries.length = 0;
     await page.reload();

@@ -39,7 +39,7 @@ export async function openBrowser(): Promise<Browser> {
   return {
     person: async (options = {}) => {
       const context = await browser.newContext({ viewport: desktop, reducedMotion: 'reduce', ...options });
-      context.setDefaultTimeout(15_000);
+      context.setDefaultTimeout(30_000);
       return context;
     },
     close: () => browser.close(),
@@ -59,7 +59,7 @@ export function watchErrors(page: Page): string[] {
 const screenshots = join(tmpdir(), 'metersync-portal-screenshots');
 
 /** What a page shows in the end: it follows what happens, and the machine may be busy. */
-export const eventually = <T>(read: () => T | Promise<T>) => expect.poll(read, { timeout: 15_000 });
+export const eventually = <T>(read: () => T | Promise<T>) => expect.poll(read, { timeout: 30_000 });
 
 const views = [
   { where: 'desk', size: desktop, colorScheme: 'light' },
