@@ -1,7 +1,7 @@
 import { untilJournaled } from '../load/journal.ts';
 import type { LoadReport } from '../load/run.ts';
 import { type Generator, latenciesOf, perSecond, startGenerator } from '../load/send.ts';
-import type { Bench, Figures, Measure } from '../measure.ts';
+import { type Bench, type Figures, type Measure, median } from '../measure.ts';
 import { startBare, startPipeline, type Target } from '../pipeline/start.ts';
 import { withClient } from '../stack.ts';
 
@@ -23,29 +23,36 @@ async function measureAcknowledged(bench: Bench): Promise<Figures> {
   await bare.process.stop();
   const alone = await measureReceiverAlone(bench, generator);
   const ungrouped = await measureUngrouped(bench, generator);
-  const rate512 = perSecond(durable[512]);
-  const rate64 = perSecond(durable[64]);
-  const bare512 = perSecond(reference[512]);
-  const bare64 = perSecond(reference[64]);
+  const rate512 = rateOf(durable[512]);
   bench.say(
     `${size.rounds} rounds, in turn with bare Fastify that verifies and answers; the worker applies meanwhile`,
   );
   return {
-    ofBare512: rate512 / bare512,
-    ofBare64: rate64 / bare64,
+    ofBare512: ratioOf(durable[512], reference[512]),
+    ofBare64: ratioOf(durable[64], reference[64]),
     timesUngrouped: rate512 / ungrouped,
     p50Ms512: latenciesOf(durable[512]).percentile(50),
     p99Ms512: latenciesOf(durable[512]).percentile(99),
     p50Ms64: latenciesOf(durable[64]).percentile(50),
     p99Ms64: latenciesOf(durable[64]).percentile(99),
     perSecond512: rate512,
-    perSecond64: rate64,
+    perSecond64: rateOf(durable[64]),
     receiverAlonePerSecond512: alone,
     ungroupedPerSecond: ungrouped,
-    barePerSecond512: bare512,
-    barePerSecond64: bare64,
+    barePerSecond512: rateOf(reference[512]),
+    barePerSecond64: rateOf(reference[64]),
   };
 }
+
+/** Of rounds side by side, as whatever disturbed the one has mostly met the other. */
+function ratioOf(durable: readonly LoadReport[], reference: readonly LoadReport[]): number {
+  return median(
+    durable.map((report, round) => perSecond([report]) / perSecond([reference[round] as LoadReport])),
+  );
+}
+
+const rateOf = (reports: readonly LoadReport[]): number =>
+  median(reports.map((report) => perSecond([report])));
 
 type Rounds = Record<(typeof levels)[number], LoadReport[]>;
 
