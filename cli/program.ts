@@ -65,7 +65,10 @@ export function buildProgram(): Command {
     .option('--companies <n>', 'companies to generate', count, 10)
     .option('--documents <n>', 'documents for each company', count, 100)
     .option('--interval-days <n>', 'days of interval readings', count, 14)
-    .option('--port <n>', 'port to listen on', count)
+    .option('--seed <n>', 'decides every generated id, value and time', count)
+    .option('--live <n>', 'plausible changes a minute', count)
+    .option('--host <address>', 'address to listen on; loopback when not given')
+    .option('--port <n>', 'port to listen on; a free one when not given', count)
     .option('--database-url <url>', 'its own Postgres database; an embedded one when not given')
     .action(async (options) => (await import('./commands/sandbox.ts')).sandboxCommand(options));
   program

@@ -28,6 +28,8 @@ export async function startSandboxProcess(options: {
   dataDir: string;
   size: SandboxSize;
   port?: number;
+  /** Further options of sandbox/main.ts, by name. */
+  more?: Readonly<Record<string, string | number | undefined>>;
   onLine: (line: string) => void;
 }): Promise<SandboxProcess> {
   const { size } = options;
@@ -42,6 +44,9 @@ export async function startSandboxProcess(options: {
     ],
     ...['--companies', String(size.companies), '--documents', String(size.documents)],
     ...['--interval-days', String(size.intervalDays)],
+    ...Object.entries(options.more ?? {}).flatMap(([name, value]) =>
+      value === undefined ? [] : [`--${name}`, String(value)],
+    ),
   ];
   const child = spawn(process.execPath, [main, ...args], {
     stdio: 'pipe',

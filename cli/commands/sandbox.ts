@@ -1,14 +1,20 @@
 import { resolve } from 'node:path';
+import { webhooksOf } from '../../app/service.ts';
 import { readSettings } from '../../app/settings.ts';
 import { openStack } from '../../app/stack.ts';
-import type { SandboxSize } from '../sandbox-process.ts';
-import { startSandboxProcess } from '../sandbox-process.ts';
+import { type SandboxProcess, type SandboxSize, startSandboxProcess } from '../sandbox-process.ts';
 import { untilAsked } from '../until-asked.ts';
 
+export interface SandboxOptions extends SandboxSize {
+  readonly seed?: number;
+  readonly live?: number;
+  readonly host?: string;
+  readonly port?: number;
+  readonly databaseUrl?: string;
+}
+
 /** `metersync sandbox`: the service itself, to integrate with, on a database of its own. */
-export async function sandboxCommand(
-  options: SandboxSize & { port?: number; databaseUrl?: string },
-): Promise<void> {
+export async function sandboxCommand(options: SandboxOptions): Promise<void> {
   const settings = readSettings({ METERSYNC_DIR: process.env.METERSYNC_DIR });
   const say = (line: string) => console.error(line);
   const stack =
@@ -20,14 +26,17 @@ export async function sandboxCommand(
     dataDir: resolve(settings.dataDir),
     size: options,
     ...(options.port === undefined ? {} : { port: options.port }),
+    more: { seed: options.seed, live: options.live, host: options.host },
     onLine: say,
   });
+  const portal = await openPortal(sandbox);
   console.log(
     [
       `The service runs at ${sandbox.url}`,
       ...['v2.2', 'v2.1', 'v2'].map((version) => `  ${version}: ${sandbox.url}/${version}`),
       `API key: ${sandbox.apiKey}`,
       `Try: curl -H 'X-API-Key: ${sandbox.apiKey}' ${sandbox.apiUrl}/company`,
+      `Portal (for 7 days; webhooks are enabled): ${portal}`,
       `Control routes: curl ${sandbox.url}/sandbox`,
       'Ctrl-C ends it; its data stays.',
     ].join('\n'),
@@ -40,4 +49,11 @@ export async function sandboxCommand(
       await stack?.stop();
     },
   });
+}
+
+/** The portal opens only while webhooks are enabled (seed 3.1), which they are not for a new organization. */
+async function openPortal(sandbox: SandboxProcess): Promise<string> {
+  const webhooks = webhooksOf({ url: sandbox.apiUrl, apiKey: sandbox.apiKey });
+  await webhooks.enable(true);
+  return await webhooks.portal();
 }
