@@ -1,4 +1,5 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
 import { type Activities, createActivities } from '../../activities/create-activities.ts';
@@ -45,11 +46,13 @@ export async function activitiesOn(
         const search = query.toString();
         return path.replace('/v2.2', '') + (search === '' ? '' : `?${search}`);
       }),
-    run: async (activity, input, heartbeatDetails) => {
-      const environment = new MockActivityEnvironment(
-        heartbeatDetails === undefined ? {} : { heartbeatDetails },
-      );
-      return await environment.run(activity, input);
-    },
+    run: async (activity, input, heartbeatDetails) =>
+      await activityEnvironment(heartbeatDetails).run(activity, input),
   };
+}
+
+/** Where an activity runs, as on a worker, without one; failures that a test provokes are not logged. */
+export function activityEnvironment(heartbeatDetails?: unknown): MockActivityEnvironment {
+  const info = heartbeatDetails === undefined ? {} : { heartbeatDetails };
+  return new MockActivityEnvironment(info, { logger: new DefaultLogger('ERROR') });
 }
