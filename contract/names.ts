@@ -36,6 +36,10 @@ export const signalNames = { wake: 'wake' } as const;
 export const queryNames = { progress: 'progress' } as const;
 export const scheduleIds = { wakeCatchUps: 'metersync-wake-catch-ups' } as const;
 
+/** Everything that the service has, or what was updated lately. */
+export const runKinds = ['full', 'reconcile'] as const;
+export type RunKind = (typeof runKinds)[number];
+
 /** How a run, or one resource of a company in it, stands. */
 export const runStates = ['running', 'complete', 'partial', 'suspect', 'failed'] as const;
 export type RunState = (typeof runStates)[number];

@@ -13,14 +13,15 @@ import {
   unique,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { runStates } from '../../contract/names.ts';
+import { runKinds, runStates } from '../../contract/names.ts';
 import { now, time } from './columns.ts';
 
 /** The pipeline's own state. */
 export const metersync = pgSchema('metersync');
 
-export const outcomes = ['pending', 'applied', 'superseded', 'ignored', 'dead'] as const;
+export const outcomes = ['pending', 'applied', 'superseded', 'ignored', 'dead', 'missing'] as const;
 
+const tstzmultirange = customType<{ data: string }>({ dataType: () => 'tstzmultirange' });
 const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
 
 /** The journal: where idempotence lives, and the queue of what is still to be read again. */
@@ -42,17 +43,29 @@ export const events = metersync.table(
     outcome: text('outcome', { enum: outcomes }).notNull(),
     appliedAt: time('applied_at'),
     error: text('error'),
+    errorCode: text('error_code'),
     attempts: integer('attempts').notNull().default(0),
     nextAttemptAt: time('next_attempt_at'),
+    intervalCount: bigint('interval_count', { mode: 'number' }),
+    intervalsFound: bigint('intervals_found', { mode: 'number' }),
+    workflowId: text('workflow_id'),
+    workflowRunId: text('workflow_run_id'),
+    payloadDroppedAt: time('payload_dropped_at'),
   },
   (t) => [
     index('events_record').on(t.recordId, t.recordedAt),
     index('events_pending').on(t.kind, t.companyId, t.recordId).where(sql`outcome = 'pending'`),
-    index('events_unhappy').on(t.outcome, t.recordedAt).where(sql`outcome in ('dead', 'ignored')`),
-    check('events_outcome', sql`outcome in ('pending', 'applied', 'superseded', 'ignored', 'dead')`),
+    index('events_unhappy').on(t.outcome, t.recordedAt).where(sql`outcome in ('dead', 'ignored', 'missing')`),
+    check(
+      'events_outcome',
+      sql`outcome in ('pending', 'applied', 'superseded', 'ignored', 'dead', 'missing')`,
+    ),
     check('events_ranges_have_a_length', sql`range_end >= range_start`),
     check('events_dead_say_why', sql`outcome <> 'dead' or error is not null`),
-    check('events_keep_their_bytes', sql`payload is not null or body is not null`),
+    check(
+      'events_keep_their_bytes',
+      sql`payload is not null or body is not null or payload_dropped_at is not null`,
+    ),
   ],
 );
 
@@ -69,6 +82,7 @@ export const runs = metersync.table(
     runId: uuid('run_id').notNull(),
     companyId: uuid('company_id'),
     resource: text('resource'),
+    kind: text('kind', { enum: runKinds }).notNull().default('full'),
     state: text('state', { enum: runStates }).notNull(),
     startedAt: time('started_at').notNull().default(now),
     finishedAt: time('finished_at'),
@@ -81,11 +95,16 @@ export const runs = metersync.table(
     rowsUnchanged: bigint('rows_unchanged', { mode: 'number' }).notNull().default(0),
     rowsTombstoned: bigint('rows_tombstoned', { mode: 'number' }).notNull().default(0),
     rowsRejected: bigint('rows_rejected', { mode: 'number' }).notNull().default(0),
+    rowsMissed: bigint('rows_missed', { mode: 'number' }).notNull().default(0),
+    drift: integer('drift').notNull().default(0),
+    requests: integer('requests').notNull().default(0),
     error: text('error'),
+    errorCode: text('error_code'),
   },
   (t) => [
     unique('runs_key').on(t.runId, t.companyId, t.resource).nullsNotDistinct(),
     index('runs_company').on(t.companyId, t.resource, t.finishedAt),
+    check('runs_kind', sql`kind in ('full', 'reconcile')`),
     check('runs_state', sql`state in ('running', 'complete', 'partial', 'suspect', 'failed')`),
   ],
 );
@@ -120,4 +139,51 @@ export const rejectedRecords = metersync.table(
     rejectedAt: time('rejected_at').notNull().default(now),
   },
   (t) => [primaryKey({ columns: [t.resource, t.recordId] })],
+);
+
+export const deleteStates = ['quarantined', 'applied', 'rejected', 'undone'] as const;
+
+/** Rows that a run found absent from the service: tombstoned, or kept until somebody decides. */
+export const deletes = metersync.table(
+  'deletes',
+  {
+    runId: uuid('run_id').notNull(),
+    companyId: uuid('company_id'),
+    resource: text('resource').notNull(),
+    recordId: text('record_id').notNull(),
+    state: text('state', { enum: deleteStates }).notNull(),
+    absentSince: time('absent_since').notNull(),
+    notedAt: time('noted_at').notNull().default(now),
+    decidedAt: time('decided_at'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.runId, t.resource, t.recordId] }),
+    index('deletes_undecided').on(t.companyId, t.resource).where(sql`state = 'quarantined'`),
+    check('deletes_state', sql`state in ('quarantined', 'applied', 'rejected', 'undone')`),
+  ],
+);
+
+/** What of each meter's readings was fetched since when: the ledger's other side stands in the events. */
+export const intervalFetches = metersync.table('interval_fetches', {
+  meterId: text('meter_id').primaryKey(),
+  fetched: tstzmultirange('fetched').notNull(),
+  updatedAt: time('updated_at').notNull().default(now),
+});
+
+/** Workers that share the one limit of requests to the service. */
+export const serviceWorkers = metersync.table('service_workers', {
+  workerId: uuid('worker_id').primaryKey(),
+  seenAt: time('seen_at').notNull().default(now),
+});
+
+/** The gate of the service, one row: closed until when, and how many requests at once it bears. */
+export const serviceGate = metersync.table(
+  'service_gate',
+  {
+    one: boolean('one').primaryKey().default(true),
+    closedUntil: time('closed_until'),
+    concurrency: integer('concurrency'),
+    updatedAt: time('updated_at').notNull().default(now),
+  },
+  () => [check('service_gate_has_one_row', sql`one`)],
 );
