@@ -25,6 +25,7 @@ export interface ListingBackfill {
 
 /** What the heartbeat carries: the page whose rows are in Postgres, and what was written so far. */
 interface Cursor {
+  readonly resource: ListedResource;
   readonly pass: number;
   readonly page: number;
   readonly written: PageWritten;
@@ -47,7 +48,7 @@ export async function backfillListing(deps: ActivityDependencies, input: Listing
     await finishRun(db, input, 'complete', { error: 'the endpoint catalogue has no such endpoint' });
     return 'complete';
   }
-  let cursor = resumedCursor();
+  let cursor = resumedCursor(input.resource);
   let before: Pass | undefined;
   let tombstoned = 0;
   let state: RunState = 'suspect';
@@ -55,7 +56,7 @@ export async function backfillListing(deps: ActivityDependencies, input: Listing
   let pass = cursor.pass;
   if (pass > 1) before = await readPass(deps, input, pass - 1);
   for (; pass <= limits.passesMax; pass++) {
-    if (cursor.pass !== pass) cursor = { pass, page: 0, written: cursor.written };
+    if (cursor.pass !== pass) cursor = { ...cursor, pass, page: 0 };
     cursor = await readOnePass(deps, input, cursor);
     const now = await readPass(deps, input, pass);
     const verdict = await conclude(deps, input, before, now);
@@ -82,13 +83,11 @@ export async function backfillListing(deps: ActivityDependencies, input: Listing
   return state;
 }
 
-function resumedCursor(): Cursor {
-  const details: unknown = Context.current().info.heartbeatDetails;
-  return isCursor(details) ? details : { pass: 1, page: 0, written: nothingWritten };
-}
-
-function isCursor(details: unknown): details is Cursor {
-  return typeof details === 'object' && details !== null && 'pass' in details && 'page' in details;
+/** Where an earlier attempt stopped, if it was in this listing: the activity reads several. */
+function resumedCursor(resource: ListedResource): Cursor {
+  const details = Context.current().info.heartbeatDetails as Partial<Cursor> | undefined;
+  const { pass, page, written } = details?.resource === resource ? details : {};
+  return { resource, pass: pass ?? 1, page: page ?? 0, written: written ?? nothingWritten };
 }
 
 async function readOnePass(
@@ -111,7 +110,7 @@ async function readOnePass(
     onPage: async (page, asked, readAt, written) => {
       const { currentPage, total, hasNext, ids } = page;
       await notePage(db, key, { asked, currentPage, total, hasNext, ids }, readAt);
-      cursor = { pass: from.pass, page: asked, written: sum(from.written, written) };
+      cursor = { resource, pass: from.pass, page: asked, written: sum(from.written, written) };
       return cursor;
     },
   });

@@ -1,10 +1,18 @@
 import { Context } from '@temporalio/activity';
 import { sql } from 'drizzle-orm';
-import type { RunState } from '../contract/names.ts';
+import { type CompanyResource, companyResources, type RunState } from '../contract/names.ts';
 import { array } from '../db/arrays.ts';
-import { companiesAfter, concludeRun, finishRun, metersAfter, type RunKey, startRun } from '../db/runs.ts';
-import { type PageWritten, sum } from '../db/write/write-page.ts';
-import { backfillListing, type ListingBackfill } from './backfill-listing.ts';
+import {
+  companiesAfter,
+  concludeRun,
+  finishedResources,
+  finishRun,
+  metersAfter,
+  type RunKey,
+  startRun,
+} from '../db/runs.ts';
+import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
+import { backfillListing } from './backfill-listing.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure, failing } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
@@ -16,6 +24,7 @@ const metersTogether = 25;
 
 /** Where the readings of a company's meters stand: small enough for a history, whatever the number of readings. */
 export interface IntervalCursor {
+  readonly resource: 'intervals';
   readonly after: string | null;
   readonly pages: number;
   readonly readings: number;
@@ -24,10 +33,27 @@ export interface IntervalCursor {
   readonly error: string | null;
 }
 
-export interface IntervalBackfill {
+const firstMeter: IntervalCursor = {
+  resource: 'intervals',
+  after: null,
+  pages: 0,
+  readings: 0,
+  written: nothingWritten,
+  failed: 0,
+  error: null,
+};
+
+export interface CompanyReading {
   readonly runId: string;
   readonly companyId: string;
-  readonly cursor: IntervalCursor;
+  /** Where its meters stand; null before the first of them. */
+  readonly cursor: IntervalCursor | null;
+}
+
+/** What is left to read: when not done, the activity is called again with the cursor. */
+export interface CompanyStep {
+  readonly done: boolean;
+  readonly cursor: IntervalCursor | null;
 }
 
 export function backfillActivities(deps: ActivityDependencies) {
@@ -44,19 +70,26 @@ export function backfillActivities(deps: ActivityDependencies) {
       return await companiesAfter(db, input.after, input.limit);
     }),
 
-    backfillListing: failing(
-      async (input: ListingBackfill): Promise<RunState> => await backfillListing(deps, input),
+    /**
+     * Reads what the service has of a company, resource by resource, less what the run has already finished. What the
+     * service refuses for good fails that resource alone; what passes is retried by Temporal.
+     */
+    readCompany: failing(
+      async (input: CompanyReading): Promise<CompanyStep> => await readCompany(deps, input),
     ),
 
-    /** Reads all intervals of the next meters of a company; returns where it stands. */
-    backfillIntervals: failing(
-      async (input: IntervalBackfill): Promise<{ cursor: IntervalCursor; done: boolean }> =>
-        await backfillIntervals(deps, input),
+    /** Fails the resource of a company that could not be read however often it was tried; whether any is left. */
+    giveUpResource: failing(
+      async (input: { runId: string; companyId: string; error: string }): Promise<{ done: boolean }> => {
+        const [resource, ...left] = await unfinished(deps, input);
+        if (resource === undefined) return { done: true };
+        await failRun(deps, { ...input, resource }, input.error);
+        return { done: left.length === 0 };
+      },
     ),
 
     failRun: failing(async (input: RunKey & { error: string }): Promise<void> => {
-      await startRun(db, input);
-      await finishRun(db, input, 'failed', { error: input.error });
+      await failRun(deps, input, input.error);
     }),
 
     concludeRun: failing(
@@ -108,18 +141,49 @@ async function noteCompanies(deps: ActivityDependencies, ids: readonly string[])
     on conflict (id) do nothing`);
 }
 
-async function backfillIntervals(
+async function failRun(deps: ActivityDependencies, key: RunKey, error: string): Promise<void> {
+  await startRun(deps.warehouse.db, key);
+  await finishRun(deps.warehouse.db, key, 'failed', { error });
+}
+
+/** Resources of the company that the run has still to read, in their order. */
+async function unfinished(
   deps: ActivityDependencies,
-  input: IntervalBackfill,
-): Promise<{ cursor: IntervalCursor; done: boolean }> {
+  { runId, companyId }: { runId: string; companyId: string },
+): Promise<CompanyResource[]> {
+  const finished = await finishedResources(deps.warehouse.db, runId, companyId);
+  return companyResources.filter((resource) => !finished.includes(resource));
+}
+
+async function readCompany(deps: ActivityDependencies, input: CompanyReading): Promise<CompanyStep> {
+  const { runId, companyId } = input;
+  for (const resource of await unfinished(deps, input)) {
+    const key = { runId, companyId, resource };
+    try {
+      if (resource === 'intervals') return await readMeters(deps, input);
+      await backfillListing(deps, { ...key, resource });
+    } catch (error) {
+      Context.current().cancellationSignal.throwIfAborted();
+      const failure = asFailure(error);
+      if (failure === undefined || failure.action === 'retry') throw error;
+      await failRun(deps, key, `${failure.code}: ${failure.message}`);
+    }
+  }
+  return { done: true, cursor: null };
+}
+
+/** Reads all intervals of the company's next meters. */
+async function readMeters(
+  deps: ActivityDependencies,
+  { runId, companyId, cursor: given }: CompanyReading,
+): Promise<CompanyStep> {
   const { db } = deps.warehouse;
-  const key: RunKey = { ...input, resource: 'intervals' };
-  const context = Context.current();
-  const details = context.info.heartbeatDetails as IntervalCursor | undefined;
-  let cursor = details?.written === undefined ? input.cursor : details;
+  const key: RunKey = { runId, companyId, resource: 'intervals' };
+  const details = Context.current().info.heartbeatDetails as Partial<IntervalCursor> | undefined;
+  let cursor = (details?.resource === 'intervals' ? (details as IntervalCursor) : given) ?? firstMeter;
   if (cursor.after === null) await startRun(db, key);
   const meters = deps.service.has('intervals')
-    ? await metersAfter(db, input.companyId, cursor.after, metersTogether)
+    ? await metersAfter(db, companyId, cursor.after, metersTogether)
     : [];
   for (const meterId of meters) {
     cursor = await backfillMeter(deps, meterId, cursor);
@@ -127,7 +191,7 @@ async function backfillIntervals(
   }
   const done = meters.length < metersTogether;
   if (done) await finishIntervals(deps, key, cursor);
-  return { cursor, done };
+  return { done, cursor: done ? null : cursor };
 }
 
 async function backfillMeter(

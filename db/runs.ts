@@ -32,6 +32,14 @@ export async function startRun(db: Executor, key: RunKey): Promise<void> {
     on conflict (run_id, company_id, resource) do update set state = 'running', finished_at = null, error = null`);
 }
 
+/** Resources of a company that the run has read to their end, however it was. */
+export async function finishedResources(db: Executor, runId: string, companyId: string): Promise<string[]> {
+  const result = await db.execute<{ resource: string }>(sql`
+    select resource from metersync.runs
+    where run_id = ${runId}::uuid and company_id = ${companyId}::uuid and finished_at is not null`);
+  return result.rows.map((row) => row.resource);
+}
+
 export async function finishRun(
   db: Executor,
   key: RunKey,

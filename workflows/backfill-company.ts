@@ -1,56 +1,26 @@
-import {
-  ActivityFailure,
-  ApplicationFailure,
-  defineQuery,
-  isCancellation,
-  setHandler,
-} from '@temporalio/workflow';
-import type { IntervalCursor } from '../activities/backfill.ts';
-import { type CompanyResource, companyResources, queryNames } from '../contract/names.ts';
+import { ActivityFailure, ApplicationFailure, isCancellation } from '@temporalio/workflow';
+import type { CompanyStep } from '../activities/backfill.ts';
 import { backfilling, noting } from './proxies.ts';
-
-export interface CompanyProgress {
-  readonly companyId: string;
-  readonly resource: CompanyResource | null;
-}
-
-export const companyProgress = defineQuery<CompanyProgress>(queryNames.progress);
 
 export interface CompanyBackfill {
   readonly runId: string;
   readonly companyId: string;
 }
 
-const begin: IntervalCursor = {
-  after: null,
-  pages: 0,
-  readings: 0,
-  written: { inserted: 0, changed: 0, rejected: 0 },
-  failed: 0,
-  error: null,
-};
-
-/** Reads everything that the service has of a company. A resource that fails does not keep the others from it. */
+/**
+ * Reads everything that the service has of a company. A resource that fails does not keep the others from it. How
+ * far it is stands in `metersync.runs`.
+ */
 export async function backfillCompany({ runId, companyId }: CompanyBackfill): Promise<void> {
-  let current: CompanyResource | null = null;
-  setHandler(companyProgress, () => ({ companyId, resource: current }));
-  for (const resource of companyResources) {
-    current = resource;
+  let step: CompanyStep = { done: false, cursor: null };
+  while (!step.done) {
     try {
-      if (resource === 'intervals') await readIntervals(runId, companyId);
-      else await backfilling.backfillListing({ runId, companyId, resource });
+      step = await backfilling.readCompany({ runId, companyId, cursor: step.cursor });
     } catch (error) {
       if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
-      await noting.failRun({ runId, companyId, resource, error: reasonOf(error) });
+      const { done } = await noting.giveUpResource({ runId, companyId, error: reasonOf(error) });
+      step = { done, cursor: null };
     }
-  }
-  current = null;
-}
-
-async function readIntervals(runId: string, companyId: string): Promise<void> {
-  let cursor = begin;
-  for (let done = false; !done; ) {
-    ({ cursor, done } = await backfilling.backfillIntervals({ runId, companyId, cursor }));
   }
 }
 

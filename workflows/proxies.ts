@@ -28,7 +28,10 @@ export const catchingUp = proxyActivities<Activities>({
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '1 minute' },
 });
 
-/** Reading a listing or the readings of some meters, to its end. */
+/**
+ * Reading a company to its end: tried again for about an hour without success, each time from the page after the last
+ * that was written. A worker that is killed costs a try as well.
+ */
 export const backfilling = proxyActivities<Activities>({
   taskQueue: taskQueues.backfill,
   startToCloseTimeout: '12 hours',
@@ -37,7 +40,7 @@ export const backfilling = proxyActivities<Activities>({
     initialInterval: '2 seconds',
     backoffCoefficient: 2,
     maximumInterval: '2 minutes',
-    maximumAttempts: 12,
+    maximumAttempts: 36,
   },
 });
 
@@ -60,7 +63,7 @@ export const catchUpBounds = {
 } as const;
 
 /** Companies in backfill at once, and companies that one run of backfillAll starts before it continues as new. */
-export const backfillBounds = { companiesAtOnce: 4, companiesPerRun: 200 } as const;
+export const backfillBounds = { companiesAtOnce: 8, companiesPerRun: 200 } as const;
 
 /** A company that another run is reading is waited for. */
 export const companyBusy = { everyMs: 3_000, triesMax: 2_400 } as const;

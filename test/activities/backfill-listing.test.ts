@@ -1,13 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
+import { defaultEndpoints } from '../../contract/endpoints.ts';
+import { defaultBudget } from '../../service/retry.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
 import { documents } from '../support/scripted-service.ts';
 
 const companyId = randomUUID();
-const input = () => ({ runId: randomUUID(), companyId, resource: 'documents' as const });
+const input = () => ({ runId: randomUUID(), companyId, cursor: null });
+const documentsAlone = { connections: null, meters: null, usageData: null, intervals: null };
+const done = { done: true, cursor: null };
+const cursorOf = (page: number) => ({
+  ...{ resource: 'documents', pass: 1, page },
+  written: { inserted: page * 100, changed: 0, rejected: 0 },
+});
 const pagesAsked = ({ asked }: ActivitiesUnderTest) =>
   asked().map((path) => Number(new URLSearchParams(path.split('?')[1]).get('page')));
 const alive = async ({ warehouse }: ActivitiesUnderTest) =>
@@ -15,64 +23,103 @@ const alive = async ({ warehouse }: ActivitiesUnderTest) =>
 const manifestPages = async ({ warehouse }: ActivitiesUnderTest) =>
   (await warehouse.db.execute(sql`select from metersync.pages`)).rowCount;
 
-/** Fails at the given request with an answer that no retry can help, once. */
+/** Fails from the given request on, for as long as the client tries it. */
 function failingOnce(held: readonly object[], at: number) {
   let number = 0;
-  const refused: Reply = { status: 403, json: { detail: 'not now' } };
+  const trouble: Reply = { status: 500, json: { detail: 'not now' } };
   return (asked: Parameters<typeof pageOf>[1]): Reply => {
     number += 1;
-    return number === at ? refused : pageOf(held, asked);
+    return number >= at && number < at + defaultBudget.attemptsMax ? trouble : pageOf(held, asked);
   };
 }
 
 describe('a backfill of a listing that was interrupted', () => {
   test('goes on behind the last page that was written, and judges the pass as a whole', async () => {
     const held = documents(350);
-    const under = await activitiesOn(failingOnce(held, 3));
+    const under = await activitiesOn(failingOnce(held, 3), documentsAlone);
     const run = input();
-    const first = under.run(under.activities.backfillListing, run);
-    await expect(first).rejects.toMatchObject({ type: 'SERVICE_ACCESS_DENIED', nonRetryable: true });
+    const first = under.run(under.activities.readCompany, run);
+    await expect(first).rejects.toMatchObject({ type: 'SERVICE_ERROR', nonRetryable: false });
     expect([await alive(under), await manifestPages(under)]).toEqual([200, 2]);
 
-    const cursor = { pass: 1, page: 2, written: { inserted: 200, changed: 0, rejected: 0 } };
-    expect(await under.run(under.activities.backfillListing, run, cursor)).toBe('complete');
-    expect(pagesAsked(under)).toEqual([1, 2, 3, 3, 4]);
+    const cursor = cursorOf(2);
+    expect(await under.run(under.activities.readCompany, run, cursor)).toEqual(done);
+    expect(pagesAsked(under)).toEqual([1, 2, 3, 3, 3, 3, 3, 4]);
     expect([await alive(under), await manifestPages(under)]).toEqual([350, 0]);
   });
 
   test('reads a page again whose cursor was not told, and changes nothing by it', async () => {
     const held = documents(350);
-    const under = await activitiesOn(failingOnce(held, 4));
+    const under = await activitiesOn(failingOnce(held, 4), documentsAlone);
     const run = input();
-    await expect(under.run(under.activities.backfillListing, run)).rejects.toThrow();
-    const cursor = { pass: 1, page: 1, written: { inserted: 100, changed: 0, rejected: 0 } };
-    expect(await under.run(under.activities.backfillListing, run, cursor)).toBe('complete');
-    expect(pagesAsked(under)).toEqual([1, 2, 3, 4, 2, 3, 4]);
+    await expect(under.run(under.activities.readCompany, run)).rejects.toThrow();
+    const cursor = cursorOf(1);
+    expect(await under.run(under.activities.readCompany, run, cursor)).toEqual(done);
+    expect(pagesAsked(under)).toEqual([1, 2, 3, 4, 4, 4, 4, 2, 3, 4]);
     expect(await alive(under)).toBe(350);
   });
 
   test('behind the very last page reads nothing more', async () => {
     const held = documents(150);
-    const under = await activitiesOn((asked) => pageOf(held, asked));
+    const under = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);
     const run = input();
-    await under.run(under.activities.backfillListing, run);
-    // The manifest of an attempt that was killed before it could conclude.
+    await under.run(under.activities.readCompany, run);
+    // As an attempt leaves it that was killed before it could conclude: the manifest, and no end.
+    await under.warehouse.db.execute(
+      sql`update metersync.runs set finished_at = null where resource = 'documents'`,
+    );
     await under.warehouse.db.execute(sql`
       insert into metersync.pages (run_id, company_id, resource, pass, asked, current_page, total, has_next, ids, read_at)
       select ${run.runId}::uuid, ${companyId}::uuid, 'documents', 1, page, page, 150, page = 1, ids, now()
       from (values (1, ${sql.param(held.slice(0, 100).map(({ id }) => id))}::text[]),
         (2, ${sql.param(held.slice(100).map(({ id }) => id))}::text[])) as t (page, ids)`);
-    const cursor = { pass: 1, page: 2, written: { inserted: 150, changed: 0, rejected: 0 } };
-    expect(await under.run(under.activities.backfillListing, run, cursor)).toBe('complete');
+    const cursor = cursorOf(2);
+    expect(await under.run(under.activities.readCompany, run, cursor)).toEqual(done);
     expect(pagesAsked(under)).toEqual([1, 2]);
   });
 
   test('whose manifest went with a crash of Postgres reads the pass again before it believes it', async () => {
     const held = documents(250);
-    const under = await activitiesOn((asked) => pageOf(held, asked));
-    const cursor = { pass: 1, page: 1, written: { inserted: 100, changed: 0, rejected: 0 } };
-    expect(await under.run(under.activities.backfillListing, input(), cursor)).toBe('complete');
+    const under = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);
+    const cursor = cursorOf(1);
+    expect(await under.run(under.activities.readCompany, input(), cursor)).toEqual(done);
     expect(pagesAsked(under)).toEqual([2, 3, 1, 2, 3]);
     expect(await alive(under)).toBe(250);
+  });
+});
+
+describe('a resource of a company that the service refuses for good', () => {
+  test('fails alone, is not read again by the same run, and the others are complete', async () => {
+    const held = documents(50);
+    const under = await activitiesOn(
+      (asked) => (asked.path.includes('/document/') ? pageOf(held, asked) : { status: 403, json: {} }),
+      { ...documentsAlone, meters: defaultEndpoints.meters },
+    );
+    const run = input();
+    expect(await under.run(under.activities.readCompany, run)).toEqual(done);
+    const asked = under.asked().length;
+    expect(await under.run(under.activities.readCompany, run)).toEqual(done);
+    expect(under.asked()).toHaveLength(asked);
+    const states = await under.warehouse.db.execute(sql`
+      select resource, state from metersync.runs where resource in ('meters', 'documents') order by resource`);
+    expect(states.rows).toEqual([
+      { resource: 'documents', state: 'complete' },
+      { resource: 'meters', state: 'failed' },
+    ]);
+  });
+
+  test('is given up by name when no try came through, and what is left is read without it', async () => {
+    const under = await activitiesOn((asked) => pageOf([], asked), documentsAlone);
+    const { runId } = input();
+    await under.warehouse.db.execute(sql`
+      insert into metersync.runs (run_id, company_id, resource, state, finished_at)
+      values (${runId}::uuid, ${companyId}::uuid, 'connections', 'complete', now()),
+        (${runId}::uuid, ${companyId}::uuid, 'meters', 'running', null)`);
+    const left = await under.run(under.activities.giveUpResource, { runId, companyId, error: 'no try' });
+    expect(left).toEqual({ done: false });
+    expect(await under.run(under.activities.readCompany, { runId, companyId, cursor: null })).toEqual(done);
+    const states = await under.warehouse.db.execute(sql`
+      select resource from metersync.runs where state = 'failed' and error = 'no try'`);
+    expect(states.rows).toEqual([{ resource: 'meters' }]);
   });
 });
