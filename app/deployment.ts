@@ -7,6 +7,7 @@ import { fileSecrets, fixedSecrets, type SecretSource } from '../receiver/secret
 import { buildReceiver, type Receiver } from '../receiver/server.ts';
 import { headerFamilies } from '../receiver/signature-headers.ts';
 import { createVerifier } from '../receiver/verify.ts';
+import { ensureSchedules } from './schedules.ts';
 import { openService } from './service.ts';
 import type { Settings } from './settings.ts';
 import {
@@ -117,6 +118,7 @@ export async function startWorker(options: {
   });
   const workers = await runWorkers({ ...native, workflowBundle: bundle, activities });
   await ensureWakeSchedule(client);
+  if (settings.makeSchedules) await ensureSchedules(client);
   return {
     finished: workers.finished,
     stop: async () => {

@@ -23,6 +23,8 @@ export interface Settings {
   readonly databaseUrl: string | undefined;
   /** Whether Temporal's own environment configuration names a server; if not, the embedded one stands in. */
   readonly temporalConfigured: boolean;
+  /** Whether a worker makes the schedules that are not there yet. */
+  readonly makeSchedules: boolean;
   readonly receiver: { readonly host: string; readonly port: number };
   readonly logLevel: string;
   /** Folder of the embedded stack. */
@@ -87,6 +89,7 @@ const environment = z.object({
     .optional(),
   WEBHOOK_TOLERANCE_SECONDS: integer(1, 86_400, 300),
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/warehouse').optional(),
+  MAKE_SCHEDULES: z.enum(['on', 'off'], 'has to be on or off').default('on'),
   RECEIVER_HOST: z.string().min(1).default('127.0.0.1'),
   RECEIVER_PORT: integer(0, 65_535, 8080),
   LOG_LEVEL: z
@@ -133,6 +136,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     },
     databaseUrl: e.DATABASE_URL,
     temporalConfigured: temporalVariables.some((name) => given[name] !== undefined),
+    makeSchedules: e.MAKE_SCHEDULES === 'on',
     receiver: { host: e.RECEIVER_HOST, port: e.RECEIVER_PORT },
     logLevel: e.LOG_LEVEL,
     dataDir: e.METERSYNC_DIR,

@@ -92,6 +92,8 @@ export async function openContext(need: Need): Promise<Context> {
 }
 
 function settingsFor(need: Need): Settings {
-  const settings = readSettings(need.standalone ? { LOG_LEVEL: process.env.LOG_LEVEL } : process.env);
+  const settings = readSettings(
+    need.standalone ? { LOG_LEVEL: process.env.LOG_LEVEL, MAKE_SCHEDULES: 'off' } : process.env,
+  );
   return need.dataDir === undefined ? settings : { ...settings, dataDir: need.dataDir };
 }

@@ -1,5 +1,7 @@
-import { Argument, Command, InvalidArgumentError } from 'commander';
+import { Argument, Command, InvalidArgumentError, Option } from 'commander';
+import { parseDuration } from '../app/schedule-times.ts';
 import { readVersion } from '../app/version.ts';
+import { scheduleNames } from '../contract/names.ts';
 
 function count(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('has to be a whole number.');
@@ -9,6 +11,12 @@ function count(text: string): number {
 function companyId(text: string): string {
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) return text.toLowerCase();
   throw new InvalidArgumentError('has to be a UUID.');
+}
+
+function duration(text: string): number {
+  const ms = parseDuration(text);
+  if (ms !== undefined) return ms;
+  throw new InvalidArgumentError('has to be a number and s, m, h or d, for example 15m.');
 }
 
 /** The command, with each subcommand's code loaded when it is called. docs/command.md is made from it. */
@@ -42,6 +50,25 @@ export function buildProgram(): Command {
     .option('--external-id <id>', 'one company, by the id that you gave it')
     .option('--follow', 'show progress and wait for the end: 0 complete, 1 partial, suspect or failed')
     .action(async (scope, options) => (await import('./commands/backfill.ts')).backfill(scope, options));
+  program
+    .command('schedule')
+    .description('when everything is read again by itself, and how that went')
+    .addArgument(
+      new Argument('<action>', 'what to do').choices([
+        ...['set', 'show', 'pause', 'resume', 'trigger', 'remove'],
+      ]),
+    )
+    .addArgument(new Argument('[schedule]', 'which one: full when not given').choices(scheduleNames))
+    .addOption(new Option('--cron <expression>', 'set: for example "0 3 * * *"').conflicts('every'))
+    .option('--every <duration>', 'set: for example 15m, 6h, 1d', duration)
+    .option('--time-zone <zone>', 'set: zone of the cron expression; UTC when not given')
+    .option('--jitter <duration>', 'set: random part by which each start is put off', duration)
+    .option('--catch-up <duration>', 'set: how late a start may be that Temporal missed', duration)
+    .option('--reason <text>', 'pause: why, for show to tell')
+    .option('--json', 'as JSON')
+    .action(async (action, name, options) =>
+      (await import('./commands/schedule.ts')).schedule(action, name, options),
+    );
   program
     .command('status')
     .description('what has been applied, what waits and why')

@@ -34,7 +34,14 @@ export const workflowIds = {
 
 export const signalNames = { wake: 'wake' } as const;
 export const queryNames = { progress: 'progress' } as const;
-export const scheduleIds = { wakeCatchUps: 'metersync-wake-catch-ups' } as const;
+export const scheduleIds = {
+  wakeCatchUps: 'metersync-wake-catch-ups',
+  full: 'metersync-backfill',
+} as const;
+
+/** What runs by itself, as `metersync schedule` names it. */
+export const scheduleNames = ['full'] as const;
+export type ScheduleName = (typeof scheduleNames)[number];
 
 /** Everything that the service has, or what was updated lately. */
 export const runKinds = ['full', 'reconcile'] as const;

@@ -52,6 +52,11 @@ export const settings: Readonly<Record<string, Setting>> = {
     hasTo: 'be in that file',
   },
   TEMPORAL_CONFIG_FILE: { means: 'That file, when it is not at its usual place.', hasTo: 'name a TOML file' },
+  MAKE_SCHEDULES: {
+    default: 'on',
+    means:
+      'Whether a worker makes the schedules that are not there (`metersync schedule`). It never changes one that is, nor makes one anew that was removed.',
+  },
   RECEIVER_HOST: { default: '127.0.0.1', means: 'Where the receiver listens; `0.0.0.0` for all addresses.' },
   RECEIVER_PORT: { default: '8080', means: 'Port of the receiver; 0 for a free one.' },
   LOG_LEVEL: { default: 'info', means: 'Least level that is logged.' },

@@ -28,7 +28,7 @@ describe('defaults', () => {
         endpoints: defaultEndpoints,
       },
       webhooks: { secrets: [], secretsFile: undefined, headerPrefix: undefined, toleranceSeconds: 300 },
-      ...{ databaseUrl: undefined, temporalConfigured: false },
+      ...{ databaseUrl: undefined, temporalConfigured: false, makeSchedules: true },
       receiver: { host: '127.0.0.1', port: 8080 },
       ...{ logLevel: 'info', dataDir: '.metersync' },
     });
@@ -54,6 +54,7 @@ describe('what is set', () => {
       ...{ WEBHOOK_SECRETS_FILE: '/run/secrets', WEBHOOK_HEADER_PREFIX: 'Acme-' },
       ...{ WEBHOOK_TOLERANCE_SECONDS: '60', DATABASE_URL: 'postgresql://u:p@h/w' },
       ...{ RECEIVER_HOST: '0.0.0.0', RECEIVER_PORT: '0', LOG_LEVEL: 'debug', METERSYNC_DIR: '/var/lib/m' },
+      MAKE_SCHEDULES: 'off',
     });
     expect(settings).toEqual({
       service: {
@@ -64,7 +65,7 @@ describe('what is set', () => {
         ...{ secrets: ['whsec_a', 'whsec_b'], secretsFile: '/run/secrets' },
         ...{ headerPrefix: 'Acme-', toleranceSeconds: 60 },
       },
-      ...{ databaseUrl: 'postgresql://u:p@h/w', temporalConfigured: false },
+      ...{ databaseUrl: 'postgresql://u:p@h/w', temporalConfigured: false, makeSchedules: false },
       receiver: { host: '0.0.0.0', port: 0 },
       ...{ logLevel: 'debug', dataDir: '/var/lib/m' },
     });

@@ -32,7 +32,7 @@ beforeAll(async () => {
   env = {
     ...{ DATABASE_URL: database.url, METERSYNC_DIR: folder.path, RECEIVER_PORT: String(port) },
     ...{ TEMPORAL_ADDRESS: inject('temporalAddress'), TEMPORAL_NAMESPACE: namespace },
-    ...{ SERVICE_URL: service.apiUrl, SERVICE_API_KEY: service.apiKey },
+    ...{ SERVICE_URL: service.apiUrl, SERVICE_API_KEY: service.apiKey, MAKE_SCHEDULES: 'off' },
     WEBHOOK_SECRETS: await service.register(`${receiver}/webhooks`),
   };
 });

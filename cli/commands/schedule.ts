@@ -1,0 +1,119 @@
+import { shortDuration } from '../../app/schedule-times.ts';
+import {
+  pauseSchedule,
+  readSchedule,
+  removeSchedule,
+  resumeSchedule,
+  ScheduleRefused,
+  type ScheduleState,
+  setSchedule,
+  triggerSchedule,
+} from '../../app/schedules.ts';
+import { connectClient } from '../../app/temporal.ts';
+import { type ScheduleName, scheduleNames } from '../../contract/names.ts';
+import { openContext, UsageError } from '../context.ts';
+
+export type ScheduleAction = 'set' | 'show' | 'pause' | 'resume' | 'trigger' | 'remove';
+
+export interface ScheduleOptions {
+  cron?: string;
+  every?: number;
+  timeZone?: string;
+  jitter?: number;
+  catchUp?: number;
+  reason?: string;
+  json?: boolean;
+}
+
+/** More often than this, a run would begin before the one before it could have read anything. */
+const everyMinMs = 60_000;
+
+const optionsOf: Readonly<Record<ScheduleAction, readonly (keyof ScheduleOptions)[]>> = {
+  set: ['cron', 'every', 'timeZone', 'jitter', 'catchUp'],
+  show: [],
+  pause: ['reason'],
+  resume: [],
+  trigger: [],
+  remove: [],
+};
+
+/** `metersync schedule`: when everything is read again by itself. Shows the schedule after what was done to it. */
+export async function schedule(
+  action: ScheduleAction,
+  name: ScheduleName | undefined,
+  options: ScheduleOptions,
+): Promise<void> {
+  checkOptions(action, options);
+  const context = await openContext({ postgres: false, temporal: true, service: false, quiet: true });
+  try {
+    const { client, close } = await connectClient(context.stack.temporal);
+    try {
+      await act(client, action, name ?? 'full', options);
+      const shown = action === 'show' && name === undefined ? scheduleNames : [name ?? 'full'];
+      const schedules = await Promise.all(shown.map((one) => readSchedule(client, one)));
+      console.log(options.json ? JSON.stringify({ schedules }) : schedules.map(describeSchedule).join('\n'));
+    } finally {
+      await close();
+    }
+  } finally {
+    await context.stop();
+  }
+}
+
+function checkOptions(action: ScheduleAction, options: ScheduleOptions): void {
+  const strays = (Object.keys(options) as (keyof ScheduleOptions)[]).filter(
+    (option) => option !== 'json' && !optionsOf[action].includes(option),
+  );
+  const flag = (option: string) => `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  if (strays.length > 0) throw new UsageError(`schedule ${action} takes no ${strays.map(flag).join(', ')}`);
+  if (options.every !== undefined && options.every < everyMinMs) {
+    throw new UsageError('--every has to be a minute or more');
+  }
+  if (options.every !== undefined && options.timeZone !== undefined) {
+    throw new UsageError('--time-zone is the zone of --cron: --every has none');
+  }
+}
+
+type Client = Parameters<typeof readSchedule>[0];
+
+async function act(
+  client: Client,
+  action: ScheduleAction,
+  name: ScheduleName,
+  options: ScheduleOptions,
+): Promise<void> {
+  const { cron, every: everyMs, timeZone, jitter: jitterMs, catchUp: catchUpMs } = options;
+  const actions: Readonly<Record<ScheduleAction, () => Promise<void>>> = {
+    set: () => setSchedule(client, name, { cron, everyMs, timeZone, jitterMs, catchUpMs }),
+    show: async () => {},
+    pause: () => pauseSchedule(client, name, options.reason ?? 'paused with metersync schedule pause'),
+    resume: () => resumeSchedule(client, name),
+    trigger: () => triggerSchedule(client, name),
+    remove: () => removeSchedule(client, name),
+  };
+  try {
+    await actions[action]();
+  } catch (error) {
+    throw error instanceof ScheduleRefused ? new UsageError(error.message) : error;
+  }
+}
+
+const states: Readonly<Record<ScheduleState['state'], string>> = {
+  active: '',
+  paused: 'paused',
+  removed: 'removed: no worker makes it anew, metersync schedule set does',
+  absent: 'not there: a worker makes it when it starts, or metersync schedule set',
+};
+
+/** A schedule in lines for a person. */
+export function describeSchedule(now: ScheduleState): string {
+  const { name, state, reason, times, next, last, running, missed } = now;
+  const window = `jitter ${shortDuration(now.jitterSeconds * 1000)}, catches up ${shortDuration(now.catchUpSeconds * 1000)}`;
+  const heading = [states[state], reason, times === null ? '' : `${times}, ${window}`];
+  const lines = [`${name}: ${heading.filter((part) => part !== '' && part !== null).join('; ')}`];
+  if (next.length > 0) lines.push(`  next: ${next.join(', ')}`);
+  if (running.length > 0) lines.push(`  running: ${running.join(', ')}`);
+  for (const run of last) lines.push(`  ${run.scheduledAt}: ${run.state} (${run.workflowId})`);
+  if (missed > 0) lines.push(`  ${missed} starts were missed while Temporal was away`);
+  return lines.join('\n');
+}

@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readSchedule, type ScheduleState } from '../../app/schedules.ts';
+import { type Ended, runCommand } from '../support/command.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { until } from '../support/poll.ts';
+
+/** The command on a real Temporal, in the order in which a user would call it, and workers that come and go. */
+let pipeline: Pipeline;
+beforeAll(async () => {
+  pipeline = await startPipeline({ size: { companies: 1, documents: 5, intervalDays: 1 }, parts: [] });
+});
+afterAll(() => pipeline?.stop());
+
+const metersync = (...args: string[]): Promise<Ended & { stdout: string; stderr: string }> =>
+  runCommand(['schedule', ...args], { env: pipeline.env });
+
+async function json(...args: string[]): Promise<ScheduleState> {
+  const { status, stdout, stderr } = await metersync(...args, '--json');
+  expect(status, stderr).toBe(0);
+  const { schedules } = JSON.parse(stdout) as { schedules: ScheduleState[] };
+  return schedules.find(({ name }) => name === 'full') as ScheduleState;
+}
+
+/** A worker that was started and has made what it makes; it is gone again. */
+async function workerStarts(): Promise<void> {
+  const worker = await pipeline.start('worker', { MAKE_SCHEDULES: 'on' });
+  await worker.end('SIGTERM');
+}
+
+const now = () => readSchedule(pipeline.client, 'full');
+const nightly = {
+  ...{ name: 'full', state: 'active', reason: null, times: '0 3 * * * (UTC)' },
+  ...{ jitterSeconds: 1_800, catchUpSeconds: 43_200, running: [], last: [], missed: 0 },
+};
+
+describe('a schedule that is not there', { timeout: 120_000 }, () => {
+  test('is shown as such, and nothing can be done with it but set', async () => {
+    expect(await json('show')).toMatchObject({ state: 'absent', times: null, next: [] });
+    for (const action of ['pause', 'resume', 'trigger', 'remove']) {
+      const { status, stdout, stderr } = await metersync(action);
+      expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+      expect(stderr).toBe('metersync: there is no schedule full: metersync schedule set full makes it');
+    }
+  });
+
+  test('is made by a worker: nightly, each start a little later than the hour', async () => {
+    await workerStarts();
+    const made = await json('show', 'full');
+    expect(made).toMatchObject(nightly);
+    expect(made.next).toHaveLength(5);
+    for (const at of made.next) expect(at).toMatch(/T03:[012]\d:\d\d\.\d{3}Z$/);
+  });
+});
+
+describe('a schedule that is there', { timeout: 120_000 }, () => {
+  test('is changed by set, and a worker that starts leaves it so', async () => {
+    const cron = await json('set', 'full', '--cron', '15 2 * * 1', '--time-zone', 'Europe/Berlin');
+    expect(cron).toMatchObject({ ...nightly, times: '15 2 * * 1 (Europe/Berlin)' });
+    const every = await json('set', '--every', '6h', '--jitter', '1m', '--catch-up', '1h');
+    expect(every).toMatchObject({
+      ...{ ...nightly, times: 'every 6h', jitterSeconds: 60, catchUpSeconds: 3_600 },
+    });
+    await workerStarts();
+    expect(await now()).toMatchObject({ times: 'every 6h', jitterSeconds: 60 });
+  });
+
+  test('with times that Temporal does not take ends with status 2 and stays as it was', async () => {
+    const { status, stdout, stderr } = await metersync('set', '--cron', 'at night');
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toMatch(/^metersync: Temporal does not take these times: .*CronString/);
+    const zone = await metersync('set', '--time-zone', 'Mars/Olympus');
+    expect(zone).toMatchObject({ status: 2, stderr: expect.stringContaining('Mars/Olympus') });
+    expect(await now()).toMatchObject({ times: 'every 6h' });
+  });
+
+  test('is paused with its reason, which set and a worker leave, until it is resumed', async () => {
+    expect(await json('pause', '--reason', 'the service moves house')).toMatchObject({
+      ...{ state: 'paused', reason: 'the service moves house', next: [] },
+    });
+    await workerStarts();
+    expect(await json('set')).toMatchObject({
+      ...nightly,
+      state: 'paused',
+      reason: 'the service moves house',
+    });
+    expect((await metersync('show', 'full')).stdout).toContain(
+      'full: paused; the service moves house; 0 3 * * * (UTC), jitter 30m, catches up 12h',
+    );
+    expect(await json('resume')).toMatchObject(nightly);
+  });
+
+  test('triggered starts a run, whose end is shown', async () => {
+    const worker = await pipeline.start('worker');
+    await metersync('trigger');
+    const last = await until('the run is over', async () => {
+      const [latest] = (await now()).last;
+      return latest?.state === 'complete' ? latest : undefined;
+    });
+    expect(last.workflowId).toMatch(/^backfill-run\/scheduled-/);
+    expect((await metersync('show')).stdout).toContain(`complete (${last.workflowId})`);
+    expect(await pipeline.audit()).toMatchObject({ differences: 0 });
+    await worker.end('SIGTERM');
+  });
+
+  test('removed is remembered: no worker makes it anew, only set does', async () => {
+    expect(await json('remove')).toMatchObject({ state: 'removed', times: null, next: [], reason: null });
+    await workerStarts();
+    expect(await now()).toMatchObject({ state: 'removed', next: [] });
+    const { status, stderr } = await metersync('resume');
+    expect(status).toBe(1);
+    expect(stderr).toBe(
+      'metersync: somebody removed the schedule full: metersync schedule set full makes it',
+    );
+    const { next } = await json('set');
+    expect(next.length).toBeGreaterThan(0);
+    expect(await now()).toMatchObject({ ...nightly, last: expect.any(Array) });
+  });
+});
