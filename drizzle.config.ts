@@ -2,6 +2,6 @@ import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({
   dialect: 'postgresql',
-  schema: ['db/schema/utility.ts', 'db/schema/metersync.ts'],
+  schema: ['utility', 'metersync', 'history', 'ops'].map((name) => `db/schema/${name}.ts`),
   out: 'db/migrations',
 });

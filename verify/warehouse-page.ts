@@ -17,7 +17,7 @@ export async function warehousePage(text: string): Promise<string> {
       const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 1, onError: () => {} });
       try {
         await migrateWarehouse(warehouse.db);
-        return replaceGenerated(text, await describeWarehouse(warehouse.db));
+        return replaceGenerated(text, await describeSchemas(warehouse.db, ['utility', 'metersync']));
       } finally {
         await warehouse.close();
       }
@@ -46,18 +46,17 @@ interface Column extends Described {
 }
 
 /**
- * The reference, from the catalogue and the comments of the database itself.
+ * The reference of some schemas, in this order, from the catalogue and the comments of the database itself.
  * @throws Error naming every schema, table and column without a comment
  */
-export async function describeWarehouse(db: Database): Promise<string> {
-  const relations = await readRelations(db);
+export async function describeSchemas(db: Database, schemas: readonly string[]): Promise<string> {
+  const relations = (await readRelations(db)).filter(({ schema }) => schemas.includes(schema));
   const silent = withoutComment(relations);
   if (silent.length > 0) throw new Error(`without a comment: ${silent.join(', ')}`);
-  const schemas = [...new Set(relations.map(({ schema }) => schema))];
   return schemas.map((schema) => describeSchema(relations.filter((of) => of.schema === schema))).join('\n\n');
 }
 
-/** Tables and views of our schemas but partitions, which are as their table is; utility first. */
+/** Tables and views of our schemas but partitions, which are as their table is. */
 async function readRelations(db: Database): Promise<Relation[]> {
   const { rows } = await db.execute<Relation & Record<string, unknown>>(sql`
     select n.nspname as schema, obj_description(n.oid, 'pg_namespace') as schema_comment, c.relname as name,
@@ -75,7 +74,7 @@ async function readRelations(db: Database): Promise<Relation[]> {
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where c.relkind in ('r', 'p', 'v', 'm') and not c.relispartition
       and n.nspname !~ '^pg_' and n.nspname not in ('information_schema', 'public', 'metersync_migrations')
-    order by n.nspname = 'metersync', n.nspname <> 'utility', n.nspname, c.relname`);
+    order by n.nspname, c.relname`);
   return rows;
 }
 

@@ -1,38 +1,52 @@
 import { sql } from 'drizzle-orm';
-import { check, date, index, integer, numeric, pgSchema, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
+import {
+  boolean,
+  check,
+  date,
+  index,
+  integer,
+  numeric,
+  pgSchema,
+  primaryKey,
+  text,
+  uuid,
+} from 'drizzle-orm/pg-core';
 import { synced, time } from './columns.ts';
 
 /** One table a resource: the current state, as the service sent it. Comments stand in the migrations. */
 export const utility = pgSchema('utility');
 
-export const companies = utility.table('companies', {
-  id: uuid('id').primaryKey(),
+/** Columns that a table of history has too. */
+export const companyColumns = () => ({
   externalId: text('external_id'),
   publicId: text('public_id'),
   name: text('name'),
   ...synced(),
 });
 
-export const sites = utility.table(
-  'sites',
-  { id: uuid('id').primaryKey(), companyId: uuid('company_id'), name: text('name'), ...synced() },
-  (t) => [index('sites_company').on(t.companyId)],
-);
+export const companies = utility.table('companies', { id: uuid('id').primaryKey(), ...companyColumns() });
+
+export const siteColumns = () => ({ companyId: uuid('company_id'), name: text('name'), ...synced() });
+
+export const sites = utility.table('sites', { id: uuid('id').primaryKey(), ...siteColumns() }, (t) => [
+  index('sites_company').on(t.companyId),
+]);
+
+export const connectionColumns = () => ({
+  companyId: uuid('company_id'),
+  externalId: text('external_id'),
+  datasource: text('datasource'),
+  status: text('status'),
+  url: text('url'),
+  created: time('created'),
+  updated: time('updated'),
+  rawUpdated: time('raw_updated'),
+  ...synced(),
+});
 
 export const connections = utility.table(
   'connections',
-  {
-    id: uuid('id').primaryKey(),
-    companyId: uuid('company_id'),
-    externalId: text('external_id'),
-    datasource: text('datasource'),
-    status: text('status'),
-    url: text('url'),
-    created: time('created'),
-    updated: time('updated'),
-    rawUpdated: time('raw_updated'),
-    ...synced(),
-  },
+  { id: uuid('id').primaryKey(), ...connectionColumns() },
   (t) => [
     index('connections_company').on(t.companyId),
     check('connections_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
@@ -62,39 +76,50 @@ export const connectionStatusChanges = utility.table(
   (t) => [primaryKey({ columns: [t.connectionId, t.at, t.status] })],
 );
 
+export const documentColumns = () => ({
+  companyId: uuid('company_id'),
+  siteId: uuid('site_id'),
+  created: time('created'),
+  updated: time('updated'),
+  rawUpdated: time('raw_updated'),
+  usageReadAt: time('usage_read_at'),
+  ...synced(),
+  revisedDocumentId: uuid('revised_document_id').generatedAlwaysAs(
+    sql`metersync.uuid_of(raw ->> 'revisedDocumentId')`,
+  ),
+});
+
 export const documents = utility.table(
   'documents',
-  {
-    id: uuid('id').primaryKey(),
-    companyId: uuid('company_id'),
-    siteId: uuid('site_id'),
-    created: time('created'),
-    updated: time('updated'),
-    rawUpdated: time('raw_updated'),
-    usageReadAt: time('usage_read_at'),
-    ...synced(),
-  },
+  { id: uuid('id').primaryKey(), ...documentColumns() },
   (t) => [
     index('documents_company').on(t.companyId),
+    index('documents_revised').on(t.companyId).where(sql`revised_document_id is not null`),
     check('documents_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
   ],
 );
 
+/** What sums need of every row is a column of its own: reading it from raw would take the whole record apart. */
+export const usageDataColumns = () => ({
+  companyId: uuid('company_id'),
+  documentId: uuid('document_id'),
+  meterId: text('meter_id'),
+  startDate: date('start_date'),
+  endDate: date('end_date'),
+  usage: numeric('usage'),
+  usageUnits: text('usage_units'),
+  created: time('created'),
+  updated: time('updated'),
+  ...synced(),
+  isEstimated: boolean('is_estimated').generatedAlwaysAs(sql`metersync.boolean_of(raw ->> 'isEstimated')`),
+  exclusion: boolean('exclusion').generatedAlwaysAs(sql`metersync.boolean_of(raw ->> 'exclusion')`),
+  netMeteringType: text('net_metering_type').generatedAlwaysAs(sql`raw ->> 'netMeteringType'`),
+  billedDemand: numeric('billed_demand').generatedAlwaysAs(sql`metersync.number_of(raw ->> 'billedDemand')`),
+});
+
 export const usageData = utility.table(
   'usage_data',
-  {
-    id: uuid('id').primaryKey(),
-    companyId: uuid('company_id'),
-    documentId: uuid('document_id'),
-    meterId: text('meter_id'),
-    startDate: date('start_date'),
-    endDate: date('end_date'),
-    usage: numeric('usage'),
-    usageUnits: text('usage_units'),
-    created: time('created'),
-    updated: time('updated'),
-    ...synced(),
-  },
+  { id: uuid('id').primaryKey(), ...usageDataColumns() },
   (t) => [
     index('usage_data_company').on(t.companyId),
     index('usage_data_document').on(t.documentId),
@@ -102,18 +127,17 @@ export const usageData = utility.table(
   ],
 );
 
-export const meters = utility.table(
-  'meters',
-  {
-    id: text('id').primaryKey(),
-    companyId: uuid('company_id'),
-    siteId: uuid('site_id'),
-    accountId: text('account_id'),
-    datasourceType: text('datasource_type'),
-    ...synced(),
-  },
-  (t) => [index('meters_company').on(t.companyId)],
-);
+export const meterColumns = () => ({
+  companyId: uuid('company_id'),
+  siteId: uuid('site_id'),
+  accountId: text('account_id'),
+  datasourceType: text('datasource_type'),
+  ...synced(),
+});
+
+export const meters = utility.table('meters', { id: text('id').primaryKey(), ...meterColumns() }, (t) => [
+  index('meters_company').on(t.companyId),
+]);
 
 /** Partitioned by month of `start_at`, which is part of the key and never changes: see the migration. */
 export const intervals = utility.table(
@@ -128,5 +152,8 @@ export const intervals = utility.table(
     updated: time('updated'),
     syncedAt: time('synced_at').notNull(),
   },
-  (t) => [primaryKey({ columns: [t.meterId, t.startAt, t.granularitySeconds, t.usageUnits] })],
+  (t) => [
+    primaryKey({ columns: [t.meterId, t.startAt, t.granularitySeconds, t.usageUnits] }),
+    index('intervals_start').using('brin', t.startAt),
+  ],
 );

@@ -1,0 +1,110 @@
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  check,
+  date,
+  index,
+  jsonb,
+  numeric,
+  pgSchema,
+  primaryKey,
+  smallint,
+  text,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core';
+import { now, time } from './columns.ts';
+
+/** What analysts may see of the pipeline, and what they tell it: overrides, factors, issues. */
+export const ops = pgSchema('ops');
+
+const isTimeZone = sql`metersync.is_time_zone(time_zone)`;
+
+/** What the service doesn't tell of a site. */
+export const siteOverrides = ops.table(
+  'site_overrides',
+  {
+    siteId: uuid('site_id').primaryKey(),
+    timeZone: text('time_zone'),
+    emissionRegion: text('emission_region'),
+    floorArea: numeric('floor_area'),
+    floorAreaUnits: text('floor_area_units'),
+  },
+  () => [check('site_overrides_time_zone', isTimeZone)],
+);
+
+/** The same for every site of a company that has no row of its own. */
+export const companyOverrides = ops.table(
+  'company_overrides',
+  {
+    companyId: uuid('company_id').primaryKey(),
+    timeZone: text('time_zone'),
+    emissionRegion: text('emission_region'),
+  },
+  () => [check('company_overrides_time_zone', isTimeZone)],
+);
+
+/** How units become the one standard unit of their kind. A row for a commodity goes before the one for all (''). */
+export const unitFactors = ops.table(
+  'unit_factors',
+  {
+    units: text('units').notNull(),
+    datasourceType: text('datasource_type').notNull().default(''),
+    dimension: text('dimension').notNull(),
+    standardUnits: text('standard_units').notNull(),
+    factor: numeric('factor').notNull(),
+    source: text('source').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.units, t.datasourceType] })],
+);
+
+/** Supplied by the customer: there are none from the start. */
+export const emissionFactors = ops.table(
+  'emission_factors',
+  {
+    id: bigint('id', { mode: 'number' }).primaryKey().generatedAlwaysAsIdentity(),
+    region: text('region').notNull().default(''),
+    datasourceType: text('datasource_type').notNull(),
+    scope: smallint('scope').notNull(),
+    method: text('method').notNull().default(''),
+    validFrom: date('valid_from').notNull().default('-infinity'),
+    validTo: date('valid_to').notNull().default('infinity'),
+    units: text('units').notNull(),
+    kgCo2ePerUnit: numeric('kg_co2e_per_unit').notNull(),
+    source: text('source').notNull(),
+    version: text('version').notNull().default(''),
+    createdAt: time('created_at').notNull().default(now),
+  },
+  () => [
+    check('emission_factors_scope', sql`scope between 1 and 3`),
+    check('emission_factors_method', sql`method in ('', 'location', 'market')`),
+    check('emission_factors_valid', sql`valid_to > valid_from`),
+  ],
+);
+
+export const severities = ['error', 'warning', 'info'] as const;
+
+/** What the checks found. An issue that is found again stays open; one that no longer is, is closed. */
+export const dataIssues = ops.table(
+  'data_issues',
+  {
+    id: bigint('id', { mode: 'number' }).primaryKey().generatedAlwaysAsIdentity(),
+    checkName: text('check_name').notNull(),
+    severity: text('severity', { enum: severities }).notNull(),
+    companyId: uuid('company_id'),
+    entityType: text('entity_type').notNull(),
+    entityId: text('entity_id').notNull(),
+    subject: text('subject').notNull().default(''),
+    evidence: jsonb('evidence').notNull(),
+    openedAt: time('opened_at').notNull().default(now),
+    lastSeenAt: time('last_seen_at').notNull().default(now),
+    closedAt: time('closed_at'),
+  },
+  (t) => [
+    uniqueIndex('data_issues_open')
+      .on(t.checkName, t.entityType, t.entityId, t.subject)
+      .where(sql`closed_at is null`),
+    index('data_issues_company').on(t.companyId, t.checkName),
+    check('data_issues_severity', sql`severity in ('error', 'warning', 'info')`),
+  ],
+);
