@@ -1,3 +1,4 @@
+import { Context } from '@temporalio/activity';
 import type { EventGroup } from '../contract/delivery.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { type Recorded, recordEvents } from '../db/record/record-events.ts';
@@ -10,8 +11,9 @@ export function recordActivities(deps: ActivityDependencies) {
   return {
     /** Journal and effect of a group of events, in one transaction; idempotent on event ids. */
     recordGroup: failing(
-      async ({ events }: EventGroup): Promise<RecordResult> => {
-        const recorded = await recordEvents(deps.warehouse.db, events);
+      async ({ events, replay }: EventGroup): Promise<RecordResult> => {
+        const workflow = Context.current().info.workflowExecution;
+        const recorded = await recordEvents(deps.warehouse.db, events, { workflow, replay });
         if (recorded.dead > 0) {
           deps.log.warn(
             { dead: recorded.dead },

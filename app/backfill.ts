@@ -53,11 +53,14 @@ export async function readRun(db: Database, runId: string): Promise<RunProgress>
   };
 }
 
-/** Whether a worker takes backfill work: without one, a run would wait for ever. */
-export async function workerIsPolling(client: Client): Promise<boolean> {
+/** Whether a worker takes work of a queue: without one, it would wait for ever. */
+export async function workerIsPolling(
+  client: Client,
+  queue: keyof typeof taskQueues = 'backfill',
+): Promise<boolean> {
   const answer = await client.workflowService.describeTaskQueue({
     namespace: client.options.namespace,
-    taskQueue: { name: taskQueues.backfill },
+    taskQueue: { name: taskQueues[queue] },
     taskQueueType: 1,
   });
   return (answer.pollers?.length ?? 0) > 0;

@@ -1,7 +1,8 @@
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../app/schedule-times.ts';
 import { readVersion } from '../app/version.ts';
-import { scheduleNames } from '../contract/names.ts';
+import { failureTypes } from '../contract/failures.ts';
+import { eventOutcomes, scheduleNames, tracedKinds } from '../contract/names.ts';
 
 function count(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('has to be a whole number.');
@@ -17,6 +18,57 @@ function duration(text: string): number {
   const ms = parseDuration(text);
   if (ms !== undefined) return ms;
   throw new InvalidArgumentError('has to be a number and s, m, h or d, for example 15m.');
+}
+
+function atLeastOne(text: string): number {
+  const many = count(text);
+  if (many === 0) throw new InvalidArgumentError('has to be 1 or more.');
+  return many;
+}
+
+/** A time, or how long ago: `90m`, `24h`, `7d`. */
+function timeOrAgo(text: string): string {
+  const agoMs = parseDuration(text);
+  if (agoMs !== undefined) return new Date(Date.now() - agoMs).toISOString();
+  if (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(Date.parse(text))) return text;
+  throw new InvalidArgumentError(
+    'has to be a time such as 2026-05-01T12:00:00Z, or 90m, 24h, 7d for so long ago.',
+  );
+}
+
+/** Options that choose events of the journal. */
+function choosingEvents(command: Command): Command {
+  return command
+    .option('--type <type>', 'of this type, for example document.created.v2')
+    .addOption(new Option('--outcome <outcome>', 'with this outcome').choices(eventOutcomes))
+    .addOption(new Option('--code <code>', 'with this failure').choices(Object.keys(failureTypes)))
+    .option('--record <id>', 'about this document, connection or meter')
+    .option('--company <id>', 'of this company', companyId)
+    .option('--since <time>', 'received at this time or later; or so long ago: 90m, 24h, 7d', timeOrAgo)
+    .option('--until <time>', 'received before this time', timeOrAgo)
+    .option('--json', 'as JSON');
+}
+
+function addEvents(program: Command): void {
+  const events = program.command('events').description('look into the journal of events, and replay it');
+  choosingEvents(events.command('list').description('events of the journal, newest first'))
+    .option('--limit <n>', 'at most so many', atLeastOne, 50)
+    .option('--before <event>', 'the page after that which ended with this event')
+    .action(async (options) => (await import('./commands/events.ts')).eventsList(options));
+  events
+    .command('show')
+    .description('everything about one event, with what was signed')
+    .argument('<event>', 'its id')
+    .option('--json', 'as JSON')
+    .action(async (id, options) => (await import('./commands/events.ts')).eventsShow(id, options));
+  choosingEvents(
+    events
+      .command('replay')
+      .description('have kept events applied again, the way they came; what was applied stays unless forced')
+      .argument('[events...]', 'their ids'),
+  )
+    .option('--force', 'also what was applied: its record is read again')
+    .action(async (ids, options) => (await import('./commands/events.ts')).eventsReplay(ids, options));
 }
 
 /** The command, with each subcommand's code loaded when it is called. docs/command.md is made from it. */
@@ -80,6 +132,14 @@ export function buildProgram(): Command {
     .option('--company <id>', 'one company, by its id', companyId)
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));
+  addEvents(program);
+  program
+    .command('trace')
+    .description('the story of one record: events, workflows, runs, versions and times')
+    .addArgument(new Argument('<kind>', 'what it is').choices(tracedKinds))
+    .argument('<id>', 'its id')
+    .option('--json', 'as JSON')
+    .action(async (kind, id, options) => (await import('./commands/trace.ts')).trace(kind, id, options));
   program
     .command('webhooks')
     .description("the service's switch for webhook events, and the address of its portal")

@@ -1,4 +1,4 @@
-import { CommanderError } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import { SettingsError } from '../app/settings.ts';
 import { CommandError, UsageError } from './context.ts';
 import { buildProgram } from './program.ts';
@@ -10,13 +10,18 @@ const wrongUsage = 2;
 /** Runs the command line to its end and leaves its status in `process.exitCode`. */
 export async function run(args: readonly string[]): Promise<void> {
   const program = buildProgram();
-  for (const command of [program, ...program.commands]) command.exitOverride();
+  throwInsteadOfExit(program);
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) process.stderr.write(`metersync: ${explain(error)}\n`);
     process.exitCode = exitStatus(error);
   }
+}
+
+function throwInsteadOfExit(command: Command): void {
+  command.exitOverride();
+  for (const one of command.commands) throwInsteadOfExit(one);
 }
 
 function exitStatus(error: unknown): number {

@@ -16,4 +16,9 @@ export interface DeliveredEvent {
 /** Input of `applyEvents`: the only payload that Temporal is given. */
 export interface EventGroup {
   readonly events: readonly DeliveredEvent[];
+  /** Set when somebody asked for events that the journal knows to be recorded anew. */
+  readonly replay?: Replay;
 }
+
+/** Which known events a replay records anew: all but those that were applied, or those too. */
+export type Replay = 'unapplied' | 'all';

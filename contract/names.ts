@@ -27,6 +27,8 @@ export const workflowIds = {
   /** A lone event, or a group named after its first event and how many follow it. Unix seconds of the delivery. */
   events: (firstId: string, count: number, timestamp: number): string =>
     count === 1 ? `event/${firstId}/${timestamp}` : `events/${firstId}+${count - 1}/${timestamp}`,
+  /** A replay of kept events, named after the first of them. */
+  replay: (firstId: string, replayId: string): string => `replay/${firstId}/${replayId}`,
   catchUp: (kind: CatchUpKind): string => `catch-up/${kind}`,
   backfillAll: (runId: string): string => `backfill-run/${runId}`,
   backfillCompany: (companyId: string): string => `backfill/${companyId}`,
@@ -42,6 +44,14 @@ export const scheduleIds = {
 /** What runs by itself, as `metersync schedule` names it. */
 export const scheduleNames = ['full'] as const;
 export type ScheduleName = (typeof scheduleNames)[number];
+
+/** What became of an event. */
+export const eventOutcomes = ['pending', 'applied', 'superseded', 'ignored', 'dead', 'missing'] as const;
+export type EventOutcome = (typeof eventOutcomes)[number];
+
+/** Records whose whole story can be told. */
+export const tracedKinds = ['document', 'connection', 'meter'] as const;
+export type TracedKind = (typeof tracedKinds)[number];
 
 /** Everything that the service has, or what was updated lately. */
 export const runKinds = ['full', 'reconcile'] as const;

@@ -17,9 +17,16 @@ export function commandPage(): string {
     'Exit status: 0 done; 1 failed, or differences found; 2 wrong usage or settings.',
     '',
     help(program),
-    ...program.commands.flatMap((command) => ['', `## metersync ${command.name()}`, '', help(command)]),
+    ...sections(program, 'metersync', '##'),
     '',
   ].join('\n');
+}
+
+function sections(parent: Command, path: string, heading: string): string[] {
+  return parent.commands.flatMap((command) => {
+    const name = `${path} ${command.name()}`;
+    return ['', `${heading} ${name}`, '', help(command), ...sections(command, name, `${heading}#`)];
+  });
 }
 
 function help(command: Command): string {

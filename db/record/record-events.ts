@@ -1,18 +1,18 @@
 import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { type DecodedEvent, decodeEvent, type EventKind, typeOfEvent } from '../../contract/event.ts';
-import { Failure } from '../../contract/failures.ts';
+import { Failure, type FailureCode } from '../../contract/failures.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import type { Database, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { applyCompanies, applySites, companiesNeverRead } from './companies.ts';
 import { applyConnections, applyStatusChanges } from './connections.ts';
 import { applyDocumentDeletes, applyDocuments, supersede, supersedeDeleted } from './documents.ts';
-import { insertJournal, type JournalEntry } from './journal.ts';
+import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
 import { holdAwake, markAwake, stillPending } from './wake.ts';
 
 /** What recording a group led to. */
 export interface Recorded {
-  /** Events that were new to the journal, or dead and tried again. */
+  /** Events that were new to the journal, or are tried again. */
   readonly fresh: number;
   readonly duplicates: number;
   readonly dead: number;
@@ -28,28 +28,40 @@ export interface Recorded {
  * neighbours commit.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble; nothing is half done then.
  */
-export async function recordEvents(db: Database, events: readonly DeliveredEvent[]): Promise<Recorded> {
+export async function recordEvents(
+  db: Database,
+  events: readonly DeliveredEvent[],
+  recording: Recording = {},
+): Promise<Recorded> {
   const unique = new Map(events.map((event) => [event.id, event]));
   try {
-    return await recordSplitting(db, [...unique.values()].map(readDelivery));
+    return await recordSplitting(db, [...unique.values()].map(readDelivery), recording);
   } catch (error) {
     throw warehouseFailure(error);
   }
 }
 
-async function recordSplitting(db: Database, entries: readonly JournalEntry[]): Promise<Recorded> {
+async function recordSplitting(
+  db: Database,
+  entries: readonly JournalEntry[],
+  recording: Recording,
+): Promise<Recorded> {
   try {
-    return await db.transaction((tx) => recordTogether(tx, entries));
+    return await db.transaction((tx) => recordTogether(tx, entries, recording));
   } catch (error) {
     const [only] = entries;
     if (!isRefusal(error) || only === undefined) throw error;
     if (entries.length === 1) {
       if (only.error !== null) throw error;
-      return await recordSplitting(db, [buried(only, sqlMessage(error))]);
+      return await recordSplitting(
+        db,
+        [buried(only, 'WAREHOUSE_VALUE_REFUSED', sqlMessage(error))],
+        recording,
+      );
     }
     const middle = Math.ceil(entries.length / 2);
-    const first = await recordSplitting(db, entries.slice(0, middle));
-    const second = await recordSplitting(db, entries.slice(middle));
+    const first = await recordSplitting(db, entries.slice(0, middle), recording);
+    const second = await recordSplitting(db, entries.slice(middle), recording);
     return {
       fresh: first.fresh + second.fresh,
       duplicates: first.duplicates + second.duplicates,
@@ -67,9 +79,13 @@ const catchUpOf: Readonly<Record<EventKind, CatchUpKind | undefined>> = {
   ignored: undefined,
 };
 
-async function recordTogether(tx: Transaction, entries: readonly JournalEntry[]): Promise<Recorded> {
+async function recordTogether(
+  tx: Transaction,
+  entries: readonly JournalEntry[],
+  recording: Recording,
+): Promise<Recorded> {
   await holdAwake(tx);
-  const freshIds = await insertJournal(tx, entries);
+  const freshIds = await insertJournal(tx, entries, recording);
   const isFresh = new Set(freshIds);
   const alive = entries.filter((entry) => isFresh.has(entry.id) && entry.error === null);
   const idsOf = (kind: DecodedEvent['kind']) => alive.filter((e) => e.event.kind === kind).map((e) => e.id);
@@ -116,19 +132,20 @@ async function recordTogether(tx: Transaction, entries: readonly JournalEntry[])
 /** Reads a delivery for the journal. What cannot be read is dead from the start, with its bytes. */
 function readDelivery(delivery: DeliveredEvent): JournalEntry {
   const text = delivery.body ?? Buffer.from(delivery.bodyBase64 ?? '', 'base64').toString('utf8');
-  const known = { id: delivery.id, receivedAt: delivery.receivedAt, payload: text, body: null, error: null };
+  const known = { id: delivery.id, receivedAt: delivery.receivedAt, payload: text, body: null };
+  const sound = { ...known, error: null, errorCode: null };
   let payload: unknown;
   try {
     payload = JSON.parse(text);
-    return { ...known, event: decodeEvent(payload) };
+    return { ...sound, event: decodeEvent(payload) };
   } catch (error) {
     const reason = error instanceof Failure ? error.message : `not JSON: ${(error as Error).message}`;
-    return buried({ ...known, event: unreadable(payload) }, reason);
+    return buried({ ...sound, event: unreadable(payload) }, 'EVENT_UNREADABLE', reason);
   }
 }
 
 /** The event as it is kept when it is dead: its bytes, and of the rest only what Postgres surely takes. */
-function buried(entry: JournalEntry, reason: string): JournalEntry {
+function buried(entry: JournalEntry, errorCode: FailureCode, reason: string): JournalEntry {
   const { type, recordId } = entry.event;
   const event = {
     ...entry.event,
@@ -137,7 +154,7 @@ function buried(entry: JournalEntry, reason: string): JournalEntry {
     occurredAt: null,
   };
   const body = Buffer.from(entry.payload ?? '', 'utf8');
-  return { ...entry, event, payload: null, body, error: withoutNul(reason) };
+  return { ...entry, event, payload: null, body, error: withoutNul(reason), errorCode };
 }
 
 /** Postgres's own text cannot hold NUL, which an error may quote. */

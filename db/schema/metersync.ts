@@ -13,13 +13,11 @@ import {
   unique,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { runKinds, runStates } from '../../contract/names.ts';
+import { eventOutcomes, runKinds, runStates } from '../../contract/names.ts';
 import { now, time } from './columns.ts';
 
 /** The pipeline's own state. */
 export const metersync = pgSchema('metersync');
-
-export const outcomes = ['pending', 'applied', 'superseded', 'ignored', 'dead', 'missing'] as const;
 
 const tstzmultirange = customType<{ data: string }>({ dataType: () => 'tstzmultirange' });
 const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
@@ -40,7 +38,7 @@ export const events = metersync.table(
     recordedAt: time('recorded_at').notNull().default(sql`clock_timestamp()`),
     payload: jsonb('payload'),
     body: bytea('body'),
-    outcome: text('outcome', { enum: outcomes }).notNull(),
+    outcome: text('outcome', { enum: eventOutcomes }).notNull(),
     appliedAt: time('applied_at'),
     error: text('error'),
     errorCode: text('error_code'),
@@ -54,8 +52,15 @@ export const events = metersync.table(
   },
   (t) => [
     index('events_record').on(t.recordId, t.recordedAt),
+    index('events_received').on(t.receivedAt, t.id),
     index('events_pending').on(t.kind, t.companyId, t.recordId).where(sql`outcome = 'pending'`),
     index('events_unhappy').on(t.outcome, t.recordedAt).where(sql`outcome in ('dead', 'ignored', 'missing')`),
+    index('events_parked')
+      .on(t.errorCode, t.nextAttemptAt)
+      .where(sql`outcome = 'pending' and error_code is not null`),
+    index('events_with_payload')
+      .on(t.receivedAt)
+      .where(sql`outcome in ('applied', 'superseded', 'ignored') and payload_dropped_at is null`),
     check(
       'events_outcome',
       sql`outcome in ('pending', 'applied', 'superseded', 'ignored', 'dead', 'missing')`,

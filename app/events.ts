@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto';
+import type { Client } from '@temporalio/client';
+import type { DeliveredEvent, EventGroup, Replay } from '../contract/delivery.ts';
+import { type EventOutcome, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
+import type { Database } from '../db/connect.ts';
+import { type EventFilter, type KeptCursor, keptEvents, outcomesOf } from '../db/read/events.ts';
+import { type EncodedEvent, encodeEvent } from '../receiver/encoded-event.ts';
+import { sizeOfNextGroup } from '../receiver/group.ts';
+
+export {
+  type EventFilter,
+  type JournalledEvent,
+  listEvents,
+  readEvent,
+  type WholeEvent,
+} from '../db/read/events.ts';
+export { type Trace, traceRecord } from '../db/read/trace.ts';
+
+export interface ReplayReport {
+  /** Events that were recorded again. */
+  readonly replayed: number;
+  /** What became of them so far: the pending are read again from the service, as after a delivery. */
+  readonly outcomes: Partial<Record<EventOutcome, number>>;
+  readonly refused: readonly { readonly id: string; readonly reason: string }[];
+}
+
+/** Events read from the journal at a time. */
+const pageSize = 500;
+
+/**
+ * Sends kept events through applyEvents again, in groups, as the receiver does: what was signed takes the same way as
+ * the first time, through the code of today. Each group is waited for, so workers have to run.
+ */
+export async function replayEvents(options: {
+  client: Client;
+  db: Database;
+  filter: EventFilter;
+  replay: Replay;
+  onProgress?: (replayed: number) => void;
+}): Promise<ReplayReport> {
+  const { client, db, filter, replay } = options;
+  const refused: { id: string; reason: string }[] = [];
+  const outcomes: Partial<Record<EventOutcome, number>> = {};
+  const asked = new Set(filter.ids);
+  let replayed = 0;
+  let after: KeptCursor | undefined;
+  do {
+    const page = await keptEvents(db, filter, replay, { limit: pageSize, after });
+    const events: DeliveredEvent[] = [];
+    for (const { id, outcome, event } of page.events) {
+      asked.delete(id);
+      if (outcome === 'applied' && replay !== 'all') {
+        refused.push({ id, reason: 'it was applied: --force has it applied again' });
+      } else if (event === undefined) {
+        refused.push({ id, reason: 'its payload was dropped for its age: backfill its company instead' });
+      } else events.push(event);
+    }
+    for (const group of groupsOf(events)) {
+      await replayGroup(client, { events: group, replay });
+      replayed += group.length;
+      options.onProgress?.(replayed);
+      const now = await outcomesOf(
+        db,
+        group.map(({ id }) => id),
+      );
+      for (const [outcome, count] of Object.entries(now) as [EventOutcome, number][]) {
+        outcomes[outcome] = (outcomes[outcome] ?? 0) + count;
+      }
+    }
+    after = page.next;
+  } while (after !== undefined);
+  for (const id of asked) refused.push({ id, reason: 'it is not in the journal' });
+  return { replayed, outcomes, refused };
+}
+
+/** Groups within the bounds of the receiver's. */
+function groupsOf(events: readonly DeliveredEvent[]): DeliveredEvent[][] {
+  const groups: DeliveredEvent[][] = [];
+  let waiting: EncodedEvent[] = events.map(encodeEvent);
+  while (waiting.length > 0) {
+    const size = sizeOfNextGroup(waiting);
+    groups.push(waiting.slice(0, size).map(({ event }) => event));
+    waiting = waiting.slice(size);
+  }
+  return groups;
+}
+
+async function replayGroup(client: Client, group: EventGroup): Promise<void> {
+  const workflowId = workflowIds.replay(group.events[0]?.id ?? '', randomUUID());
+  await client.workflow.execute(workflowNames.applyEvents, {
+    workflowId,
+    taskQueue: taskQueues.events,
+    args: [group],
+  });
+}

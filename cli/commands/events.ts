@@ -1,0 +1,136 @@
+import { workerIsPolling } from '../../app/backfill.ts';
+import {
+  type EventFilter,
+  type JournalledEvent,
+  listEvents,
+  type ReplayReport,
+  readEvent,
+  replayEvents,
+  type WholeEvent,
+} from '../../app/events.ts';
+import { connectClient } from '../../app/temporal.ts';
+import type { EventOutcome } from '../../contract/names.ts';
+import { CommandError, UsageError } from '../context.ts';
+import { createProgress, table } from '../terminal.ts';
+import { withWarehouse } from '../warehouse.ts';
+
+export interface EventsChosen {
+  readonly type?: string;
+  readonly outcome?: EventOutcome;
+  readonly record?: string;
+  readonly company?: string;
+  readonly code?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly json?: boolean;
+}
+
+const filterOf = (chosen: EventsChosen): EventFilter => ({
+  type: chosen.type,
+  outcome: chosen.outcome,
+  recordId: chosen.record,
+  companyId: chosen.company,
+  code: chosen.code,
+  since: chosen.since,
+  until: chosen.until,
+});
+
+/** `metersync events list`: a page of the journal, newest first. */
+export async function eventsList(options: EventsChosen & { limit: number; before?: string }): Promise<void> {
+  await withWarehouse({ temporal: false }, async ({ db }) => {
+    const { limit, before } = options;
+    const events = await listEvents(db, filterOf(options), { limit, before });
+    const next = events.length === limit ? (events.at(-1)?.id ?? null) : null;
+    if (options.json) console.log(JSON.stringify({ events, next }));
+    else console.log(describeList(events, next));
+  });
+}
+
+function describeList(events: readonly JournalledEvent[], next: string | null): string {
+  if (events.length === 0) return 'No event matches.';
+  const rows = events.map((event) => [
+    event.receivedAt,
+    event.outcome,
+    event.type,
+    event.id,
+    event.recordId ?? '',
+    event.error?.slice(0, 60) ?? '',
+  ]);
+  const lines = [table(['received', 'outcome', 'type', 'event', 'record', 'error'], rows)];
+  if (next !== null) lines.push(`More: --before ${next}`);
+  return lines.join('\n');
+}
+
+/** `metersync events show`: everything that is known of one event, with what was signed. */
+export async function eventsShow(id: string, options: { json?: boolean }): Promise<void> {
+  await withWarehouse({ temporal: false }, async ({ db }) => {
+    const event = await readEvent(db, id);
+    if (event === undefined) throw new CommandError(`no event ${id} is in the journal`);
+    console.log(options.json ? wholeAsJson(event) : describeEvent(event));
+  });
+}
+
+/** The payload is put in as the text that Postgres printed: its numbers pass through no float. */
+function wholeAsJson({ payload, body, ...event }: WholeEvent): string {
+  const known = JSON.stringify({ ...event, body: body?.toString('utf8') ?? null });
+  const oneLine = payload?.replaceAll(/\n\s*/g, '') ?? 'null';
+  return `${known.slice(0, -1)},"payload":${oneLine}}`;
+}
+
+function describeEvent({ payload, body, ...event }: WholeEvent): string {
+  const lines = Object.entries(event)
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `${name}: ${value}`);
+  if (payload !== null) lines.push('payload:', payload);
+  else if (body !== null) lines.push('body, as it was signed:', printable(body.toString('utf8')));
+  else lines.push('payload: dropped for its age');
+  return lines.join('\n');
+}
+
+/** What a sender signed must not steer the terminal. */
+const printable = (text: string): string =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  text.replaceAll(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, (char) => JSON.stringify(char).slice(1, -1));
+
+/** `metersync events replay`: has kept events applied again, through the code of today. */
+export async function eventsReplay(
+  ids: readonly string[],
+  options: EventsChosen & { force?: boolean },
+): Promise<void> {
+  const { json, force, ...chosen } = options;
+  if (ids.length === 0 && Object.keys(chosen).length === 0) {
+    throw new UsageError(
+      'say which events: their ids, or --outcome, --type, --code, --record, --company, --since',
+    );
+  }
+  await withWarehouse({ temporal: true }, async ({ db, context }) => {
+    const { client, close } = await connectClient(context.stack.temporal);
+    const progress = createProgress();
+    try {
+      if (!(await workerIsPolling(client, 'events'))) {
+        throw new CommandError(
+          'no worker is running to do the work: run metersync start (or metersync worker) first',
+        );
+      }
+      const report = await replayEvents({
+        ...{ client, db },
+        filter: { ...filterOf(chosen), ...(ids.length === 0 ? {} : { ids }) },
+        replay: force ? 'all' : 'unapplied',
+        onProgress: (replayed) => progress.show([`${replayed.toLocaleString('en')} events recorded again`]),
+      });
+      progress.done();
+      console.log(json ? JSON.stringify(report) : describeReplay(report));
+      if (report.refused.length > 0) process.exitCode = 1;
+    } finally {
+      await close();
+    }
+  });
+}
+
+function describeReplay({ replayed, outcomes, refused }: ReplayReport): string {
+  const became = Object.entries(outcomes).map(([outcome, count]) => `${count} ${outcome}`);
+  return [
+    `${replayed} events recorded again${became.length === 0 ? '' : `: ${became.join(', ')}`}`,
+    ...refused.map(({ id, reason }) => `refused ${id}: ${reason}`),
+  ].join('\n');
+}

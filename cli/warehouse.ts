@@ -1,0 +1,23 @@
+import { requireSchema } from '../app/prepare.ts';
+import { type Database, openWarehouse } from '../app/warehouse.ts';
+import { type Context, openContext } from './context.ts';
+
+/** Opens the warehouse for a command that looks into it, and closes everything when the work is over. */
+export async function withWarehouse<T>(
+  need: { readonly temporal: boolean },
+  work: (opened: { readonly db: Database; readonly context: Context }) => Promise<T>,
+): Promise<T> {
+  const context = await openContext({ ...need, service: false, quiet: true });
+  try {
+    const { settings, stack, log } = context;
+    await requireSchema(settings, stack.databaseUrl, log);
+    const warehouse = openWarehouse(settings, stack.databaseUrl, log, 4);
+    try {
+      return await work({ db: warehouse.db, context });
+    } finally {
+      await warehouse.close();
+    }
+  } finally {
+    await context.stop();
+  }
+}

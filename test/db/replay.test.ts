@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { DeliveredEvent, Replay } from '../../contract/delivery.ts';
+import { keptEvents } from '../../db/read/events.ts';
+import { type Recorded, recordEvents } from '../../db/record/record-events.ts';
+import { delivery, documentEvent, intervalsEvent } from '../support/events.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execute(query)).rows;
+const record = async (event: DeliveredEvent) => await recordEvents(warehouse.db, [event]);
+/** Replays an event with what the journal kept of it. */
+async function replay({ id }: DeliveredEvent, how: Replay = 'unapplied'): Promise<Recorded> {
+  const { events } = await keptEvents(warehouse.db, { ids: [id] }, how, { limit: 1, after: undefined });
+  const event = events[0]?.event;
+  if (event === undefined) throw new Error(`nothing of ${id} was kept`);
+  return await recordEvents(warehouse.db, [event], { replay: how });
+}
+const journal = async ({ id }: DeliveredEvent) =>
+  (
+    await rows(sql`select outcome, kind, record_id, error, error_code, attempts, next_attempt_at,
+      applied_at is not null as applied from metersync.events where id = ${id}`)
+  )[0];
+const document = async (id: string) =>
+  (
+    await rows(
+      sql`select xmin::text as version, updated::text, deleted_reason from utility.documents where id = ${id}`,
+    )
+  )[0];
+
+const at = (n: number) => `2026-05-01T00:00:00.00000${n}`;
+
+describe('a replay', () => {
+  test('of an event that an earlier version could not apply applies it, from its bytes', async () => {
+    const id = randomUUID();
+    const event = delivery(documentEvent('created', id, at(1), { note: 'żółć' }));
+    await record(event);
+    await warehouse.db.execute(sql`delete from utility.documents where id = ${id}`);
+    await warehouse.db.execute(sql`update metersync.events set outcome = 'dead', kind = 'ignored', record_id = null,
+      error = 'it was not understood', error_code = 'EVENT_UNREADABLE', payload = null,
+      body = convert_to(${event.body}, 'UTF8') where id = ${event.id}`);
+    expect(await replay(event)).toMatchObject({ fresh: 1, duplicates: 0, dead: 0 });
+    expect(await journal(event)).toMatchObject({
+      ...{ outcome: 'pending', kind: 'document', record_id: id, error: null, error_code: null },
+    });
+    expect(await document(id)).toMatchObject({ updated: expect.stringContaining('.000001') });
+  });
+
+  test('of an event whose type has become known since applies it', async () => {
+    const id = randomUUID();
+    const event = delivery(documentEvent('deleted', id, at(3)));
+    await record(event);
+    await warehouse.db.execute(sql`delete from utility.documents where id = ${id}`);
+    await warehouse.db.execute(sql`update metersync.events set outcome = 'ignored', kind = 'ignored',
+      record_id = null, company_id = null, occurred_at = null, applied_at = null where id = ${event.id}`);
+    await replay(event);
+    expect(await journal(event)).toMatchObject({ outcome: 'applied', applied: true });
+    expect(await document(id)).toMatchObject({ deleted_reason: 'event' });
+  });
+
+  test('of what can still not be applied leaves it dead, with the bytes and the reason', async () => {
+    const event = delivery(documentEvent('created', randomUUID(), '2026-02-30T00:00:00'));
+    await record(event);
+    const before = await journal(event);
+    expect(await replay(event)).toMatchObject({ dead: 1 });
+    expect(await journal(event)).toEqual(before);
+    expect(before).toMatchObject({ outcome: 'dead', error_code: 'WAREHOUSE_VALUE_REFUSED' });
+    const [kept] = await rows(
+      sql`select convert_from(body, 'UTF8') as text from metersync.events where id = ${event.id}`,
+    );
+    expect(kept?.text).toBe(event.body);
+  });
+
+  test('of what was superseded finds it superseded again, and writes no row', async () => {
+    const id = randomUUID();
+    await record(delivery(documentEvent('deleted', id, at(5))));
+    const late = delivery(documentEvent('updated', id, at(4)));
+    await record(late);
+    const before = await document(id);
+    await replay(late);
+    expect(await journal(late)).toMatchObject({ outcome: 'superseded' });
+    expect(await document(id)).toEqual(before);
+  });
+
+  test('of what was applied changes nothing unless it is forced; forced, its record is read again', async () => {
+    const id = randomUUID();
+    const event = delivery(documentEvent('created', id, at(1)));
+    await record(event);
+    await warehouse.db.execute(
+      sql`update metersync.events set outcome = 'applied', applied_at = now() where id = ${event.id}`,
+    );
+    expect(await replay(event)).toMatchObject({ fresh: 0, duplicates: 1 });
+    expect(await journal(event)).toMatchObject({ outcome: 'applied' });
+    const before = await document(id);
+    expect(await replay(event, 'all')).toMatchObject({ fresh: 1 });
+    expect(await journal(event)).toMatchObject({ outcome: 'pending', applied: false });
+    expect(await document(id)).toEqual(before);
+  });
+
+  test('of a delete that was applied does not bury a record that lives again', async () => {
+    const id = randomUUID();
+    const gone = delivery(documentEvent('deleted', id, at(1)));
+    await record(gone);
+    await record(delivery(documentEvent('updated', id, at(2))));
+    await replay(gone, 'all');
+    expect(await journal(gone)).toMatchObject({ outcome: 'applied' });
+    expect(await document(id)).toMatchObject({ deleted_reason: null });
+  });
+
+  test('of what waits has it tried again at once', async () => {
+    const event = delivery(intervalsEvent('m-1', '2026-01-01', '2026-01-02', 96));
+    await record(event);
+    await warehouse.db.execute(sql`update metersync.events set attempts = 9, error = 'refused',
+      error_code = 'SERVICE_KEY_REFUSED', next_attempt_at = now() + interval '1 hour' where id = ${event.id}`);
+    await replay(event);
+    expect(await journal(event)).toMatchObject({
+      ...{ outcome: 'pending', attempts: 0, next_attempt_at: null, error: null, error_code: null },
+    });
+  });
+
+  test('twice has the effect of once; numbers keep their digits', async () => {
+    const digits = '12345678901234567890.123456789012345678900';
+    const body = JSON.stringify(documentEvent('created', randomUUID(), at(1), { big: 0 }));
+    const event = delivery(body.replace('"big":0', `"big":${digits}`));
+    await record(event);
+    for (let times = 0; times < 2; times++) {
+      await replay(event);
+      const [row] = await rows(
+        sql`select payload ->> 'big' as big, outcome from metersync.events where id = ${event.id}`,
+      );
+      expect(row).toEqual({ big: digits, outcome: 'pending' });
+    }
+  });
+});
+
+test('an event that went missing is looked for again when it is delivered again', async () => {
+  const event = delivery(documentEvent('created', randomUUID(), at(1)));
+  await record(event);
+  await warehouse.db.execute(
+    sql`update metersync.events set outcome = 'missing', attempts = 20 where id = ${event.id}`,
+  );
+  expect(await record(event)).toMatchObject({ fresh: 1 });
+  expect(await journal(event)).toMatchObject({ outcome: 'pending', attempts: 0 });
+});
+
+test('the journal says which workflow recorded an event, and how many readings an event announced', async () => {
+  const event = delivery(intervalsEvent('m-2', '2026-01-01', '2026-01-02', 96));
+  const odd = delivery({ ...intervalsEvent('m-2', '2026-01-01', '2026-01-02', 0), intervalCount: 'many' });
+  await recordEvents(warehouse.db, [event, odd], { workflow: { workflowId: 'event/1', runId: 'run-1' } });
+  const noted = { workflow_id: 'event/1', workflow_run_id: 'run-1', outcome: 'pending' };
+  expect(
+    await rows(sql`select workflow_id, workflow_run_id, outcome, interval_count from metersync.events
+      where id in (${event.id}, ${odd.id}) order by interval_count`),
+  ).toEqual([
+    { ...noted, interval_count: '96' },
+    { ...noted, interval_count: null },
+  ]);
+});
