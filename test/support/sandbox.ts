@@ -6,6 +6,8 @@ export const smallSize: SandboxSize = { companies: 3, documents: 30, intervalDay
 
 /** The service as a process of its own, and what its control routes do (docs/sandbox.md). */
 export interface TestSandbox extends SandboxProcess {
+  /** Where it keeps everything. */
+  readonly databaseUrl: string;
   /** Turns webhooks on and registers an endpoint; returns its signing secret. */
   register(url: string): Promise<string>;
   /** Applies changes in order; returns the ids of the records that they made or changed. */
@@ -35,13 +37,17 @@ export interface SandboxStatus {
   >;
 }
 
-/** Starts a sandbox on a database of its own; `stop` removes both. */
-export async function startSandbox(size: Partial<SandboxSize> = {}): Promise<TestSandbox> {
+/** Starts a sandbox on a database of its own; `stop` removes both. `more` are further options of sandbox/main.ts. */
+export async function startSandbox(
+  size: Partial<SandboxSize> = {},
+  more: Readonly<Record<string, string | number>> = {},
+): Promise<TestSandbox> {
   const [database, folder] = await Promise.all([createDatabase('sandbox'), temporaryFolder()]);
   const service = await startSandboxProcess({
     databaseUrl: database.url,
     dataDir: folder.path,
     size: { ...smallSize, ...size },
+    more,
     // It has nothing to say but what went wrong.
     onLine: (line) => void (line === 'data generated' || process.stderr.write(`sandbox: ${line}\n`)),
   });
@@ -63,6 +69,7 @@ export async function startSandbox(size: Partial<SandboxSize> = {}): Promise<Tes
 
   return {
     ...service,
+    databaseUrl: database.url,
     register: async (url) => {
       await call('PATCH', `${service.apiUrl}/external/configure_webhook`, { enabled: true });
       return (await control<{ secret: string }>('POST', 'endpoints', { url })).secret;

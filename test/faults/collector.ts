@@ -1,0 +1,27 @@
+import type { Reporter, TestCase, TestModule } from 'vitest/node';
+import type { FaultReport } from './fault.ts';
+
+/** Gathers what each fault came to while vitest runs. */
+export interface Collector extends Reporter {
+  readonly reports: readonly FaultReport[];
+  readonly failed: boolean;
+}
+
+export function createCollector(): Collector {
+  const reports: FaultReport[] = [];
+  let failed = false;
+  return {
+    reports,
+    get failed() {
+      return failed;
+    },
+    onTestCaseResult(test: TestCase) {
+      const { fault } = test.meta();
+      if (test.result().state === 'failed') failed = true;
+      else if (fault !== undefined) reports.push(fault);
+    },
+    onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]) {
+      failed ||= errors.length > 0 || modules.some((module) => module.errors().length > 0);
+    },
+  };
+}

@@ -1,0 +1,74 @@
+import { markdownTable, replaceGenerated } from '../../verify/markdown.ts';
+import type { FaultReport } from './fault.ts';
+
+const head = [
+  'Fault',
+  'Runs, seeds',
+  'Injected',
+  'Events, a second',
+  'Answers',
+  'Dead',
+  'Compared',
+  'Commit',
+];
+
+/** One row for each fault, over all the seeds that it ran with. */
+export function rowsOf(reports: readonly FaultReport[], commit: string): string[][] {
+  const byFault = Map.groupBy(reports, ({ fault }) => fault);
+  return [...byFault.entries()].map(([fault, runs]) => {
+    const sum = (of: (run: FaultReport) => number) => runs.reduce((total, run) => total + of(run), 0);
+    const rates = runs.flatMap(({ perSecond }) => (perSecond === undefined ? [] : [Math.round(perSecond)]));
+    const rate = rates.length === 0 ? '' : `, ${[...new Set(rates)].sort((a, b) => a - b).join(' / ')}`;
+    return [
+      `${fault} ${runs[0]?.title}`,
+      `${runs.length}: ${runs.map(({ seed }) => seed).join(', ')}`,
+      injectedOver(runs),
+      `${sum(({ figures }) => figures.events).toLocaleString('en')}${rate}`,
+      answersOver(runs),
+      String(sum(({ figures }) => figures.dead)),
+      sum(({ figures }) => figures.compared).toLocaleString('en'),
+      commit,
+    ];
+  });
+}
+
+function injectedOver(runs: readonly FaultReport[]): string {
+  const kills = runs.reduce((sum, { figures }) => sum + figures.kills, 0);
+  const others = new Set(runs.map(({ injected }) => injected).filter((injected) => injected !== ''));
+  return [...(kills > 0 ? [`${kills} × kill -9`] : []), ...others].join('; ');
+}
+
+function answersOver(runs: readonly FaultReport[]): string {
+  const total: Record<string, number> = {};
+  for (const { figures } of runs)
+    for (const [status, n] of Object.entries(figures.answers)) total[status] = (total[status] ?? 0) + n;
+  return Object.entries(total)
+    .map(([status, n]) => `${n.toLocaleString('en')} × ${status}`)
+    .join(', ');
+}
+
+/** What the run found, as text for a terminal. */
+export function describeReports(reports: readonly FaultReport[]): string {
+  return rowsOf(reports, '')
+    .map((cells) => cells.filter((cell) => cell !== '').join(' | '))
+    .join('\n');
+}
+
+/** The page with the rows of these faults put in place of those that it had; other faults keep theirs. */
+export function pageWith(page: string, reports: readonly FaultReport[], commit: string): string {
+  const rows = new Map<string, string[]>();
+  for (const line of page.split('\n')) {
+    const cells = line.split(' | ').map((cell) => cell.replace(/^\| | \|$/g, ''));
+    const fault = /^C\d+/.exec(cells[0] ?? '')?.[0];
+    if (fault !== undefined && cells.length === head.length) rows.set(fault, cells);
+  }
+  for (const row of rowsOf(reports, commit)) rows.set(/^C\d+/.exec(row[0] ?? '')?.[0] ?? '', row);
+  const inOrder = [...rows.entries()].sort(([a], [b]) => Number(a.slice(1)) - Number(b.slice(1)));
+  return replaceGenerated(
+    page,
+    markdownTable(
+      head,
+      inOrder.map(([, row]) => row),
+    ),
+  );
+}

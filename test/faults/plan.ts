@@ -1,0 +1,48 @@
+import { createRandom } from '../../bench/load/random.ts';
+
+export const partNames = ['receiver', 'worker', 'temporal', 'postgres'] as const;
+export type PartName = (typeof partNames)[number];
+
+/** One blow: so long after everything served again, at these parts, each back after its own time. */
+export interface Blow {
+  readonly afterMs: number;
+  /** In the order in which they are started again. */
+  readonly at: readonly { readonly part: PartName; readonly downMs: number }[];
+}
+
+/** Blows at parts, the same for the same seed and fault. */
+export function blowsFor(
+  seed: number,
+  fault: string,
+  options: {
+    readonly times: number;
+    readonly parts: readonly PartName[];
+    readonly afterMs: readonly [least: number, most: number];
+    readonly downMs: readonly [least: number, most: number];
+  },
+): Blow[] {
+  const random = createRandom(seedOf(seed, fault));
+  return Array.from({ length: options.times }, () => {
+    const left = [...options.parts];
+    const at: Blow['at'][number][] = [];
+    while (left.length > 0) {
+      const [part] = left.splice(random.int(0, left.length - 1), 1);
+      if (part !== undefined) at.push({ part, downMs: random.int(...options.downMs) });
+    }
+    return { afterMs: random.int(...options.afterMs), at };
+  });
+}
+
+/** FNV-1a of both: the faults of one seed draw from sequences of their own. */
+export function seedOf(seed: number, fault: string): number {
+  let hash = 0x811c9dc5;
+  for (const byte of Buffer.from(`${seed}/${fault}`)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  return hash;
+}
+
+/** A plan in one line, for the log of a run. */
+export function describePlan(blows: readonly Blow[]): string {
+  const one = ({ afterMs, at }: Blow) =>
+    `+${afterMs} ms ${at.map(({ part, downMs }) => `${part} ${downMs}`).join(', ')}`;
+  return blows.map(one).join('; ');
+}
