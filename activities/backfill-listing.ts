@@ -1,25 +1,24 @@
 import { Context } from '@temporalio/activity';
 import { limits } from '../contract/limits.ts';
-import type { CompanyResource, RunState } from '../contract/names.ts';
+import type { RunState } from '../contract/names.ts';
 import {
+  clearQuarantine,
   countAbsent,
-  finishRun,
-  forgetManifest,
-  notePage,
-  readManifest,
-  startRun,
-  tombstoneAbsent,
-} from '../db/runs.ts';
+  countMissed,
+  countTombstoned,
+  type ListedResource,
+  retireAbsent,
+} from '../db/absent.ts';
+import { finishRun, forgetManifest, notePage, readDrift, readManifest, startRun } from '../db/runs.ts';
 import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
 import { confirmsPass, judgePass, type PageManifest, type PassJudgement } from '../service/stability.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { walkListing } from './listing.ts';
 
-export type ListedResource = Exclude<CompanyResource, 'intervals'>;
-
+/** A listing of a company, or the list of companies. */
 export interface ListingBackfill {
   readonly runId: string;
-  readonly companyId: string;
+  readonly companyId: string | null;
   readonly resource: ListedResource;
 }
 
@@ -37,8 +36,11 @@ interface Pass {
   readonly beganAt: string;
 }
 
+/** How long an event may be on its way before a change that it should have told of counts as missed. */
+const missedGraceSeconds = 300;
+
 /**
- * Reads a company's listing to the end, again where it moved meanwhile, at most three times. Rows that it no longer
+ * Reads a listing to the end, again where it moved meanwhile, at most three times. Rows that it no longer
  * shows are tombstoned only when two stable passes agree. Resumes at the page after the last that was written.
  */
 export async function backfillListing(deps: ActivityDependencies, input: ListingBackfill): Promise<RunState> {
@@ -50,7 +52,6 @@ export async function backfillListing(deps: ActivityDependencies, input: Listing
   }
   let cursor = resumedCursor(input.resource);
   let before: Pass | undefined;
-  let tombstoned = 0;
   let state: RunState = 'suspect';
   let reason: string | undefined;
   let pass = cursor.pass;
@@ -60,11 +61,12 @@ export async function backfillListing(deps: ActivityDependencies, input: Listing
     cursor = await readOnePass(deps, input, cursor);
     const now = await readPass(deps, input, pass);
     const verdict = await conclude(deps, input, before, now);
-    ({ state, tombstoned, reason } = verdict);
+    ({ state, reason } = verdict);
     before = now;
     if (verdict.done) break;
   }
   const { written } = cursor;
+  const missed = await countMissed(db, input.runId, input, missedGraceSeconds);
   const pages = before?.manifest.length ?? 0;
   const seen = before?.judgement.distinct ?? 0;
   await finishRun(db, input, state, {
@@ -75,7 +77,9 @@ export async function backfillListing(deps: ActivityDependencies, input: Listing
       totalSaid: before?.judgement.total ?? null,
       distinctIds: seen,
       unchanged: Math.max(0, seen - written.inserted - written.changed - written.rejected),
-      tombstoned,
+      tombstoned: await countTombstoned(db, input.runId, input),
+      missed,
+      ...(await readDrift(db, input)),
     },
     ...(reason === undefined ? {} : { error: reason }),
   });
@@ -104,7 +108,7 @@ async function readOnePass(
   const { report, beganAt } = await walkListing(deps, {
     listing: resource,
     companyId,
-    params: { companyId },
+    params: companyId === null ? {} : { companyId },
     lane: 'backfill',
     from: from.page + 1,
     onPage: async (page, asked, readAt, written) => {
@@ -129,7 +133,6 @@ async function readPass(deps: ActivityDependencies, input: ListingBackfill, pass
 interface Verdict {
   readonly done: boolean;
   readonly state: RunState;
-  readonly tombstoned: number;
   readonly reason?: string;
 }
 
@@ -140,22 +143,27 @@ async function conclude(
   now: Pass,
 ): Promise<Verdict> {
   const { db } = deps.warehouse;
-  const { companyId, resource } = input;
   if (!now.judgement.stable) {
     const reason = `not stable: ${now.judgement.reasons.join('; ')}`;
-    return { done: false, state: 'suspect', tombstoned: 0, reason };
+    return { done: false, state: 'suspect', reason };
   }
-  const seen = now.manifest.flatMap((page) => page.ids.filter((id) => id !== null));
-  const { live, absent } = await countAbsent(db, resource, companyId, seen, now.beganAt);
-  if (absent === 0) return { done: true, state: 'complete', tombstoned: 0 };
-  if (seen.length === 0) {
+  const ids = now.manifest.flatMap((page) => page.ids.filter((id) => id !== null));
+  const { live, absent } = await countAbsent(db, input, { ids, beganAt: now.beganAt });
+  if (absent === 0) {
+    await clearQuarantine(db, input);
+    return { done: true, state: 'complete' };
+  }
+  if (ids.length === 0) {
     const reason = `the service lists nothing where ${live} rows live: nothing was tombstoned`;
-    return { done: true, state: 'suspect', tombstoned: 0, reason };
+    return { done: true, state: 'suspect', reason };
   }
   if (before !== undefined && confirmsPass(before.manifest, now.manifest)) {
-    const tombstoned = await tombstoneAbsent(db, resource, companyId, seen, before.beganAt);
-    return { done: true, state: 'complete', tombstoned };
+    const seen = { ids, beganAt: before.beganAt };
+    const { quarantined } = await retireAbsent(db, input.runId, input, seen, deps.deletesCap);
+    if (quarantined === 0) return { done: true, state: 'complete' };
+    const reason = `${quarantined} of ${live} rows are absent: quarantined until somebody decides (metersync deletes list)`;
+    return { done: true, state: 'suspect', reason };
   }
   const reason = `${absent} rows were absent from one pass and no second one agreed: nothing was tombstoned`;
-  return { done: false, state: 'suspect', tombstoned: 0, reason };
+  return { done: false, state: 'suspect', reason };
 }

@@ -17,7 +17,6 @@ import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure, failing } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
 import { readRange } from './intervals.ts';
-import { walkListing } from './listing.ts';
 
 /** Meters whose readings one activity reads: it ends with a cursor, so that no activity runs for hours. */
 const metersTogether = 25;
@@ -99,37 +98,16 @@ export function backfillActivities(deps: ActivityDependencies) {
 }
 
 async function backfillCompanies(deps: ActivityDependencies, runId: string): Promise<void> {
-  const { db } = deps.warehouse;
-  const key: RunKey = { runId, companyId: null, resource: 'companies' };
-  await startRun(db, key);
-  if (!deps.service.has('companies')) {
-    await finishRun(db, key, 'complete', { error: 'the endpoint catalogue has no list of companies' });
-    return;
-  }
+  const key = { runId, companyId: null, resource: 'companies' } as const;
   try {
-    const { report, written, ids } = await walkListing(deps, {
-      listing: 'companies',
-      companyId: null,
-      params: {},
-      lane: 'backfill',
-    });
-    const unchanged = Math.max(0, ids.length - written.inserted - written.changed);
-    const total = report.manifest[0]?.total ?? null;
-    const counts = {
-      ...written,
-      pages: report.pages,
-      passes: 1,
-      totalSaid: total,
-      distinctIds: new Set(ids).size,
-    };
-    await finishRun(db, key, 'complete', { counts: { ...counts, unchanged, tombstoned: 0 } });
+    await backfillListing(deps, key);
   } catch (error) {
     const failure = asFailure(error);
     if (failure === undefined || failure.code === 'SERVICE_KEY_REFUSED' || failure.action === 'retry')
       throw error;
     // Companies seen in events and configured ones are still read.
     deps.log.warn({ code: failure.code, err: failure }, 'the list of companies cannot be read');
-    await finishRun(db, key, 'failed', { error: `${failure.code}: ${failure.message}` });
+    await failRun(deps, key, `${failure.code}: ${failure.message}`);
   }
 }
 

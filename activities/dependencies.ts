@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { CatchUpKind } from '../contract/names.ts';
+import type { DeletesCap } from '../db/absent.ts';
 import type { Warehouse } from '../db/connect.ts';
 import type { ServiceClient } from '../service/client.ts';
 
@@ -11,6 +12,8 @@ export interface ActivityDependencies {
   readonly apiVersion: string;
   /** Companies to sync beside those that the service lists. */
   readonly companies: readonly string[];
+  /** More deletions than this are not inferred from absence alone. */
+  readonly deletesCap: DeletesCap;
   /** Starts the catch-up of a kind, or tells the running one that there is more to do. */
   readonly wake: (kind: CatchUpKind) => Promise<void>;
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;

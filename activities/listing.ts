@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { EndpointName } from '../contract/endpoints.ts';
 import { warehouseNow } from '../db/catch-up.ts';
-import { upsertCompanies, upsertCompanySites } from '../db/write/companies.ts';
+import { retireCompanySites, upsertCompanies, upsertCompanySites } from '../db/write/companies.ts';
 import { upsertConnections } from '../db/write/connections.ts';
 import { upsertDocuments } from '../db/write/documents.ts';
 import { upsertMeters } from '../db/write/meters.ts';
@@ -19,7 +19,7 @@ export type Listing = 'companies' | 'connections' | 'documents' | 'usageData' | 
 type Lane = 'live' | 'backfill';
 
 const upserts: Readonly<Record<Listing, readonly UpsertPage[]>> = {
-  companies: [upsertCompanies, upsertCompanySites],
+  companies: [upsertCompanies, upsertCompanySites, retireCompanySites],
   connections: [upsertConnections],
   documents: [upsertDocuments],
   usageData: [upsertUsageData],

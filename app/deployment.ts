@@ -113,6 +113,7 @@ export async function startWorker(options: {
     service: access.client,
     apiVersion: access.apiVersion,
     companies: settings.service.companies,
+    deletesCap: settings.deletesCap,
     wake: wakeOf(client),
     log,
   });

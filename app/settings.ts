@@ -13,6 +13,8 @@ export interface Settings {
     readonly maxConcurrency: number;
     readonly endpoints: EndpointCatalogue;
   };
+  /** More deletions of a listing than the larger of both are not inferred from absence alone. */
+  readonly deletesCap: { readonly rows: number; readonly percent: number };
   readonly webhooks: {
     readonly secrets: readonly string[];
     readonly secretsFile: string | undefined;
@@ -81,6 +83,8 @@ const environment = z.object({
   SERVICE_TIME_ZONE: timeZone,
   SERVICE_MAX_CONCURRENCY: integer(1, 100, 10),
   SERVICE_ENDPOINTS: z.string().optional(),
+  DELETES_CAP_ROWS: integer(0, 1_000_000, 50),
+  DELETES_CAP_PERCENT: integer(0, 100, 5),
   WEBHOOK_SECRETS: list,
   WEBHOOK_SECRETS_FILE: z.string().optional(),
   WEBHOOK_HEADER_PREFIX: z
@@ -128,6 +132,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       maxConcurrency: e.SERVICE_MAX_CONCURRENCY,
       endpoints,
     },
+    deletesCap: { rows: e.DELETES_CAP_ROWS, percent: e.DELETES_CAP_PERCENT },
     webhooks: {
       secrets: e.WEBHOOK_SECRETS,
       secretsFile: e.WEBHOOK_SECRETS_FILE,

@@ -2,6 +2,13 @@ import type { Logger } from 'pino';
 import { connectWarehouse, type Warehouse } from '../db/connect.ts';
 import type { Settings } from './settings.ts';
 
+export {
+  approveDeletes,
+  type InferredDeletes,
+  readDeletes,
+  rejectDeletes,
+  undoDeletes,
+} from '../db/absent.ts';
 export type { Database, Warehouse } from '../db/connect.ts';
 export { eventLatency, type Latency, readStatus, type WarehouseStatus } from '../db/read/status.ts';
 

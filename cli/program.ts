@@ -9,7 +9,7 @@ function count(text: string): number {
   return Number(text);
 }
 
-function companyId(text: string): string {
+function uuid(text: string): string {
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) return text.toLowerCase();
   throw new InvalidArgumentError('has to be a UUID.');
 }
@@ -43,7 +43,7 @@ function choosingEvents(command: Command): Command {
     .addOption(new Option('--outcome <outcome>', 'with this outcome').choices(eventOutcomes))
     .addOption(new Option('--code <code>', 'with this failure').choices(Object.keys(failureTypes)))
     .option('--record <id>', 'about this document, connection or meter')
-    .option('--company <id>', 'of this company', companyId)
+    .option('--company <id>', 'of this company', uuid)
     .option('--since <time>', 'received at this time or later; or so long ago: 90m, 24h, 7d', timeOrAgo)
     .option('--until <time>', 'received before this time', timeOrAgo)
     .option('--json', 'as JSON');
@@ -98,7 +98,7 @@ export function buildProgram(): Command {
     .command('backfill')
     .description('read everything that the service has, of all companies or of one')
     .argument('[scope]', 'all')
-    .option('--company <id>', 'one company, by its id', companyId)
+    .option('--company <id>', 'one company, by its id', uuid)
     .option('--external-id <id>', 'one company, by the id that you gave it')
     .option('--follow', 'show progress and wait for the end: 0 complete, 1 partial, suspect or failed')
     .action(async (scope, options) => (await import('./commands/backfill.ts')).backfill(scope, options));
@@ -129,7 +129,7 @@ export function buildProgram(): Command {
   program
     .command('audit')
     .description('compare the warehouse with the service and print each difference; changes nothing')
-    .option('--company <id>', 'one company, by its id', companyId)
+    .option('--company <id>', 'one company, by its id', uuid)
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));
   addEvents(program);
@@ -140,6 +140,18 @@ export function buildProgram(): Command {
     .argument('<id>', 'its id')
     .option('--json', 'as JSON')
     .action(async (kind, id, options) => (await import('./commands/trace.ts')).trace(kind, id, options));
+  program
+    .command('deletes')
+    .description(
+      'rows that backfills found absent from the service: see them, and decide where there were too many',
+    )
+    .addArgument(new Argument('<action>', 'what to do').choices(['list', 'approve', 'reject', 'undo']))
+    .addArgument(new Argument('[run]', 'the run that found them').argParser(uuid))
+    .option('--all', 'list decided ones too')
+    .option('--json', 'as JSON')
+    .action(async (action, run, options) =>
+      (await import('./commands/deletes.ts')).deletes(action, run, options),
+    );
   program
     .command('webhooks')
     .description("the service's switch for webhook events, and the address of its portal")

@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { CompanyResource, RunState } from '../contract/names.ts';
-import { array, printedUuids } from './arrays.ts';
+import type { RunState } from '../contract/names.ts';
+import type { ListedResource } from './absent.ts';
+import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
 
 /** A run (company and resource null), or one company's or one resource's part of it. */
@@ -10,6 +11,7 @@ export interface RunKey {
   readonly resource: string | null;
 }
 
+/** What a part of a run read and changed: its certificate, in numbers. */
 export interface RunCounts {
   readonly pages: number;
   readonly passes: number;
@@ -20,6 +22,12 @@ export interface RunCounts {
   readonly unchanged: number;
   readonly tombstoned: number;
   readonly rejected: number;
+  /** Changed or gone though an event should have told of it. */
+  readonly missed?: number;
+  /** Pages that moved while they were read, over all passes. */
+  readonly drift?: number;
+  /** Pages that were asked for, over all passes. */
+  readonly requests?: number;
 }
 
 const is = (key: RunKey): SQL => sql`run_id = ${key.runId}::uuid
@@ -52,7 +60,8 @@ export async function finishRun(
       pages = ${c?.pages ?? 0}, passes = ${c?.passes ?? 0}, total_said = ${c?.totalSaid ?? null}::bigint,
       distinct_ids = ${c?.distinctIds ?? null}::bigint, rows_inserted = ${c?.inserted ?? 0},
       rows_changed = ${c?.changed ?? 0}, rows_unchanged = ${c?.unchanged ?? 0},
-      rows_tombstoned = ${c?.tombstoned ?? 0}, rows_rejected = ${c?.rejected ?? 0}
+      rows_tombstoned = ${c?.tombstoned ?? 0}, rows_rejected = ${c?.rejected ?? 0},
+      rows_missed = ${c?.missed ?? 0}, drift = ${c?.drift ?? 0}, requests = ${c?.requests ?? c?.pages ?? 0}
     where ${is(key)}`);
 }
 
@@ -70,11 +79,14 @@ export async function concludeRun(db: Executor, runId: string): Promise<RunState
           when count(*) filter (where state = 'suspect') > 0 then 'suspect' else 'complete' end from parts),
       error = (select string_agg(distinct error, '; ') from parts where error is not null),
       pages = t.pages, rows_inserted = t.inserted, rows_changed = t.changed, rows_unchanged = t.unchanged,
-      rows_tombstoned = t.tombstoned, rows_rejected = t.rejected
+      rows_tombstoned = t.tombstoned, rows_rejected = t.rejected, rows_missed = t.missed, drift = t.drift,
+      requests = t.requests
     from (
       select coalesce(sum(pages), 0) as pages, coalesce(sum(rows_inserted), 0) as inserted,
         coalesce(sum(rows_changed), 0) as changed, coalesce(sum(rows_unchanged), 0) as unchanged,
-        coalesce(sum(rows_tombstoned), 0) as tombstoned, coalesce(sum(rows_rejected), 0) as rejected
+        coalesce(sum(rows_tombstoned), 0) as tombstoned, coalesce(sum(rows_rejected), 0) as rejected,
+        coalesce(sum(rows_missed), 0) as missed, coalesce(sum(drift), 0) as drift,
+        coalesce(sum(requests), 0) as requests
       from parts
     ) t
     where r.run_id = ${runId}::uuid and r.company_id is null and r.resource is null
@@ -90,12 +102,18 @@ export interface ManifestPage {
   readonly ids: readonly (string | null)[];
 }
 
+/** A pass over a listing: of a company, or the list of companies itself when there is none. */
 interface PassKey {
   readonly runId: string;
-  readonly companyId: string;
-  readonly resource: CompanyResource;
+  readonly companyId: string | null;
+  readonly resource: ListedResource;
   readonly pass: number;
 }
+
+/** Stands for the company in the manifest of the list of companies. */
+const noCompany = '00000000-0000-0000-0000-000000000000';
+const listingOf = (key: Omit<PassKey, 'pass'>): SQL => sql`run_id = ${key.runId}::uuid
+  and company_id = ${key.companyId ?? noCompany}::uuid and resource = ${key.resource}`;
 
 /** Notes what a page held, after its rows were written. */
 export async function notePage(
@@ -107,7 +125,7 @@ export async function notePage(
   await db.execute(sql`
     insert into metersync.pages (run_id, company_id, resource, pass, asked, current_page, total, has_next,
       ids, read_at)
-    values (${key.runId}::uuid, ${key.companyId}::uuid, ${key.resource}, ${key.pass}, ${page.asked},
+    values (${key.runId}::uuid, ${key.companyId ?? noCompany}::uuid, ${key.resource}, ${key.pass}, ${page.asked},
       ${page.currentPage}, ${page.total}::bigint, ${page.hasNext}, ${array(page.ids, 'text')}, ${readAt}::timestamptz)
     on conflict (run_id, company_id, resource, pass, asked) do update set
       current_page = excluded.current_page, total = excluded.total,
@@ -128,9 +146,7 @@ export async function readManifest(
     read_at: string;
   }>(sql`
     select asked, current_page, total, has_next, ids, read_at::text from metersync.pages
-    where run_id = ${key.runId}::uuid and company_id = ${key.companyId}::uuid and resource = ${key.resource}
-      and pass = ${key.pass}
-    order by asked`);
+    where ${listingOf(key)} and pass = ${key.pass} order by asked`);
   const pages = result.rows.map((row) => ({
     asked: row.asked,
     currentPage: row.current_page,
@@ -141,61 +157,23 @@ export async function readManifest(
   return { pages, beganAt: result.rows[0]?.read_at ?? null };
 }
 
+/** Pages that were asked for, and those of them that moved: answered by another page, or with another total. */
+export async function readDrift(
+  db: Executor,
+  key: Omit<PassKey, 'pass'>,
+): Promise<{ requests: number; drift: number }> {
+  const result = await db.execute<{ requests: number; drift: number }>(sql`
+    select count(*)::int as requests, count(*) filter (where moved)::int as drift
+    from (
+      select current_page <> asked
+        or total is distinct from first_value(total) over (partition by pass order by asked) as moved
+      from metersync.pages where ${listingOf(key)}
+    ) page`);
+  return result.rows[0] ?? { requests: 0, drift: 0 };
+}
+
 export async function forgetManifest(db: Executor, key: Omit<PassKey, 'pass'>): Promise<void> {
-  await db.execute(sql`
-    delete from metersync.pages
-    where run_id = ${key.runId}::uuid and company_id = ${key.companyId}::uuid and resource = ${key.resource}`);
-}
-
-const tables = {
-  connections: 'connections',
-  meters: 'meters',
-  documents: 'documents',
-  usageData: 'usage_data',
-} as const;
-
-const absent = (
-  resource: keyof typeof tables,
-  companyId: string,
-  seenIds: readonly string[],
-  passBeganAt: string,
-): SQL => {
-  const seen = resource === 'meters' ? seenIds : printedUuids(seenIds);
-  const began = sql`${passBeganAt}::timestamptz`;
-  return sql`company_id = ${companyId}::uuid and deleted_at is null and first_synced_at < ${began}
-    and (synced_at is null or synced_at < ${began}) and not (t.id::text = any(${array(seen, 'text')}))
-    and not exists (select from metersync.events e where e.record_id = t.id::text and e.recorded_at >= ${began})`;
-};
-
-/** Live rows of a company, and how many of them a pass did not see that nothing else touched since it began. */
-export async function countAbsent(
-  db: Executor,
-  resource: keyof typeof tables,
-  companyId: string,
-  seenIds: readonly string[],
-  passBeganAt: string,
-): Promise<{ live: number; absent: number }> {
-  const result = await db.execute<{ live: number; absent: number }>(sql`
-    select count(*)::int as live, count(*) filter (where ${absent(resource, companyId, seenIds, passBeganAt)})::int as absent
-    from ${sql.raw(`utility.${tables[resource]}`)} t where company_id = ${companyId}::uuid and deleted_at is null`);
-  return result.rows[0] ?? { live: 0, absent: 0 };
-}
-
-/**
- * Tombstones the rows of a company that stable passes did not see, except those that something else touched since
- * the first of them began. Nothing is removed: a later read that sees the record undoes it.
- */
-export async function tombstoneAbsent(
-  db: Executor,
-  resource: keyof typeof tables,
-  companyId: string,
-  seenIds: readonly string[],
-  passBeganAt: string,
-): Promise<number> {
-  const result = await db.execute(sql`
-    update ${sql.raw(`utility.${tables[resource]}`)} t set deleted_at = clock_timestamp(), deleted_reason = 'absent'
-    where ${absent(resource, companyId, seenIds, passBeganAt)}`);
-  return result.rowCount ?? 0;
+  await db.execute(sql`delete from metersync.pages where ${listingOf(key)}`);
 }
 
 /** Ids of companies to backfill, in order, after the given one. */

@@ -24,6 +24,15 @@ export const settings: Readonly<Record<string, Setting>> = {
     means: 'Requests to the service at once, for each worker process.',
   },
   SERVICE_ENDPOINTS: { means: 'File that overrides entries of the endpoint catalogue, below.' },
+  DELETES_CAP_ROWS: {
+    default: '50',
+    means:
+      'Rows of one listing that a backfill may tombstone because the service no longer shows them; more, unless `DELETES_CAP_PERCENT` allows it, wait for `metersync deletes`.',
+  },
+  DELETES_CAP_PERCENT: {
+    default: '5',
+    means: 'The same as a share of the live rows; the larger of both holds.',
+  },
   WEBHOOK_SECRETS: {
     default: '',
     means:

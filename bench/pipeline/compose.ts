@@ -91,6 +91,7 @@ export async function startBenchWorkers(options: {
     service: access.client,
     apiVersion: access.apiVersion,
     companies: [],
+    deletesCap: settings.deletesCap,
     wake: service === undefined ? async () => {} : wakeOf(client),
     log,
   });

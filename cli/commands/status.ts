@@ -32,6 +32,10 @@ function describe(now: WarehouseStatus): string {
   ];
   if (now.rejectedRecords > 0)
     lines.push(`records that Postgres refused: ${now.rejectedRecords}, see metersync.rejected_records`);
+  if (now.quarantinedDeletes > 0)
+    lines.push(
+      `rows that wait for a decision, as too many were absent at once: ${now.quarantinedDeletes} (metersync deletes list)`,
+    );
   for (const { reason, events } of now.waiting) lines.push(`${events} events wait: ${reason}`);
   return lines.join('\n');
 }

@@ -12,6 +12,8 @@ export interface WarehouseStatus {
   };
   readonly waiting: readonly { readonly reason: string; readonly events: number }[];
   readonly rejectedRecords: number;
+  /** Rows that a backfill found absent and that wait for `metersync deletes`. */
+  readonly quarantinedDeletes: number;
   readonly rows: Readonly<Record<string, number>>;
 }
 
@@ -20,12 +22,18 @@ export async function readStatus(db: Executor): Promise<WarehouseStatus> {
   const events = await db.execute<{ outcome: string; count: number }>(
     sql`select outcome, count(*)::int as count from metersync.events group by outcome`,
   );
-  const ages = await db.execute<{ pending: number | null; last: number | null; rejected: number }>(sql`
+  const ages = await db.execute<{
+    pending: number | null;
+    last: number | null;
+    rejected: number;
+    quarantined: number;
+  }>(sql`
     select
       (select extract(epoch from clock_timestamp() - min(received_at))::float8 from metersync.events
         where outcome = 'pending') as pending,
       (select extract(epoch from clock_timestamp() - max(received_at))::float8 from metersync.events) as last,
-      (select count(*)::int from metersync.rejected_records) as rejected`);
+      (select count(*)::int from metersync.rejected_records) as rejected,
+      (select count(*)::int from metersync.deletes where state = 'quarantined') as quarantined`);
   const waiting = await db.execute<{ reason: string; events: number }>(sql`
     select error as reason, count(*)::int as events from metersync.events
     where outcome = 'pending' and error is not null group by error order by count(*) desc limit 10`);
@@ -61,6 +69,7 @@ export async function readStatus(db: Executor): Promise<WarehouseStatus> {
     },
     waiting: waiting.rows,
     rejectedRecords: ages.rows[0]?.rejected ?? 0,
+    quarantinedDeletes: ages.rows[0]?.quarantined ?? 0,
     rows: await countRows(db),
   };
 }

@@ -27,6 +27,7 @@ describe('defaults', () => {
         ...{ url: undefined, apiKey: undefined, companies: [], timeZone: 'UTC', maxConcurrency: 10 },
         endpoints: defaultEndpoints,
       },
+      deletesCap: { rows: 50, percent: 5 },
       webhooks: { secrets: [], secretsFile: undefined, headerPrefix: undefined, toleranceSeconds: 300 },
       ...{ databaseUrl: undefined, temporalConfigured: false, makeSchedules: true },
       receiver: { host: '127.0.0.1', port: 8080 },
@@ -50,7 +51,8 @@ describe('what is set', () => {
     const settings = readSettings({
       ...{ SERVICE_URL: 'https://service.example/v2.2/', SERVICE_API_KEY: 'key-1' },
       ...{ SERVICE_COMPANIES: ` ${companies.join(' , ')},`, SERVICE_TIME_ZONE: 'Europe/Berlin' },
-      ...{ SERVICE_MAX_CONCURRENCY: '3', WEBHOOK_SECRETS: 'whsec_a, whsec_b' },
+      ...{ SERVICE_MAX_CONCURRENCY: '3', DELETES_CAP_ROWS: '7', DELETES_CAP_PERCENT: '0' },
+      ...{ WEBHOOK_SECRETS: 'whsec_a, whsec_b' },
       ...{ WEBHOOK_SECRETS_FILE: '/run/secrets', WEBHOOK_HEADER_PREFIX: 'Acme-' },
       ...{ WEBHOOK_TOLERANCE_SECONDS: '60', DATABASE_URL: 'postgresql://u:p@h/w' },
       ...{ RECEIVER_HOST: '0.0.0.0', RECEIVER_PORT: '0', LOG_LEVEL: 'debug', METERSYNC_DIR: '/var/lib/m' },
@@ -61,6 +63,7 @@ describe('what is set', () => {
         ...{ url: 'https://service.example/v2.2', apiKey: 'key-1', companies },
         ...{ timeZone: 'Europe/Berlin', maxConcurrency: 3, endpoints: defaultEndpoints },
       },
+      deletesCap: { rows: 7, percent: 0 },
       webhooks: {
         ...{ secrets: ['whsec_a', 'whsec_b'], secretsFile: '/run/secrets' },
         ...{ headerPrefix: 'Acme-', toleranceSeconds: 60 },

@@ -81,7 +81,7 @@ describe('before anything runs', () => {
         events: { pending: 0, applied: 0, superseded: 0, ignored: 0, dead: 0 },
         ...{ oldestPendingSeconds: 0, lastEventSecondsAgo: null },
         backfills: { running: 0, last: null },
-        ...{ waiting: [], rejectedRecords: 0 },
+        ...{ waiting: [], rejectedRecords: 0, quarantinedDeletes: 0 },
         rows: {
           ...{ companies: 0, sites: 0, connections: 0, documents: 0 },
           ...{ usage_data: 0, meters: 0, intervals: 0 },
@@ -183,13 +183,42 @@ describe('while metersync start runs', () => {
     );
     expect(said).toMatchObject({
       events: { pending: 0, ignored: 0, dead: 0, applied: anyNumber, superseded: anyNumber },
-      ...{ oldestPendingSeconds: 0, lastEventSecondsAgo: anyNumber, waiting: [], rejectedRecords: 0 },
+      ...{
+        oldestPendingSeconds: 0,
+        lastEventSecondsAgo: anyNumber,
+        waiting: [],
+        rejectedRecords: 0,
+        quarantinedDeletes: 0,
+      },
       backfills: { running: 0, last: { state: 'complete' } },
     });
     const { stdout } = await metersync('status');
     const { applied } = said.events as { applied: number };
     expect(stdout).toMatch(new RegExp(`│ applied +│ +${applied} │`));
     expect(stdout).toMatch(/^backfills running: 0; last: complete, ended /m);
+  });
+
+  test('deletes shows what a backfill found absent beyond the cap, and does what is decided', async () => {
+    const [{ company_id: companyId = '' } = {}] = await rows(sql`
+      with one as (select id as company_id from utility.companies order by id limit 1), forgotten as (
+        insert into utility.documents (id, company_id, raw, first_synced_at, synced_at)
+        select gen_random_uuid(), company_id, '{}', now() - interval '1 day', now() - interval '1 day'
+        from one, generate_series(1, 60)
+      )
+      select company_id from one`);
+    const run = await metersync('backfill', '--company', companyId, '--follow');
+    expect(run.status).toBe(1);
+    const [, runId = ''] = /^backfill (\S+): suspect: 60 of \d+ rows are absent/m.exec(run.stdout) ?? [];
+    expect(await json('deletes', 'list')).toMatchObject({
+      said: { deletes: [{ runId, companyId, resource: 'documents', state: 'quarantined', rows: 60 }] },
+    });
+    expect((await metersync('status')).stdout).toMatch(/^rows that wait for a decision.*: 60 /m);
+    expect(await json('deletes', 'approve', runId)).toEqual({
+      status: 0,
+      said: { tombstoned: 60, spared: 0 },
+    });
+    expect(await json('audit')).toMatchObject({ status: 0, said: { differences: 0 } });
+    expect((await metersync('deletes', 'approve', runId)).stderr).toContain('none that is quarantined');
   });
 
   test('audit --json compares every resource and ends with status 0 when nothing differs', async () => {

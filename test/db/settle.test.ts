@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { countAbsent, retireAbsent } from '../../db/absent.ts';
 import { notFoundAttemptsMax, settleRecords, warehouseNow } from '../../db/catch-up.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
-import { countAbsent, tombstoneAbsent } from '../../db/runs.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -87,11 +87,12 @@ test.each(['documents', 'connections'] as const)(
         : connectionEvent('created', id, newer, 'PENDING'),
     );
     await recordEvents(warehouse.db, [event]);
-    const passBeganAt = await now();
-    expect(await countAbsent(warehouse.db, resource, company.id, [], passBeganAt)).toMatchObject({
+    const listing = { resource, companyId: company.id };
+    const seen = { ids: [], beganAt: await now() };
+    expect(await countAbsent(warehouse.db, listing, seen)).toMatchObject({
       absent: expect.any(Number),
     });
-    await tombstoneAbsent(warehouse.db, resource, company.id, [], passBeganAt);
+    await retireAbsent(warehouse.db, randomUUID(), listing, seen, { rows: 50, percent: 5 });
     expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_reason: 'absent' });
     const readAt = await now();
     await settleRecords(warehouse.db, resource, [id], readAt);

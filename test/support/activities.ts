@@ -34,6 +34,7 @@ export async function activitiesOn(
     service: client,
     apiVersion: 'v2.2',
     companies: [],
+    deletesCap: { rows: 50, percent: 5 },
     wake: async (kind) => void woken.push(kind),
     log: pino({ level: 'silent' }),
   });

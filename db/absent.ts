@@ -1,0 +1,255 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { CompanyResource } from '../contract/names.ts';
+import { array, printedUuids } from './arrays.ts';
+import type { Database, Executor } from './connect.ts';
+
+/** Resources that a listing shows whole, so that a record can be absent from it. */
+export type ListedResource = Exclude<CompanyResource, 'intervals'> | 'companies';
+
+const tables: Readonly<Record<ListedResource, string>> = {
+  companies: 'companies',
+  connections: 'connections',
+  meters: 'meters',
+  documents: 'documents',
+  usageData: 'usage_data',
+};
+const tableOf = (resource: ListedResource): SQL => sql.raw(`utility.${tables[resource]} t`);
+
+/** A listing of a company, or the list of companies when there is none. */
+export interface Listing {
+  readonly resource: ListedResource;
+  readonly companyId: string | null;
+}
+
+/** What a pass showed, and when it began by the warehouse's clock. */
+export interface Seen {
+  readonly ids: readonly string[];
+  readonly beganAt: string;
+}
+
+/** Rows that the listing should show. Companies that only events or settings told of are in no list of the service. */
+const listed = ({ resource, companyId }: Listing): SQL =>
+  resource === 'companies'
+    ? sql`t.deleted_at is null and t.raw is not null`
+    : sql`t.deleted_at is null and t.company_id = ${companyId}::uuid`;
+
+/** Nothing but the listing has touched the row since the moment: no read, and no event about it. */
+const untouchedSince = (resource: ListedResource, moment: SQL): SQL => {
+  const about = resource === 'companies' ? sql`e.company_id = t.id` : sql`e.record_id = t.id::text`;
+  return sql`t.first_synced_at < ${moment} and (t.synced_at is null or t.synced_at < ${moment})
+    and not exists (select from metersync.events e where ${about} and e.recorded_at >= ${moment})`;
+};
+
+const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
+  const seen = resource === 'meters' ? ids : printedUuids(ids);
+  return sql`not (t.id::text = any(${array(seen, 'text')}))
+    and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)}`;
+};
+
+/** Live rows of a listing, and how many of them a pass did not see that nothing else touched since it began. */
+export async function countAbsent(
+  db: Executor,
+  listing: Listing,
+  seen: Seen,
+): Promise<{ live: number; absent: number }> {
+  const result = await db.execute<{ live: number; absent: number }>(sql`
+    select count(*)::int as live, count(*) filter (where ${absentFrom(listing, seen)})::int as absent
+    from ${tableOf(listing.resource)} where ${listed(listing)}`);
+  return result.rows[0] ?? { live: 0, absent: 0 };
+}
+
+/** More absent rows of a listing than the larger of both are kept until somebody decides. */
+export interface DeletesCap {
+  readonly rows: number;
+  readonly percent: number;
+}
+
+/**
+ * Deals with the rows that stable passes did not see, except those that something else touched since the first of
+ * them began. They are tombstoned, and a later read that sees the record undoes it; more of them than the cap, and
+ * those whose deletion somebody rejected or undid before, are quarantined: they live until somebody decides.
+ */
+export async function retireAbsent(
+  db: Database,
+  runId: string,
+  listing: Listing,
+  seen: Seen,
+  cap: DeletesCap,
+): Promise<{ quarantined: number }> {
+  const { resource, companyId } = listing;
+  return await db.transaction(async (tx) => {
+    await clearQuarantine(tx, listing);
+    const { live, absent } = await countAbsent(tx, listing, seen);
+    const tooMany = absent > Math.max(cap.rows, Math.floor((live * cap.percent) / 100));
+    const noted = await tx.execute<{ state: string }>(sql`
+      insert into metersync.deletes (run_id, company_id, resource, record_id, state, absent_since)
+      select ${runId}::uuid, ${companyId}::uuid, ${resource}, t.id::text,
+        case when ${tooMany} or exists (
+          select from metersync.deletes d where d.resource = ${resource} and d.record_id = t.id::text
+            and d.state in ('rejected', 'undone')
+        ) then 'quarantined' else 'applied' end,
+        ${seen.beganAt}::timestamptz
+      from ${tableOf(resource)} where ${listed(listing)} and ${absentFrom(listing, seen)}
+      order by t.id
+      on conflict (run_id, resource, record_id) do update set state = excluded.state
+      returning state`);
+    const tombstoned = await tombstone(
+      tx,
+      runId,
+      resource,
+      sql`d.state = 'applied' and d.company_id
+      is not distinct from ${companyId}::uuid and t.deleted_at is null`,
+    );
+    return { tombstoned, quarantined: noted.rows.filter(({ state }) => state === 'quarantined').length };
+  });
+}
+
+/** Rows of a listing that a run tombstoned for their absence, over all its attempts. */
+export async function countTombstoned(db: Executor, runId: string, listing: Listing): Promise<number> {
+  const result = await db.execute<{ rows: number }>(sql`
+    select count(*)::int as rows from metersync.deletes
+    where run_id = ${runId}::uuid and resource = ${listing.resource} and state = 'applied'
+      and company_id is not distinct from ${listing.companyId}::uuid`);
+  return result.rows[0]?.rows ?? 0;
+}
+
+/** A later pass has judged the listing anew: what an earlier one left to decide is out of date. */
+export async function clearQuarantine(db: Executor, { resource, companyId }: Listing): Promise<void> {
+  await db.execute(sql`
+    delete from metersync.deletes where state = 'quarantined' and resource = ${resource}
+      and company_id is not distinct from ${companyId}::uuid`);
+}
+
+async function tombstone(tx: Executor, runId: string, resource: ListedResource, which: SQL): Promise<number> {
+  const result = await tx.execute(sql`
+    update ${tableOf(resource)} set deleted_at = clock_timestamp(), deleted_reason = 'absent'
+    from metersync.deletes d
+    where d.run_id = ${runId}::uuid and d.resource = ${resource} and d.record_id = t.id::text and ${which}`);
+  return result.rowCount ?? 0;
+}
+
+/** Inferred deletions of one listing in one run, by what became of them. */
+export interface InferredDeletes {
+  readonly runId: string;
+  readonly companyId: string | null;
+  readonly resource: string;
+  readonly state: 'quarantined' | 'applied' | 'rejected' | 'undone';
+  readonly rows: number;
+  readonly notedAt: string;
+  /** Some of their ids. */
+  readonly examples: readonly string[];
+}
+
+/** Newest first; only those that wait for a decision unless `all`. */
+export async function readDeletes(db: Executor, { all }: { all: boolean }): Promise<InferredDeletes[]> {
+  const result = await db.execute<Record<string, unknown> & InferredDeletes>(sql`
+    select run_id as "runId", company_id as "companyId", resource, state, count(*)::int as rows,
+      max(noted_at)::text as "notedAt", (array_agg(record_id order by record_id))[1:3] as examples
+    from metersync.deletes where ${all} or state = 'quarantined'
+    group by run_id, company_id, resource, state order by max(noted_at) desc, resource, company_id`);
+  return result.rows;
+}
+
+/**
+ * Tombstones what a run quarantined, except what something has touched since it was absent: that is quarantined no
+ * more, and the next backfill looks at it again.
+ */
+export async function approveDeletes(
+  db: Database,
+  runId: string,
+): Promise<{ tombstoned: number; spared: number }> {
+  return await db.transaction(async (tx) => {
+    let tombstoned = 0;
+    let waiting = 0;
+    for (const resource of Object.keys(tables) as ListedResource[]) {
+      waiting += (await lock(tx, runId, resource, 'quarantined')).length;
+      tombstoned += await tombstone(
+        tx,
+        runId,
+        resource,
+        sql`d.state = 'quarantined' and t.deleted_at is null and ${untouchedSince(resource, sql`d.absent_since`)}`,
+      );
+      await tx.execute(sql`
+        update metersync.deletes d set state = 'applied', decided_at = clock_timestamp()
+        from ${tableOf(resource)} where d.run_id = ${runId}::uuid and d.resource = ${resource}
+          and d.state = 'quarantined' and t.id::text = d.record_id and t.deleted_reason = 'absent'`);
+    }
+    await tx.execute(
+      sql`delete from metersync.deletes where run_id = ${runId}::uuid and state = 'quarantined'`,
+    );
+    return { tombstoned, spared: waiting - tombstoned };
+  });
+}
+
+/** Keeps what a run quarantined: no later run tombstones it either unless somebody approves. */
+export async function rejectDeletes(db: Executor, runId: string): Promise<{ kept: number }> {
+  const result = await db.execute(sql`
+    update metersync.deletes set state = 'rejected', decided_at = clock_timestamp()
+    where run_id = ${runId}::uuid and state = 'quarantined'`);
+  return { kept: result.rowCount ?? 0 };
+}
+
+/** Revives what a run tombstoned for its absence and nothing has buried since; later runs ask first. */
+export async function undoDeletes(db: Database, runId: string): Promise<{ revived: number }> {
+  return await db.transaction(async (tx) => {
+    let revived = 0;
+    for (const resource of Object.keys(tables) as ListedResource[]) {
+      await lock(tx, runId, resource, 'applied');
+      const result = await tx.execute(sql`
+        update ${tableOf(resource)} set deleted_at = null, deleted_reason = null
+        from metersync.deletes d
+        where d.run_id = ${runId}::uuid and d.resource = ${resource} and d.state = 'applied'
+          and t.id::text = d.record_id and t.deleted_reason = 'absent'`);
+      revived += result.rowCount ?? 0;
+    }
+    await tx.execute(sql`
+      update metersync.deletes set state = 'undone', decided_at = clock_timestamp()
+      where run_id = ${runId}::uuid and state = 'applied'`);
+    return { revived };
+  });
+}
+
+async function lock(
+  tx: Executor,
+  runId: string,
+  resource: ListedResource,
+  state: InferredDeletes['state'],
+): Promise<unknown[]> {
+  const result = await tx.execute(sql`
+    select from metersync.deletes where run_id = ${runId}::uuid and resource = ${resource} and state = ${state}
+    order by record_id for update`);
+  return result.rows;
+}
+
+/**
+ * Rows of a company that a run had to change, or found gone, though an event should have told of it. They were changed
+ * at the service after the last complete run of this listing began, so that run cannot have seen it, and a while
+ * before this one did, so the event is not just on its way; and no event of the journal tells of that state or a
+ * newer one. Of usage data and meters no event tells.
+ */
+export async function countMissed(
+  db: Executor,
+  runId: string,
+  { resource, companyId }: Listing,
+  graceSeconds: number,
+): Promise<number> {
+  if (resource !== 'documents' && resource !== 'connections') return 0;
+  const result = await db.execute<{ missed: number }>(sql`
+    with this as (
+      select started_at as at from metersync.runs
+      where run_id = ${runId}::uuid and company_id = ${companyId}::uuid and resource = ${resource}
+    ), before as (
+      select max(started_at) as at from metersync.runs
+      where run_id <> ${runId}::uuid and company_id = ${companyId}::uuid and resource = ${resource}
+        and state = 'complete'
+    )
+    select count(*)::int as missed from ${tableOf(resource)}, this, before
+    where t.company_id = ${companyId}::uuid and before.at is not null and case
+      when t.deleted_at is null then t.synced_at >= this.at and t.raw_updated >= before.at
+        and t.raw_updated < this.at - make_interval(secs => ${graceSeconds})
+        and not exists (select from metersync.events e
+          where e.record_id = t.id::text and e.occurred_at >= t.raw_updated)
+      else t.deleted_reason = 'absent' and t.deleted_at >= this.at
+    end`);
+  return result.rows[0]?.missed ?? 0;
+}

@@ -1,0 +1,270 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  approveDeletes,
+  countAbsent,
+  countMissed,
+  countTombstoned,
+  type DeletesCap,
+  readDeletes,
+  rejectDeletes,
+  retireAbsent,
+  undoDeletes,
+} from '../../db/absent.ts';
+import { warehouseNow } from '../../db/catch-up.ts';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { finishRun, startRun } from '../../db/runs.ts';
+import { retireCompanySites } from '../../db/write/companies.ts';
+import { company, delivery, documentEvent } from '../support/events.ts';
+import { rowOf, writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const now = () => warehouseNow(warehouse.db);
+const updated = '2026-05-01T00:00:00.000001';
+const roomy: DeletesCap = { rows: 50, percent: 5 };
+
+async function retire(
+  companyId: string,
+  ids: readonly string[],
+  beganAt: string,
+  cap = roomy,
+  runId = randomUUID(),
+): Promise<{ quarantined: number; tombstoned: number }> {
+  const listing = { resource: 'documents', companyId } as const;
+  const retired = await retireAbsent(warehouse.db, runId, listing, { ids, beganAt }, cap);
+  return { ...retired, tombstoned: await countTombstoned(warehouse.db, runId, listing) };
+}
+
+/** A company of its own with as many documents, all read before now. */
+async function documentsOf(count: number): Promise<{ companyId: string; ids: string[] }> {
+  const companyId = randomUUID();
+  const ids = Array.from({ length: count }, () => randomUUID());
+  const records = ids.map((id) => ({ id, updated }));
+  await writeRecords(warehouse, 'documents', records, { readAt: await now(), companyId });
+  return { companyId, ids };
+}
+
+async function alive(companyId: string): Promise<number | null> {
+  const rows = await warehouse.db.execute(
+    sql`select from utility.documents where company_id = ${companyId}::uuid and deleted_at is null`,
+  );
+  return rows.rowCount;
+}
+
+test('absent from a pass is what it did not show and nothing else touched since it began', async () => {
+  const write = async (id: string, companyId = company.id) =>
+    await writeRecords(warehouse, 'documents', [{ id, updated }], { readAt: await now(), companyId });
+  const named = ['known', 'seen', 'told', 'read', 'fresh', 'buried', 'elsewhere'] as const;
+  const ids = Object.fromEntries(named.map((name) => [name, randomUUID()])) as Record<
+    (typeof named)[number],
+    string
+  >;
+  for (const name of ['known', 'seen', 'told', 'read', 'buried'] as const) await write(ids[name]);
+  await write(ids.elsewhere, randomUUID());
+  await warehouse.db.execute(
+    sql`update utility.documents set deleted_at = now(), deleted_reason = 'event' where id = ${ids.buried}::uuid`,
+  );
+  const began = await now();
+  await recordEvents(warehouse.db, [delivery(documentEvent('updated', ids.told, updated))]);
+  const again = { id: ids.read, updated, note: 'read again' };
+  await writeRecords(warehouse, 'documents', [again], { readAt: await now(), companyId: company.id });
+  await write(ids.fresh);
+
+  const seen = [ids.seen];
+  expect(
+    await countAbsent(
+      warehouse.db,
+      { resource: 'documents', companyId: company.id },
+      { ids: seen, beganAt: began },
+    ),
+  ).toEqual({
+    live: 5,
+    absent: 1,
+  });
+  expect(await retire(company.id, seen, began)).toEqual({ quarantined: 0, tombstoned: 1 });
+  expect(await rowOf(warehouse, 'documents', ids.known)).toMatchObject({ deleted_reason: 'absent' });
+  for (const name of ['seen', 'told', 'read', 'fresh', 'elsewhere'] as const) {
+    expect([name, await rowOf(warehouse, 'documents', ids[name])]).toMatchObject([
+      name,
+      { deleted_at: null },
+    ]);
+  }
+});
+
+describe('more absent rows than the cap', () => {
+  test('are quarantined: they live until somebody approves, and a second approval does nothing', async () => {
+    const { companyId, ids } = await documentsOf(4);
+    const runId = randomUUID();
+    const cap = { rows: 1, percent: 25 };
+    expect(await retire(companyId, ids.slice(2), await now(), cap, runId)).toEqual({
+      quarantined: 2,
+      tombstoned: 0,
+    });
+    expect(await alive(companyId)).toBe(4);
+    const listed = (await readDeletes(warehouse.db, { all: false })).filter((one) => one.runId === runId);
+    expect(listed).toMatchObject([{ companyId, resource: 'documents', state: 'quarantined', rows: 2 }]);
+    expect(await approveDeletes(warehouse.db, runId)).toEqual({ tombstoned: 2, spared: 0 });
+    expect(await approveDeletes(warehouse.db, runId)).toEqual({ tombstoned: 0, spared: 0 });
+    expect(await alive(companyId)).toBe(2);
+  });
+
+  test.each([
+    ['no more than the rows', 10, 5, { rows: 5, percent: 0 }, 0],
+    ['no more than the share', 10, 5, { rows: 0, percent: 50 }, 0],
+    ['more than both', 10, 5, { rows: 4, percent: 49 }, 5],
+  ] as const)(
+    'are counted against the larger of rows and share: %s',
+    async (_, live, gone, cap, quarantined) => {
+      const { companyId, ids } = await documentsOf(live);
+      expect(await retire(companyId, ids.slice(gone), await now(), cap)).toEqual({
+        quarantined,
+        tombstoned: gone - quarantined,
+      });
+    },
+  );
+
+  test('that something touched before the approval are spared', async () => {
+    const { companyId, ids } = await documentsOf(3);
+    const runId = randomUUID();
+    await retire(companyId, ids.slice(2), await now(), { rows: 0, percent: 0 }, runId);
+    const [first = '', second = ''] = ids;
+    await recordEvents(warehouse.db, [
+      delivery(documentEvent('updated', first, '2026-05-02T00:00:00.000001')),
+    ]);
+    expect(await approveDeletes(warehouse.db, runId)).toEqual({ tombstoned: 1, spared: 1 });
+    expect(await rowOf(warehouse, 'documents', first)).toMatchObject({ deleted_at: null });
+    expect(await rowOf(warehouse, 'documents', second)).toMatchObject({ deleted_reason: 'absent' });
+    expect((await readDeletes(warehouse.db, { all: false })).some((one) => one.runId === runId)).toBe(false);
+  });
+
+  test('are out of date once a later pass judged the listing', async () => {
+    const { companyId, ids } = await documentsOf(3);
+    const first = randomUUID();
+    await retire(companyId, ids.slice(2), await now(), { rows: 0, percent: 0 }, first);
+    await retire(companyId, ids.slice(1), await now(), { rows: 0, percent: 0 });
+    expect(await approveDeletes(warehouse.db, first)).toEqual({ tombstoned: 0, spared: 0 });
+    expect(await alive(companyId)).toBe(3);
+  });
+});
+
+describe('a decision', () => {
+  test('to keep holds for later runs, which ask again however few the rows are', async () => {
+    const { companyId, ids } = await documentsOf(3);
+    const runId = randomUUID();
+    await retire(companyId, ids.slice(1), await now(), { rows: 0, percent: 0 }, runId);
+    expect(await rejectDeletes(warehouse.db, runId)).toEqual({ kept: 1 });
+    const later = randomUUID();
+    expect(await retire(companyId, ids.slice(1), await now(), roomy, later)).toMatchObject({
+      quarantined: 1,
+    });
+    expect(await alive(companyId)).toBe(3);
+    expect(await approveDeletes(warehouse.db, later)).toEqual({ tombstoned: 1, spared: 0 });
+  });
+
+  test('to undo revives what the run tombstoned, but nothing that an event buried since', async () => {
+    const { companyId, ids } = await documentsOf(3);
+    const runId = randomUUID();
+    await retire(companyId, ids.slice(2), await now(), roomy, runId);
+    const [first = '', second = ''] = ids;
+    await warehouse.db.execute(
+      sql`update utility.documents set deleted_reason = 'event' where id = ${first}::uuid`,
+    );
+    expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 1 });
+    expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 0 });
+    expect(await rowOf(warehouse, 'documents', second)).toMatchObject({ deleted_at: null });
+    expect(await rowOf(warehouse, 'documents', first)).toMatchObject({ deleted_reason: 'event' });
+    expect(await retire(companyId, ids.slice(2), await now())).toMatchObject({
+      quarantined: 1,
+      tombstoned: 0,
+    });
+  });
+});
+
+describe('the list of companies', () => {
+  test('tombstones a company that it no longer shows, not one that only events told of', async () => {
+    const [listed, gone, told] = [randomUUID(), randomUUID(), randomUUID()];
+    await writeRecords(warehouse, 'companies', [{ id: listed }, { id: gone }], { readAt: await now() });
+    await warehouse.db.execute(sql`insert into utility.companies (id) values (${told}::uuid)`);
+    const list = { resource: 'companies', companyId: null } as const;
+    const seen = { ids: [listed], beganAt: await now() };
+    await retireAbsent(warehouse.db, randomUUID(), list, seen, roomy);
+    expect(await rowOf(warehouse, 'companies', gone)).toMatchObject({ deleted_reason: 'absent' });
+    for (const id of [listed, told])
+      expect(await rowOf(warehouse, 'companies', id)).toMatchObject({ deleted_at: null });
+    await writeRecords(warehouse, 'companies', [{ id: gone }], { readAt: await now() });
+    expect(await rowOf(warehouse, 'companies', gone)).toMatchObject({ deleted_at: null });
+  });
+
+  test('tells which sites a company has: others are gone until its record names them again', async () => {
+    const [id, kept, gone] = [randomUUID(), randomUUID(), randomUUID()];
+    const read = async (sites: unknown) => {
+      const readAt = await now();
+      await writeRecords(warehouse, 'sites', [{ id, sites }], { readAt });
+      const body = JSON.stringify([{ id, sites }]);
+      await retireCompanySites(warehouse.db, {
+        body,
+        itemsKey: null,
+        companyId: null,
+        apiVersion: 'v2.2',
+        readAt,
+      });
+    };
+    await read([{ id: kept }, { id: gone }]);
+    await read([{ id: kept.toUpperCase() }]);
+    expect(await rowOf(warehouse, 'sites', gone)).toMatchObject({ deleted_reason: 'absent' });
+    expect(await rowOf(warehouse, 'sites', kept)).toMatchObject({ deleted_at: null });
+    await read(undefined);
+    expect(await rowOf(warehouse, 'sites', kept)).toMatchObject({ deleted_at: null });
+    await read([{ id: kept }, { id: gone }]);
+    expect(await rowOf(warehouse, 'sites', gone)).toMatchObject({ deleted_at: null });
+  });
+});
+
+describe('what a run changed though no event told of it', () => {
+  const listing = (companyId: string) => ({ resource: 'documents', companyId }) as const;
+  const startedAt = async (runId: string, companyId: string, at: string, state: 'complete' | 'suspect') => {
+    const key = { runId, companyId, resource: 'documents' };
+    await startRun(warehouse.db, key);
+    await finishRun(warehouse.db, key, state);
+    await warehouse.db.execute(
+      sql`update metersync.runs set started_at = ${at}::timestamptz where run_id = ${runId}::uuid`,
+    );
+  };
+  const run = async (before: string | null, changes: readonly { told?: boolean; updated: string }[]) => {
+    const companyId = company.id;
+    await warehouse.db.execute(sql`delete from metersync.runs where company_id = ${companyId}::uuid`);
+    await warehouse.db.execute(sql`delete from utility.documents where company_id = ${companyId}::uuid`);
+    if (before !== null) await startedAt(randomUUID(), companyId, before, 'complete');
+    const runId = randomUUID();
+    await startedAt(runId, companyId, '2026-06-02T00:00:00Z', 'complete');
+    for (const change of changes) {
+      const id = randomUUID();
+      if (change.told)
+        await recordEvents(warehouse.db, [delivery(documentEvent('updated', id, change.updated))]);
+      const records = [{ id, updated: change.updated }];
+      await writeRecords(warehouse, 'documents', records, { readAt: '2026-06-02T00:00:01Z', companyId });
+    }
+    return await countMissed(warehouse.db, runId, listing(companyId), 300);
+  };
+  const last = '2026-06-01T00:00:00Z';
+
+  test('is counted when it happened between the last complete run and this one', async () => {
+    expect(await run(last, [{ updated: '2026-06-01T12:00:00.000001' }])).toBe(1);
+  });
+
+  test.each([
+    ['in a first run', null, { updated: '2026-06-01T12:00:00.000001' }],
+    ['when an event told of it', last, { updated: '2026-06-01T12:00:00.000001', told: true }],
+    ['when it is older than the last run', last, { updated: '2026-05-01T12:00:00.000001' }],
+    ['when its event may be on its way', last, { updated: '2026-06-01T23:59:00.000001' }],
+  ] as const)('is not counted %s', async (_, before, change) => {
+    expect(await run(before, [change])).toBe(0);
+  });
+});
