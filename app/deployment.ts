@@ -10,6 +10,7 @@ import { createVerifier } from '../receiver/verify.ts';
 import { ensureSchedules } from './schedules.ts';
 import { openService } from './service.ts';
 import type { Settings } from './settings.ts';
+import { joinLimit } from './shared-limit.ts';
 import {
   connectClient,
   connectNative,
@@ -107,7 +108,12 @@ export async function startWorker(options: {
     workflowBundle(log),
   ]);
   const warehouse = openWarehouse(settings, databaseUrl, log, 16);
-  const access = openService(settings.service, service.url, service.apiKey, log);
+  const limit = await joinLimit({
+    warehouse: openWarehouse(settings, databaseUrl, log, 1),
+    limit: settings.service.maxConcurrency,
+    log,
+  });
+  const access = openService(settings.service, service.url, service.apiKey, log, limit);
   const activities = createActivities({
     warehouse,
     service: access.client,
@@ -128,6 +134,7 @@ export async function startWorker(options: {
         native.connection.close(),
         close(),
         access.client.close(),
+        limit.leave(),
         warehouse.close(),
       ]);
     },

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { createServiceClient, type ServiceClient } from '../service/client.ts';
+import type { SharedLimit } from '../service/throttle.ts';
 import { type WebhookConfiguration, webhookConfiguration } from '../service/webhooks.ts';
 import type { Settings } from './settings.ts';
 import { readVersion } from './version.ts';
@@ -16,12 +17,14 @@ export function openService(
   url: string,
   apiKey: string,
   log: Logger,
+  sharedLimit?: SharedLimit,
 ): ServiceAccess {
   const client = createServiceClient({
     baseUrl: url,
     apiKey,
     endpoints: settings.endpoints,
     maxConcurrency: settings.maxConcurrency,
+    sharedLimit,
     clock: {
       now: () => Date.now(),
       sleep: async (ms, signal) => {

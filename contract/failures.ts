@@ -19,7 +19,7 @@ export const failureTypes = {
   SERVICE_BUSY: {
     action: 'retry',
     means: 'The service answered 429: too many requests.',
-    operator: 'Nothing: every request of this worker waits. If it lasts, lower SERVICE_MAX_CONCURRENCY.',
+    operator: 'Nothing: every request of all workers waits. If it lasts, lower SERVICE_MAX_CONCURRENCY.',
   },
   SERVICE_ERROR: {
     action: 'retry',

@@ -29,7 +29,13 @@ export function createRequests(
   options: ServiceClientOptions,
 ): Requests {
   const { clock, random, log, maxConcurrency = defaultConcurrency, budget = defaultBudget } = options;
-  const throttle = createThrottle({ concurrency: maxConcurrency, clock, random, log });
+  const throttle = createThrottle({
+    concurrency: maxConcurrency,
+    clock,
+    random,
+    log,
+    shared: options.sharedLimit,
+  });
   const retry = createRetry({ throttle, clock, random, budget });
   const counter = createCounter();
 

@@ -16,7 +16,8 @@ export const gateClosed = Symbol('gate closed');
 
 /**
  * Decides which request of a client goes when. At most `concurrency` at once, live ones first; and one gate for
- * all: when the service asks one request to slow down, nobody sends until the moment it named.
+ * all: when the service asks one request to slow down, nobody sends until the moment it named. Clients of other
+ * processes take part through a shared limit.
  */
 export interface Throttle {
   /**
@@ -37,16 +38,48 @@ export interface Throttle {
   succeeded(): void;
 }
 
+/**
+ * Where the clients of several processes, which have one limit together, tell one another. Calls return at once and
+ * never throw: what is shared must not hold up a request.
+ */
+export interface SharedLimit {
+  /** Tells the others that the service asked everybody to wait. */
+  closed(ms: number): void;
+  /** From now on says what others told, and how many requests at once are this client's share of the limit. */
+  follow(told: { closeFor(ms: number): void; share(concurrency: number): void }): void;
+}
+
 export function createThrottle(options: {
+  /** Requests at once, until the shared limit says another number. */
   readonly concurrency: number;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
+  readonly shared?: SharedLimit | undefined;
 }): Throttle {
-  const { concurrency, clock, random, log } = options;
+  const { concurrency, clock, random, log, shared } = options;
   const queue = new PQueue({ concurrency });
   let closedUntil = Number.NEGATIVE_INFINITY;
   let successes = 0;
+  let share = concurrency;
+
+  const close = (ms: number): void => {
+    const now = clock.now();
+    // Requests in flight are refused together: the first of them halves the pace, the rest find it halved.
+    if (now >= closedUntil) {
+      queue.concurrency = Math.max(1, Math.floor(queue.concurrency / 2));
+      log.warn({ waitMs: Math.round(ms), concurrency: queue.concurrency }, 'the service asks to slow down');
+    }
+    closedUntil = Math.max(closedUntil, now + ms);
+  };
+  shared?.follow({
+    closeFor: close,
+    share(given) {
+      // Whoever is at full pace stays so; a pace that is still recovering goes on from where it is.
+      queue.concurrency = queue.concurrency >= share ? given : Math.min(queue.concurrency, given);
+      share = given;
+    },
+  });
 
   return {
     async turn(lane, signal, send) {
@@ -59,16 +92,11 @@ export function createThrottle(options: {
     closedForMs: () => Math.max(closedUntil - clock.now(), 0),
     spreadMs: (lane) => (lane === 'live' ? 0 : random() * backfillSpreadMs),
     closeFor(ms) {
-      const now = clock.now();
-      // Requests in flight are refused together: the first of them halves the pace, the rest find it halved.
-      if (now >= closedUntil) {
-        queue.concurrency = Math.max(1, Math.floor(queue.concurrency / 2));
-        log.warn({ waitMs: Math.round(ms), concurrency: queue.concurrency }, 'the service asks to slow down');
-      }
-      closedUntil = Math.max(closedUntil, now + ms);
+      close(ms);
+      shared?.closed(ms);
     },
     succeeded() {
-      if (queue.concurrency >= concurrency) return;
+      if (queue.concurrency >= share) return;
       successes += 1;
       if (successes < queue.concurrency) return;
       successes = 0;

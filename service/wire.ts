@@ -3,6 +3,7 @@ import type { EndpointCatalogue } from '../contract/endpoints.ts';
 import type { Clock, Log } from './clock.ts';
 import type { RetryBudget } from './retry.ts';
 import type { Wire } from './send.ts';
+import type { SharedLimit } from './throttle.ts';
 
 /** One answer: a page of 100 bills with their usage and line items is about a megabyte. */
 const defaultBodyBytesMax = 64 * 1024 * 1024;
@@ -17,6 +18,8 @@ export interface ServiceClientOptions {
   readonly endpoints: EndpointCatalogue;
   /** Requests in flight at once. */
   readonly maxConcurrency?: number;
+  /** One limit for the clients of several processes; this one has its own alone when there is none. */
+  readonly sharedLimit?: SharedLimit | undefined;
   /** For one attempt, from connecting to the last byte. */
   readonly timeoutMs?: number;
   /** Of one answer, unpacked. */

@@ -21,7 +21,8 @@ export const settings: Readonly<Record<string, Setting>> = {
   SERVICE_TIME_ZONE: { default: 'UTC', means: 'Zone of the timestamps that the service sends without one.' },
   SERVICE_MAX_CONCURRENCY: {
     default: '10',
-    means: 'Requests to the service at once, for each worker process.',
+    means:
+      'Requests to the service at once, over all workers on the warehouse. Each takes its part, at least one.',
   },
   SERVICE_ENDPOINTS: { means: 'File that overrides entries of the endpoint catalogue, below.' },
   DELETES_CAP_ROWS: {

@@ -181,13 +181,12 @@ export const serviceWorkers = metersync.table('service_workers', {
   seenAt: time('seen_at').notNull().default(now),
 });
 
-/** The gate of the service, one row: closed until when, and how many requests at once it bears. */
+/** The gate of the service, one row: closed until when. */
 export const serviceGate = metersync.table(
   'service_gate',
   {
     one: boolean('one').primaryKey().default(true),
     closedUntil: time('closed_until'),
-    concurrency: integer('concurrency'),
     updatedAt: time('updated_at').notNull().default(now),
   },
   () => [check('service_gate_has_one_row', sql`one`)],

@@ -1,0 +1,55 @@
+import { sql } from 'drizzle-orm';
+import type { Executor } from './connect.ts';
+
+/** Seconds without a sign of life after which a worker's share goes to the others. */
+const goneAfterSeconds = 10;
+
+/** What the workers that share one limit of requests know of one another. */
+export interface LimitState {
+  /** Workers that live, this one among them, and how many of them come before it. */
+  readonly workers: number;
+  readonly rank: number;
+  /** Microseconds since 1970 by the warehouse's clock, 0 when the gate was never closed. */
+  readonly closedUntil: number;
+  /** Milliseconds until then; negative when it has passed. */
+  readonly closedForMs: number;
+}
+
+/** Notes that a worker lives, and reads what the others noted. */
+export async function beat(db: Executor, workerId: string): Promise<LimitState> {
+  const result = await db.execute<{ workers: number; rank: number; until: string; left: number }>(sql`
+    with own as (
+      insert into metersync.service_workers (worker_id) values (${workerId}::uuid)
+      on conflict (worker_id) do update set seen_at = clock_timestamp()
+    ), live as (
+      select worker_id from metersync.service_workers
+      where seen_at > clock_timestamp() - make_interval(secs => ${goneAfterSeconds})
+      union select ${workerId}::uuid
+    ), gate as (select closed_until from metersync.service_gate)
+    select count(*)::int as workers, count(*) filter (where worker_id < ${workerId}::uuid)::int as rank,
+      coalesce((select extract(epoch from closed_until) * 1000000 from gate), 0)::bigint as until,
+      coalesce((select extract(epoch from closed_until - clock_timestamp()) * 1000 from gate), 0)::float8 as left
+    from live`);
+  const row = result.rows[0];
+  if (row === undefined) throw new Error('a query without groups has one row');
+  const { workers, rank, until, left } = row;
+  return { workers, rank, closedUntil: Number(until), closedForMs: left };
+}
+
+/** Closes the gate for all workers, for the longest that any of them asked; returns until when. */
+export async function closeGate(db: Executor, ms: number): Promise<number> {
+  const result = await db.execute<{ until: string }>(sql`
+    insert into metersync.service_gate as g (closed_until)
+    values (clock_timestamp() + make_interval(secs => ${ms / 1000}))
+    on conflict (one) do update set closed_until = greatest(g.closed_until, excluded.closed_until),
+      updated_at = clock_timestamp()
+    returning (extract(epoch from closed_until) * 1000000)::bigint as until`);
+  return Number(result.rows[0]?.until ?? 0);
+}
+
+/** Takes a worker out, and those that went without a word long ago. */
+export async function leave(db: Executor, workerId: string): Promise<void> {
+  await db.execute(sql`
+    delete from metersync.service_workers
+    where worker_id = ${workerId}::uuid or seen_at < clock_timestamp() - interval '1 day'`);
+}

@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { expect, onTestFinished, test } from 'vitest';
+import { createDoor } from '../service/door.ts';
+import { pageOf } from '../service/listing.ts';
+import { ScriptedServer } from '../service/scripted-server.ts';
+import { startCommand } from '../support/command.ts';
+import { createDeployment } from '../support/deployment.ts';
+import { until } from '../support/poll.ts';
+import { documents, shapeOf } from '../support/scripted-service.ts';
+
+test('two worker processes never have more requests in flight than the one limit', {
+  timeout: 120_000,
+}, async () => {
+  const companies = Array.from({ length: 8 }, () => ({ id: randomUUID() }));
+  const held = new Map<string, object[]>(companies.map(({ id }) => [id, documents(300)]));
+  const door = createDoor();
+  const service = await ScriptedServer.start(async (asked) => {
+    if (asked.path === '/v2.2/company') return { json: companies };
+    await door.pass();
+    return pageOf(held.get(asked.path.split('/').at(-1) ?? '') ?? [], asked, shapeOf('connections'));
+  });
+  onTestFinished(() => service.stop());
+  const deployment = await createDeployment({
+    env: { SERVICE_URL: service.url, SERVICE_API_KEY: 'key', SERVICE_MAX_CONCURRENCY: '2' },
+    endpoints: { meters: null, documents: null, usageData: null, intervals: null },
+  });
+  onTestFinished(() => deployment.stop());
+  const { warehouse, env } = deployment;
+  await deployment.start('worker');
+  const other = startCommand(['worker'], { env });
+  onTestFinished(async () => void (await other.end('SIGKILL')));
+  await other.printed(/worker: running/);
+
+  const count = async (from: ReturnType<typeof sql>) =>
+    (await warehouse.db.execute<{ n: number }>(sql`select count(*)::int as n from ${from}`)).rows[0]?.n;
+  await until('both are noted', async () => (await count(sql`metersync.service_workers`)) === 2);
+  const halves = [companies.slice(0, 4), companies.slice(4)];
+  const runs = halves.map((half) => deployment.backfill(half.map(({ id }) => id)));
+  await until(
+    'all companies are being read',
+    async () => (await count(sql`metersync.runs where resource = 'connections' and state = 'running'`)) === 8,
+  );
+  await until('as many requests as the limit allows are at the door', () => door.waiting === 2);
+  door.open();
+  await Promise.all(runs);
+  expect(service.inFlightMax).toBe(2);
+  expect(service.asked.length).toBeGreaterThan(8);
+});
