@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { EndpointName } from '../contract/endpoints.ts';
 import { warehouseNow } from '../db/catch-up.ts';
+import type { Warehouse } from '../db/connect.ts';
 import { retireCompanySites, upsertCompanies, upsertCompanySites } from '../db/write/companies.ts';
 import { upsertConnections } from '../db/write/connections.ts';
 import { upsertDocuments } from '../db/write/documents.ts';
@@ -35,11 +36,19 @@ export interface Arrival {
 }
 
 export async function write(deps: ActivityDependencies, arrival: Arrival): Promise<PageWritten> {
-  const { listing, companyId, readAt, page } = arrival;
-  const record: RecordPage = { ...page, companyId, readAt, apiVersion: deps.apiVersion };
+  return await rewrite(deps.warehouse, deps.apiVersion, arrival);
+}
+
+/** The same where there is no activity: an audit that repairs. */
+export async function rewrite(
+  warehouse: Warehouse,
+  apiVersion: string,
+  { listing, companyId, readAt, page }: Arrival,
+): Promise<PageWritten> {
+  const record: RecordPage = { ...page, companyId, readAt, apiVersion };
   let written = nothingWritten;
   for (const upsert of upserts[listing]) {
-    written = sum(written, await writePage(deps.warehouse.db, listing, upsert, record, page.ids));
+    written = sum(written, await writePage(warehouse.db, listing, upsert, record, page.ids));
   }
   return written;
 }

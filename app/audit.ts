@@ -1,17 +1,28 @@
+import { randomUUID } from 'node:crypto';
+import { rewrite } from '../activities/listing.ts';
 import { type AuditResource, auditResources } from '../contract/names.ts';
+import { retireAbsent } from '../db/absent.ts';
+import { warehouseNow } from '../db/catch-up.ts';
 import type { Warehouse } from '../db/connect.ts';
 import {
   compareIntervals,
   comparePage,
   countIntervals,
   type Difference,
+  type EventBehind,
+  eventsBehind,
+  extraReadings,
   extraRows,
   knownCompanies,
   metersWithReadings,
   type RecordResource,
 } from '../db/read/audit.ts';
+import { forgetVersions, removeReadings } from '../db/repair.ts';
+import { writeIntervals } from '../db/write/intervals.ts';
+import { itemTexts } from '../db/write/item-texts.ts';
 import type { ServiceClient } from '../service/client.ts';
-import { readIntervals } from '../service/intervals.ts';
+import { type IntervalColumns, readIntervals } from '../service/intervals.ts';
+import type { Page } from '../service/page.ts';
 import { walkPages } from '../service/walk.ts';
 
 export interface ResourceAudit {
@@ -21,28 +32,60 @@ export interface ResourceAudit {
   different: number;
 }
 
+export interface Example extends Difference {
+  readonly resource: AuditResource;
+  /** The last events about it, newest first. */
+  readonly events: readonly EventBehind[];
+}
+
 export interface AuditReport {
   compared: number;
   differences: number;
   resources: Record<AuditResource, ResourceAudit>;
   /** The first differences, for a person to look at. */
-  examples: (Difference & { resource: AuditResource })[];
+  examples: Example[];
+}
+
+export interface AuditOptions {
+  readonly warehouse: Warehouse;
+  readonly service: ServiceClient;
+  readonly companyId?: string | undefined;
+  /** Only these are compared; all when absent. */
+  readonly resources?: readonly AuditResource[] | undefined;
+  /**
+   * ISO time: only records that the service changed since, and readings that start since. Those without a time of
+   * change (companies, sites, meters) are compared whole.
+   */
+  readonly since?: string | undefined;
+  readonly onProgress?: (progress: { companies: number; compared: number }) => void;
+  readonly signal?: AbortSignal | undefined;
 }
 
 const examplesMax = 50;
 
 /**
- * Reads the service again and compares it with the warehouse, changing nothing. What changes at the service
- * meanwhile shows as a difference: audit a quiet one. `companyId` limits it to one company.
+ * Reads the service again and compares it with the warehouse, changing nothing. What changes at the service meanwhile
+ * shows as a difference: audit a quiet one. Memory is flat: one page, and the ids of one listing.
  */
-export async function audit(options: {
-  warehouse: Warehouse;
-  service: ServiceClient;
-  companyId?: string | undefined;
-  onProgress?: (progress: { companies: number; compared: number }) => void;
-  signal?: AbortSignal | undefined;
-}): Promise<AuditReport> {
-  const auditor = new Auditor(options.warehouse, options.service, options.signal);
+export async function audit(options: AuditOptions): Promise<AuditReport> {
+  return await run(new Auditor(options, null), options);
+}
+
+/**
+ * The same, and what differs is written again as the service has it: a row takes the service's state whatever version
+ * it claims to have, a row that two looks at the service don't show is tombstoned (`metersync deletes undo` takes that
+ * back), readings that it doesn't have are removed. What a read or an event touched meanwhile is left to them. The
+ * report is of what was found; `runId` is the name under which deletions are noted.
+ */
+export async function repair(
+  options: AuditOptions & { readonly apiVersion: string },
+): Promise<AuditReport & { readonly runId: string }> {
+  const runId = randomUUID();
+  const report = await run(new Auditor(options, { runId, apiVersion: options.apiVersion }), options);
+  return { ...report, runId };
+}
+
+async function run(auditor: Auditor, options: AuditOptions): Promise<AuditReport> {
   const companies = await auditor.companies(options.companyId);
   let done = 0;
   for (const companyId of companies) {
@@ -50,7 +93,13 @@ export async function audit(options: {
     done += 1;
     options.onProgress?.({ companies: done, compared: auditor.report.compared });
   }
+  await auditor.explain();
   return auditor.report;
+}
+
+interface Repair {
+  readonly runId: string;
+  readonly apiVersion: string;
 }
 
 class Auditor {
@@ -58,11 +107,17 @@ class Auditor {
   readonly #warehouse: Warehouse;
   readonly #service: ServiceClient;
   readonly #signal: AbortSignal | undefined;
+  readonly #resources: readonly AuditResource[];
+  readonly #since: string | null;
+  readonly #repair: Repair | null;
 
-  constructor(warehouse: Warehouse, service: ServiceClient, signal: AbortSignal | undefined) {
-    this.#warehouse = warehouse;
-    this.#service = service;
-    this.#signal = signal;
+  constructor(options: AuditOptions, repairing: Repair | null) {
+    this.#warehouse = options.warehouse;
+    this.#service = options.service;
+    this.#signal = options.signal;
+    this.#resources = options.resources ?? auditResources;
+    this.#since = options.since ?? null;
+    this.#repair = repairing;
     const none = () => ({ compared: 0, missing: 0, extra: 0, different: 0 });
     const resources = Object.fromEntries(auditResources.map((name) => [name, none()]));
     this.report = {
@@ -75,84 +130,169 @@ class Auditor {
 
   /** Compares the list of companies and their sites; returns the companies to go on with. */
   async companies(only: string | undefined): Promise<string[]> {
-    if (!this.#service.has('companies')) {
-      return only === undefined ? await knownCompanies(this.#warehouse.db) : [only];
-    }
+    const { db } = this.#warehouse;
+    if (!this.#service.has('companies')) return only === undefined ? await knownCompanies(db) : [only];
+    const wanted = (['companies', 'sites'] as const).filter((resource) => this.#resources.includes(resource));
+    const beganAt = await warehouseNow(db);
     const ids: string[] = [];
     const sites: string[] = [];
     for await (const page of this.#walk('companies', {})) {
       const chosen = only === undefined ? page : onlyCompany(page, only);
-      await this.#compare('companies', null, chosen);
-      await this.#compare('sites', null, chosen, chosen.items.flatMap(siteIds));
+      const sitesHere = chosen.items.flatMap(siteIds);
+      for (const resource of wanted) {
+        await this.#compare(resource, null, chosen, resource === 'sites' ? sitesHere : chosen.ids);
+      }
       ids.push(...present(chosen.ids));
-      sites.push(...chosen.items.flatMap(siteIds));
+      sites.push(...sitesHere);
     }
-    await this.#extra('companies', only ?? null, ids);
-    await this.#extra('sites', only ?? null, sites);
+    for (const resource of wanted) {
+      const seen = resource === 'sites' ? sites : ids;
+      const extra = await extraRows(db, resource, only ?? null, seen);
+      this.#count(resource, extra, 0);
+      if (this.#repair === null || extra.length === 0) continue;
+      // Sites go with the records of their companies.
+      if (resource === 'sites') await this.#rewriteAll('companies', null, {});
+      else if (only === undefined) await this.#retire('companies', null, {}, ids, beganAt);
+    }
     return only === undefined ? ids : [only];
   }
 
   async company(companyId: string): Promise<void> {
-    let meters: string[] = [];
+    const { db } = this.#warehouse;
+    const params = { companyId };
     for (const resource of ['connections', 'documents', 'usageData', 'meters'] as const) {
-      if (!this.#service.has(resource)) continue;
+      if (!this.#service.has(resource) || !this.#resources.includes(resource)) continue;
+      const beganAt = await warehouseNow(db);
       const seen: string[] = [];
-      for await (const page of this.#walk(resource, { companyId })) {
+      for await (const page of this.#walk(resource, params)) {
         await this.#compare(resource, companyId, page);
         seen.push(...present(page.ids));
       }
-      await this.#extra(resource, companyId, seen);
-      if (resource === 'meters') meters = seen;
+      const extra = await extraRows(db, resource, companyId, seen, this.#since);
+      this.#count(resource, extra, 0);
+      if (this.#repair !== null && extra.length > 0)
+        await this.#retire(resource, companyId, params, seen, beganAt);
     }
-    if (!this.#service.has('intervals')) return;
+    if (this.#service.has('intervals') && this.#resources.includes('intervals'))
+      await this.#readings(companyId);
+  }
+
+  async #readings(companyId: string): Promise<void> {
+    const meters: string[] = [];
+    if (this.#service.has('meters')) {
+      for await (const page of this.#walk('meters', { companyId })) meters.push(...present(page.ids));
+    }
     for (const meterId of meters) await this.#meter(meterId);
-    const gone = (await metersWithReadings(this.#warehouse.db, companyId)).filter(
-      (id) => !meters.includes(id),
-    );
-    for (const meterId of gone) {
+    const held = await metersWithReadings(this.#warehouse.db, companyId);
+    for (const meterId of held.filter((id) => !meters.includes(id))) {
       this.#count('intervals', [{ id: meterId, state: 'extra' }], 0);
     }
   }
 
   async #meter(meterId: string): Promise<void> {
     const { db } = this.#warehouse;
+    const beganAt = await warehouseNow(db);
     let keys = 0;
     let missing = 0;
-    for await (const page of this.#walk('intervals', { meterId })) {
-      const columns = readIntervals(page.body, page.itemsKey, page.items);
-      if (columns.startAt.length === 0) continue;
-      const compared = await compareIntervals(db, meterId, columns);
+    for await (const columns of this.#readingPages(meterId)) {
+      const compared = await compareIntervals(db, meterId, columns, this.#since);
       this.#count('intervals', compared.differences, compared.keys);
       keys += compared.keys;
       missing += compared.differences.filter((difference) => difference.state === 'missing').length;
+      if (this.#repair !== null && compared.differences.length > 0) {
+        const ids = compared.differences.map(({ id }) => id);
+        missing -= await this.#rewriteReadings(meterId, columns, ids, beganAt);
+      }
     }
-    const extra = (await countIntervals(db, meterId)) - (keys - missing);
-    if (extra !== 0) {
-      const differences = Array.from({ length: Math.abs(extra) }, () => ({
-        id: meterId,
-        state: 'extra' as const,
-      }));
-      this.#count('intervals', differences, 0);
+    if ((await countIntervals(db, meterId, this.#since)) === keys - missing) return;
+    const extra = await extraReadings(db, meterId, this.#readingPages(meterId), this.#since);
+    this.#count('intervals', extra, 0);
+    if (this.#repair !== null) {
+      const ids = extra.map(({ id }) => id);
+      await removeReadings(db, meterId, ids, beganAt);
     }
   }
 
-  #walk(endpoint: RecordResource | 'intervals', params: Record<string, string>) {
-    if (endpoint === 'sites') throw new Error('sites come with companies');
-    return walkPages({ client: this.#service, endpoint, params, lane: 'backfill', signal: this.#signal });
+  async *#readingPages(meterId: string): AsyncGenerator<IntervalColumns> {
+    const params = this.#since === null ? { meterId } : { meterId, start: this.#since };
+    for await (const page of this.#walk('intervals', params)) {
+      const columns = readIntervals(page.body, page.itemsKey, page.items);
+      if (columns.startAt.length > 0) yield columns;
+    }
+  }
+
+  /** Returns how many rows there are more than before. */
+  async #rewriteReadings(
+    meterId: string,
+    columns: IntervalColumns,
+    ids: readonly string[],
+    readAt: string,
+  ): Promise<number> {
+    const before = await countIntervals(this.#warehouse.db, meterId, this.#since);
+    await removeReadings(this.#warehouse.db, meterId, ids, readAt);
+    await writeIntervals(this.#warehouse, meterId, readAt, columns);
+    return (await countIntervals(this.#warehouse.db, meterId, this.#since)) - before;
+  }
+
+  /** Pages, each with the warehouse's time before it was asked for. */
+  async *#walk(
+    endpoint: Exclude<RecordResource, 'sites'> | 'intervals',
+    params: Record<string, string>,
+  ): AsyncGenerator<ReadPage> {
+    const { db } = this.#warehouse;
+    let readAt = await warehouseNow(db);
+    const options = { client: this.#service, endpoint, params, lane: 'backfill' } as const;
+    for await (const page of walkPages({ ...options, signal: this.#signal })) {
+      yield { ...page, readAt };
+      readAt = await warehouseNow(db);
+    }
   }
 
   async #compare(
     resource: RecordResource,
     companyId: string | null,
-    page: { body: string; itemsKey: string | null; ids: readonly (string | null)[] },
+    page: ReadPage,
     ids: readonly (string | null)[] = page.ids,
   ): Promise<void> {
-    const record = { body: page.body, itemsKey: page.itemsKey, companyId, apiVersion: '', readAt: '' };
-    this.#count(resource, await comparePage(this.#warehouse.db, resource, record), ids.length);
+    const { db } = this.#warehouse;
+    const { readAt } = page;
+    const record = { body: page.body, itemsKey: page.itemsKey, companyId, apiVersion: '', readAt };
+    const differences = await comparePage(db, resource, record, this.#since);
+    this.#count(resource, differences, ids.length);
+    if (this.#repair === null || differences.length === 0) return;
+    const different = differences.map(({ id }) => id);
+    await forgetVersions(db, resource, different, readAt);
+    const listing = resource === 'sites' ? 'companies' : resource;
+    await rewrite(this.#warehouse, this.#repair.apiVersion, { listing, companyId, readAt, page });
   }
 
-  async #extra(resource: RecordResource, companyId: string | null, seen: readonly string[]): Promise<void> {
-    this.#count(resource, await extraRows(this.#warehouse.db, resource, companyId, seen), 0);
+  async #rewriteAll(
+    listing: Exclude<RecordResource, 'sites'>,
+    companyId: string | null,
+    params: Record<string, string>,
+  ): Promise<string[]> {
+    const { apiVersion } = this.#repair as Repair;
+    const seen: string[] = [];
+    for await (const page of this.#walk(listing, params)) {
+      await rewrite(this.#warehouse, apiVersion, { listing, companyId, readAt: page.readAt, page });
+      seen.push(...present(page.ids));
+    }
+    return seen;
+  }
+
+  /** Looks once more, as a listing may hide a record while it moves, and tombstones what neither look saw. */
+  async #retire(
+    resource: Exclude<RecordResource, 'sites'>,
+    companyId: string | null,
+    params: Record<string, string>,
+    seen: readonly string[],
+    beganAt: string,
+  ): Promise<void> {
+    const ids = [...seen, ...(await this.#rewriteAll(resource, companyId, params))];
+    if (ids.length === 0) return;
+    const { runId } = this.#repair as Repair;
+    const everything = { rows: Number.MAX_SAFE_INTEGER, percent: 100 };
+    await retireAbsent(this.#warehouse.db, runId, { resource, companyId }, { ids, beganAt }, everything);
   }
 
   #count(resource: AuditResource, differences: readonly Difference[], compared: number): void {
@@ -162,17 +302,24 @@ class Auditor {
     this.report.differences += differences.length;
     for (const difference of differences) {
       counts[difference.state] += 1;
-      if (this.report.examples.length < examplesMax) this.report.examples.push({ ...difference, resource });
+      if (this.report.examples.length < examplesMax)
+        this.report.examples.push({ ...difference, resource, events: [] });
     }
+  }
+
+  /** Adds the events behind the examples. */
+  async explain(): Promise<void> {
+    const recordOf = ({ id, resource }: Example) =>
+      resource === 'intervals' ? id.replace(/@[^@]*$/, '') : id;
+    const events = await eventsBehind(this.#warehouse.db, [...new Set(this.report.examples.map(recordOf))]);
+    this.report.examples = this.report.examples.map((example) => ({
+      ...example,
+      events: events.get(recordOf(example)) ?? [],
+    }));
   }
 }
 
-type SomePage = {
-  body: string;
-  itemsKey: string | null;
-  items: readonly unknown[];
-  ids: readonly (string | null)[];
-};
+type ReadPage = Pick<Page, 'body' | 'itemsKey' | 'items' | 'ids'> & { readonly readAt: string };
 
 const present = (ids: readonly (string | null)[]): string[] => ids.filter((id) => id !== null);
 
@@ -182,8 +329,15 @@ function siteIds(company: unknown): string[] {
   return sites.flatMap((site: { id?: unknown } | null) => (typeof site?.id === 'string' ? [site.id] : []));
 }
 
-/** The same page with one company on it. Its numbers are only compared, as jsonb, never stored. */
-function onlyCompany(page: SomePage, companyId: string): SomePage {
-  const items = page.items.filter((item) => (item as { id?: unknown } | null)?.id === companyId);
-  return { body: JSON.stringify(items), itemsKey: null, items, ids: items.map(() => companyId) };
+/** The same page with one company on it, as the service sent it. */
+function onlyCompany(page: ReadPage, companyId: string): ReadPage {
+  const texts = itemTexts(page);
+  const places = [...page.ids.keys()].filter((place) => page.ids[place] === companyId);
+  return {
+    body: `[${places.map((place) => texts[place]).join(',')}]`,
+    itemsKey: null,
+    items: places.map((place) => page.items[place]),
+    ids: places.map(() => companyId),
+    readAt: page.readAt,
+  };
 }

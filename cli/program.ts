@@ -2,7 +2,7 @@ import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../app/schedule-times.ts';
 import { readVersion } from '../app/version.ts';
 import { failureTypes } from '../contract/failures.ts';
-import { eventOutcomes, scheduleNames, tracedKinds } from '../contract/names.ts';
+import { auditResources, eventOutcomes, scheduleNames, tracedKinds } from '../contract/names.ts';
 
 function count(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('has to be a whole number.');
@@ -128,8 +128,13 @@ export function buildProgram(): Command {
     .action(async (options) => (await import('./commands/status.ts')).status(options));
   program
     .command('audit')
-    .description('compare the warehouse with the service and print each difference; changes nothing')
+    .description(
+      'compare the warehouse with the service and print each difference; changes nothing unless told to',
+    )
     .option('--company <id>', 'one company, by its id', uuid)
+    .addOption(new Option('--resource <names...>', 'these resources alone').choices(auditResources))
+    .option('--since <time>', 'what changed at this time or later; or so long ago: 90m, 24h, 7d', timeOrAgo)
+    .option('--repair', 'write what differs again as the service has it, and compare once more')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));
   addEvents(program);

@@ -1,11 +1,20 @@
-import { type AuditReport, audit } from '../../app/audit.ts';
+import { type AuditOptions, type AuditReport, audit, type Example, repair } from '../../app/audit.ts';
 import { requireSchema } from '../../app/prepare.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
+import type { AuditResource } from '../../contract/names.ts';
 import { openContext } from '../context.ts';
 import { createProgress, table } from '../terminal.ts';
 
-/** `metersync audit`: reads the service again and prints each difference; changes nothing. */
-export async function auditCommand(options: { company?: string; json?: boolean }): Promise<void> {
+export interface AuditCommandOptions {
+  readonly company?: string;
+  readonly resource?: readonly AuditResource[];
+  readonly since?: string;
+  readonly repair?: boolean;
+  readonly json?: boolean;
+}
+
+/** `metersync audit`: reads the service again and prints each difference; changes nothing unless told to repair. */
+export async function auditCommand(options: AuditCommandOptions): Promise<void> {
   const context = await openContext({ temporal: false, service: true, quiet: true });
   const { settings, stack, log } = context;
   const access = context.access();
@@ -13,16 +22,23 @@ export async function auditCommand(options: { company?: string; json?: boolean }
     await requireSchema(settings, stack.databaseUrl, log);
     const warehouse = openWarehouse(settings, stack.databaseUrl, log, 4);
     const progress = createProgress();
+    const input: AuditOptions = {
+      warehouse,
+      service: access.client,
+      companyId: options.company,
+      resources: options.resource,
+      since: options.since,
+      onProgress: ({ companies, compared }) =>
+        progress.show([`audit: ${companies} companies, ${compared.toLocaleString('en')} records compared`]),
+    };
     try {
-      const report = await audit({
-        warehouse,
-        service: access.client,
-        companyId: options.company,
-        onProgress: ({ companies, compared }) =>
-          progress.show([`audit: ${companies} companies, ${compared.toLocaleString('en')} records compared`]),
-      });
+      const found = options.repair ? await repair({ ...input, apiVersion: access.apiVersion }) : undefined;
+      const report = found?.differences === 0 ? found : await audit(input);
       progress.done();
-      console.log(options.json ? JSON.stringify(report) : describeAudit(report));
+      if (options.json)
+        console.log(JSON.stringify(found === undefined ? report : { ...report, repaired: found }));
+      else
+        console.log(describeAudit(report), ...(found === undefined ? [] : [describeRepair(found, report)]));
       if (report.differences > 0) process.exitCode = 1;
     } finally {
       await warehouse.close();
@@ -31,6 +47,13 @@ export async function auditCommand(options: { company?: string; json?: boolean }
     await access.client.close();
     await context.stop();
   }
+}
+
+function describeRepair(found: AuditReport & { runId: string }, after: AuditReport): string {
+  if (found.differences === 0) return '\nThere was nothing to repair.';
+  const left =
+    after.differences === 0 ? '' : `; ${after.differences} are left: the service changes, or see above`;
+  return `\n${found.differences} differences were found and written again as the service has them${left}. Rows that it no longer shows are tombstoned: metersync deletes undo ${found.runId} takes that back.`;
 }
 
 export function describeAudit(report: AuditReport): string {
@@ -42,8 +65,25 @@ export function describeAudit(report: AuditReport): string {
     r.different,
   ]);
   const lines = [table(['audit', 'compared', 'missing', 'extra', 'different'], rows)];
-  for (const example of report.examples) lines.push(`${example.state}: ${example.resource} ${example.id}`);
+  for (const example of report.examples) lines.push(...describeExample(example));
   if (report.differences > report.examples.length && report.examples.length > 0) lines.push('…');
   lines.push(`${report.differences} differences in ${report.compared.toLocaleString('en')} records`);
   return lines.join('\n');
+}
+
+const shown = (text: string | null) =>
+  text === null ? 'nothing' : text.length > 60 ? `${text.slice(0, 60)}…` : text;
+
+/** A difference, both sides of it, and the events behind it. */
+function describeExample({ state, resource, id, fields = [], events }: Example): string[] {
+  return [
+    `${state}: ${resource} ${id}`,
+    ...fields.map(
+      ({ field, service, warehouse }) =>
+        `    ${field}: the service has ${shown(service)}, the warehouse ${shown(warehouse)}`,
+    ),
+    ...events.map(
+      (event) => `    event ${event.id}: ${event.type}, ${event.outcome}, received ${event.receivedAt}`,
+    ),
+  ];
 }

@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { AuditResource } from '../../contract/names.ts';
 import { array, printedUuids } from '../arrays.ts';
-import type { Executor } from '../connect.ts';
+import type { Database, Executor } from '../connect.ts';
 import { isRefusal } from '../failures.ts';
 import { halving } from '../halving.ts';
 import type { IntervalColumns } from '../write/interval-text.ts';
@@ -14,7 +14,18 @@ export type RecordResource = Exclude<AuditResource, 'intervals'>;
 export interface Difference {
   readonly id: string;
   readonly state: 'missing' | 'extra' | 'different';
+  /** What differs in it, for those that both have: JSON as text, null where a side has none. */
+  readonly fields?: readonly DifferentField[];
 }
+
+export interface DifferentField {
+  readonly field: string;
+  readonly service: string | null;
+  readonly warehouse: string | null;
+}
+
+/** Resources whose records say when the service last changed them: only those can be audited since a moment. */
+const dated: readonly RecordResource[] = ['connections', 'documents', 'usageData'];
 
 const tables: Readonly<Record<RecordResource, string>> = {
   companies: 'companies',
@@ -25,12 +36,19 @@ const tables: Readonly<Record<RecordResource, string>> = {
   meters: 'meters',
 };
 
-/** Columns that events write too: they must say what raw says. */
-const headers: Partial<Record<RecordResource, SQL>> = {
-  connections: sql`(t.status, t.url, t.external_id, t.created, t.updated) is distinct from (r ->> 'status', r ->> 'url',
-    r ->> 'externalId', metersync.read_time(r ->> 'created'), metersync.read_time(r ->> 'updated'))`,
-  documents: sql`(t.created, t.updated) is distinct from
-    (metersync.read_time(r ->> 'created'), metersync.read_time(r ->> 'updated'))`,
+/** Columns that events write too, and what raw says of each: they must agree. */
+const headers: Partial<Record<RecordResource, Readonly<Record<string, string>>>> = {
+  connections: {
+    status: "r ->> 'status'",
+    url: "r ->> 'url'",
+    external_id: "r ->> 'externalId'",
+    created: "metersync.read_time(r ->> 'created')",
+    updated: "metersync.read_time(r ->> 'updated')",
+  },
+  documents: {
+    created: "metersync.read_time(r ->> 'created')",
+    updated: "metersync.read_time(r ->> 'updated')",
+  },
 };
 
 /**
@@ -41,14 +59,15 @@ export async function comparePage(
   db: Executor,
   resource: RecordResource,
   page: RecordPage,
+  since: string | null = null,
 ): Promise<Difference[]> {
   try {
-    return await compareRecords(db, resource, page);
+    return await compareRecords(db, resource, page, since);
   } catch (error) {
     if (!isRefusal(error)) throw error;
     const parts = await halving<string, Difference[]>(
       itemTexts(page),
-      (texts) => compareRecords(db, resource, pageOfTexts(page, texts)),
+      (texts) => compareRecords(db, resource, pageOfTexts(page, texts), since),
       (text) => [{ id: String((JSON.parse(text) as { id?: unknown } | null)?.id), state: 'missing' }],
     );
     return parts.flat();
@@ -59,19 +78,42 @@ async function compareRecords(
   db: Executor,
   resource: RecordResource,
   page: RecordPage,
+  since: string | null,
 ): Promise<Difference[]> {
   const id = resource === 'meters' ? sql`r ->> 'id'` : sql`(r ->> 'id')::uuid`;
   const source =
     resource === 'sites'
       ? sql`(select s.r, c.place from item c, jsonb_array_elements(metersync.elements(c.r -> 'sites')) as s (r)) record`
       : sql`item`;
-  const result = await db.execute<{ id: string; missing: boolean }>(sql`
+  const columns = Object.entries(headers[resource] ?? {});
+  const belied = sql.raw(
+    columns.map(([column, told]) => `or t.${column} is distinct from ${told}`).join(' '),
+  );
+  const columnFields = sql.raw(
+    columns
+      .map(([column, told]) => `union all select 'column ${column}', (${told})::text, t.${column}::text`)
+      .join(' '),
+  );
+  const recent =
+    since === null || !dated.includes(resource)
+      ? sql`true`
+      : sql`coalesce(metersync.read_time(r ->> 'updated') >= ${since}::timestamptz, true)`;
+  const result = await db.execute<{ id: string; missing: boolean; fields: DifferentField[] }>(sql`
     with ${items(page)}
-    select r ->> 'id' as id, t.id is null or t.deleted_at is not null as missing
+    select r ->> 'id' as id, t.id is null or t.deleted_at is not null as missing, (
+      select coalesce(jsonb_agg(jsonb_build_object('field', field, 'service', a, 'warehouse', b)), '[]')
+      from (
+        select key as field, (${rawOf} -> key)::text as a, (t.raw -> key)::text as b
+        from (select jsonb_object_keys(${rawOf}) as key union select jsonb_object_keys(t.raw)) keys
+        where ${rawOf} -> key is distinct from t.raw -> key
+        ${columnFields}
+      ) both_sides where a is distinct from b
+    ) as fields
     from ${source} left join ${sql.raw(`utility.${tables[resource]}`)} t on t.id = ${id}
-    where t.id is null or t.deleted_at is not null or t.raw is distinct from ${rawOf}
-      ${headers[resource] === undefined ? sql`` : sql`or ${headers[resource]}`}`);
-  return result.rows.map((row) => ({ id: row.id, state: row.missing ? 'missing' : 'different' }));
+    where (t.id is null or t.deleted_at is not null or t.raw is distinct from ${rawOf} ${belied}) and ${recent}`);
+  return result.rows.map((row) =>
+    row.missing ? { id: row.id, state: 'missing' } : { id: row.id, state: 'different', fields: row.fields },
+  );
 }
 
 /** Rows that live in the warehouse and that the service did not show; of one company, or of all (null). */
@@ -80,13 +122,16 @@ export async function extraRows(
   resource: RecordResource,
   companyId: string | null,
   seenIds: readonly string[],
+  since: string | null = null,
 ): Promise<Difference[]> {
+  const recent =
+    since === null || !dated.includes(resource) ? sql`true` : sql`updated >= ${since}::timestamptz`;
   const owner = resource === 'companies' ? sql`id` : sql`company_id`;
   const seen = resource === 'meters' ? seenIds : printedUuids(seenIds);
   const result = await db.execute<{ id: string }>(sql`
     select id::text as id from ${sql.raw(`utility.${tables[resource]}`)}
     where deleted_at is null and (${companyId}::uuid is null or ${owner} = ${companyId}::uuid)
-      and not (id::text = any(${array(seen, 'text')})) order by id`);
+      and not (id::text = any(${array(seen, 'text')})) and ${recent} order by id`);
   return result.rows.map((row) => ({ id: row.id, state: 'extra' }));
 }
 
@@ -97,17 +142,18 @@ export interface ReadingsCompared {
 }
 
 /**
- * Compares readings of a meter; ids of differences are `meter@start/seconds/unit`. One that Postgres cannot hold is
- * missing.
+ * Compares readings of a meter, those that start since a moment where one is given; ids of differences are
+ * `meter@start/seconds/unit`. One that Postgres cannot hold is missing.
  */
 export async function compareIntervals(
   db: Executor,
   meterId: string,
   columns: IntervalColumns,
+  since: string | null = null,
 ): Promise<ReadingsCompared> {
   const parts = await halving<number, ReadingsCompared>(
     [...columns.startAt.keys()],
-    (places) => compareReadings(db, meterId, readingsAt(columns, places)),
+    (places) => compareReadings(db, meterId, readingsAt(columns, places), since),
     (place) => ({ differences: [{ id: `${meterId}@${columns.startAt[place]}`, state: 'missing' }], keys: 1 }),
   );
   return {
@@ -129,42 +175,123 @@ function readingsAt(columns: IntervalColumns, places: readonly number[]): Interv
   };
 }
 
-async function compareReadings(
-  db: Executor,
-  meterId: string,
-  columns: IntervalColumns,
-): Promise<ReadingsCompared> {
+/** Readings that the service told, as a table `told` with the columns of theirs. */
+function told(columns: IntervalColumns, since: string | null): SQL {
   const text = (values: readonly (string | null)[]): SQL => sql`${sql.param(values)}::text[]`;
-  const result = await db.execute<{ id: string | null; missing: boolean; keys: number }>(sql`
-    with told as materialized (
+  return sql`told as materialized (
+    select * from (
       select metersync.read_time(s) as start_at,
         coalesce(g, extract(epoch from metersync.read_time(e) - metersync.read_time(s))::int) as granularity_seconds,
         coalesce(units, '') as usage_units, usage::numeric as usage, quality
       from unnest(${text(columns.startAt)}, ${text(columns.endAt)}, ${sql.param(columns.granularitySeconds)}::int[],
         ${text(columns.usage)}, ${text(columns.usageUnits)}, ${text(columns.quality)})
         as t (s, e, g, usage, units, quality)
-    ), span as (select min(start_at) as first, max(start_at) as last from told)
-    select ${meterId} || '@' || told.start_at || '/' || granularity_seconds || '/' || usage_units as id,
-      h.start_at is null as missing, 0 as keys
+    ) readings where ${since}::timestamptz is null or start_at >= ${since}::timestamptz
+  )`;
+}
+
+const keyOf = (table: string): SQL =>
+  sql.raw(`'@' || ${table}.start_at || '/' || ${table}.granularity_seconds || '/' || ${table}.usage_units`);
+
+async function compareReadings(
+  db: Executor,
+  meterId: string,
+  columns: IntervalColumns,
+  since: string | null,
+): Promise<ReadingsCompared> {
+  const result = await db.execute<{
+    id: string | null;
+    missing: boolean;
+    keys: number;
+    fields: DifferentField[];
+  }>(sql`
+    with ${told(columns, since)}, span as (select min(start_at) as first, max(start_at) as last from told)
+    select ${meterId} || ${keyOf('told')} as id, h.start_at is null as missing, 0 as keys, (
+      select jsonb_agg(jsonb_build_object('field', field, 'service', a, 'warehouse', b))
+      from (values ('usage', told.usage::text, h.usage::text), ('quality', told.quality, h.quality)) as f (field, a, b)
+      where a is distinct from b
+    ) as fields
     from told left join (
       select i.* from utility.intervals i, span
       where meter_id = ${meterId} and i.start_at between span.first and span.last
     ) h using (granularity_seconds, usage_units, start_at)
     where h.start_at is null or (told.usage, told.quality) is distinct from (h.usage, h.quality)
     union all
-    select null, false, count(distinct (start_at, granularity_seconds, usage_units))::int from told`);
+    select null, false, count(distinct (start_at, granularity_seconds, usage_units))::int, null from told`);
   const differences = result.rows.flatMap((row): Difference[] =>
-    row.id === null ? [] : [{ id: row.id, state: row.missing ? 'missing' : 'different' }],
+    row.id === null
+      ? []
+      : [
+          row.missing
+            ? { id: row.id, state: 'missing' }
+            : { id: row.id, state: 'different', fields: row.fields },
+        ],
   );
   return { differences, keys: result.rows.find((row) => row.id === null)?.keys ?? 0 };
 }
 
-/** How many readings of a meter the warehouse holds. */
-export async function countIntervals(db: Executor, meterId: string): Promise<number> {
+/** How many readings of a meter the warehouse holds, since a moment where one is given. */
+export async function countIntervals(
+  db: Executor,
+  meterId: string,
+  since: string | null = null,
+): Promise<number> {
   const result = await db.execute<{ count: number }>(
-    sql`select count(*)::int as count from utility.intervals where meter_id = ${meterId}`,
+    sql`select count(*)::int as count from utility.intervals
+      where meter_id = ${meterId} and (${since}::timestamptz is null or start_at >= ${since}::timestamptz)`,
   );
   return result.rows[0]?.count ?? 0;
+}
+
+/**
+ * Readings of a meter that the service did not tell among the given ones. The keys of what it told are collected in
+ * Postgres, so that memory stays flat however many there are.
+ */
+export async function extraReadings(
+  db: Database,
+  meterId: string,
+  pages: AsyncIterable<IntervalColumns>,
+  since: string | null,
+): Promise<Difference[]> {
+  return await db.transaction(async (tx) => {
+    await tx.execute(sql`
+      create temp table told_readings (start_at timestamptz, granularity_seconds int, usage_units text) on commit drop`);
+    for await (const columns of pages) {
+      await tx.execute(sql`
+        with ${told(columns, since)}
+        insert into told_readings select start_at, granularity_seconds, usage_units from told`);
+    }
+    const result = await tx.execute<{ id: string }>(sql`
+      select ${meterId} || ${keyOf('i')} as id
+      from utility.intervals i left join told_readings r using (start_at, granularity_seconds, usage_units)
+      where i.meter_id = ${meterId} and r.start_at is null
+        and (${since}::timestamptz is null or i.start_at >= ${since}::timestamptz)
+      order by i.start_at, 1`);
+    return result.rows.map(({ id }) => ({ id, state: 'extra' }));
+  });
+}
+
+/** An event of the journal that is about a record. */
+export interface EventBehind {
+  readonly id: string;
+  readonly type: string;
+  readonly outcome: string;
+  readonly occurredAt: string | null;
+  readonly receivedAt: string;
+}
+
+/** The last events about each of the records: a meter for readings, whose ids begin with it. */
+export async function eventsBehind(
+  db: Executor,
+  recordIds: readonly string[],
+): Promise<Map<string, EventBehind[]>> {
+  const result = await db.execute<{ record: string; events: EventBehind[] }>(sql`
+    select record, jsonb_agg(jsonb_build_object('id', e.id, 'type', e.type, 'outcome', e.outcome,
+      'occurredAt', e.occurred_at::text, 'receivedAt', e.received_at::text) order by e.recorded_at desc) as events
+    from unnest(${array(recordIds, 'text')}) as record, lateral (
+      select * from metersync.events where record_id = record order by recorded_at desc limit 5
+    ) e group by record`);
+  return new Map(result.rows.map(({ record, events }) => [record, events]));
 }
 
 /** Meters of a company whose readings the warehouse holds though the service no longer lists the meter. */

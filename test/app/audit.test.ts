@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { audit } from '../../app/audit.ts';
+import { type AuditOptions, audit, repair } from '../../app/audit.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
+import { undoDeletes } from '../../db/absent.ts';
+import { recordEvents } from '../../db/record/record-events.ts';
 import { writeIntervals } from '../../db/write/intervals.ts';
 import { readIntervals } from '../../service/intervals.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { setup } from '../service/setup.ts';
+import { delivery, documentEvent } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
@@ -67,9 +70,32 @@ async function store(held: Held): Promise<void> {
   await writeIntervals(warehouse, meter, '2026-06-01T00:00:00Z', readIntervals(body, null));
 }
 
-async function auditOf(held: Held, endpoints: EndpointCatalogue = defaultEndpoints, companyId?: string) {
+async function auditOf(
+  held: Held,
+  endpoints: EndpointCatalogue = defaultEndpoints,
+  options: Partial<AuditOptions> = {},
+) {
   const { client } = await setup((asked) => answer(held, asked), { endpoints });
-  return await audit({ warehouse, service: client, companyId });
+  return await audit({ warehouse, service: client, ...options });
+}
+
+async function repairOf(held: Held, options: Partial<AuditOptions> = {}) {
+  const { client } = await setup((asked) => answer(held, asked));
+  return await repair({ warehouse, service: client, apiVersion: 'v2.2', ...options });
+}
+
+/** As a change that nobody heard of leaves it: some are gone, some changed, some new. */
+function otherwise(): Held {
+  const { company, meter, documents } = ids;
+  const [, second, third] = documents;
+  const now = everything();
+  now[`/document/company/${company}`] = [
+    { id: second, created: updated, updated },
+    { id: third, created: updated, updated, note: 'changed' },
+    { id: randomUUID(), created: updated, updated },
+  ];
+  now[`/interval/meter/${meter}`] = [reading(1, '1.5'), reading(2, '2'), reading(4, '4')];
+  return now;
 }
 
 function answer(held: Held, asked: Asked): Reply {
@@ -98,18 +124,9 @@ describe('an audit', () => {
   });
 
   test('names each record that the warehouse lacks, has beside the service, or has otherwise', async () => {
-    const { company, meter, documents } = ids;
+    const { documents } = ids;
     await store(everything());
-    const now = everything();
-    const [, second, third] = documents;
-    const added = randomUUID();
-    now[`/document/company/${company}`] = [
-      { id: second, created: updated, updated },
-      { id: third, created: updated, updated, note: 'changed' },
-      { id: added, created: updated, updated },
-    ];
-    now[`/interval/meter/${meter}`] = [reading(1, '1.5'), reading(2, '2'), reading(4, '4')];
-    const report = await auditOf(now);
+    const report = await auditOf(otherwise());
     const { documents: bills, intervals } = report.resources;
     expect([bills, intervals]).toEqual([
       { compared: 3, missing: 1, extra: 1, different: 1 },
@@ -118,9 +135,21 @@ describe('an audit', () => {
     expect(report.differences).toBe(6);
     expect(report.examples.filter(({ resource }) => resource === 'documents')).toEqual(
       expect.arrayContaining([
-        { resource: 'documents', id: documents[0], state: 'extra' },
-        { resource: 'documents', id: third, state: 'different' },
-        { resource: 'documents', id: added, state: 'missing' },
+        { resource: 'documents', id: documents[0], state: 'extra', events: [] },
+        {
+          ...{ resource: 'documents', id: documents[2], state: 'different', events: [] },
+          fields: [{ field: 'note', service: '"changed"', warehouse: null }],
+        },
+        { resource: 'documents', id: expect.any(String), state: 'missing', events: [] },
+      ]),
+    );
+    expect(report.examples.filter(({ resource }) => resource === 'intervals')).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({
+          state: 'different',
+          fields: [{ field: 'usage', service: '1.5', warehouse: '1' }],
+        }),
+        expect.objectContaining({ state: 'extra', id: expect.stringContaining('@2026-05-01 03:00:00') }),
       ]),
     );
   });
@@ -134,8 +163,11 @@ describe('an audit', () => {
     );
     await warehouse.db.execute(sql`update utility.usage_data set raw = raw || '{"usage":"1.1"}'`);
     const report = await auditOf(everything());
-    expect(report.examples).toEqual([
-      { resource: 'connections', id: connection, state: 'different' },
+    expect(report.examples).toMatchObject([
+      {
+        ...{ resource: 'connections', id: connection, state: 'different' },
+        fields: [{ field: 'column status', service: 'CONNECTED', warehouse: 'PENDING' }],
+      },
       { resource: 'documents', id: documents[1], state: 'missing' },
       { resource: 'usageData', id: usage, state: 'different' },
     ]);
@@ -147,7 +179,10 @@ describe('an audit', () => {
     await writeRecords(warehouse, 'documents', [{ id: randomUUID() }], { companyId: other });
     await writeRecords(warehouse, 'companies', [{ id: other }]);
     const now = { ...everything(), '/company': [...(everything()['/company'] ?? []), { id: randomUUID() }] };
-    expect(await auditOf(now, defaultEndpoints, ids.company)).toMatchObject({ differences: 0, compared: 11 });
+    expect(await auditOf(now, defaultEndpoints, { companyId: ids.company })).toMatchObject({
+      differences: 0,
+      compared: 11,
+    });
   });
 
   test('goes on past records that Postgres cannot hold, and counts them as missing', async () => {
@@ -161,7 +196,7 @@ describe('an audit', () => {
     held[`/interval/meter/${meter}`] = [...(held[`/interval/meter/${meter}`] ?? []), reading(5, 'no number')];
     await store(held);
     const report = await auditOf(held);
-    expect(report.examples).toEqual([
+    expect(report.examples).toMatchObject([
       { resource: 'documents', id: bad, state: 'missing' },
       {
         resource: 'intervals',
@@ -176,5 +211,77 @@ describe('an audit', () => {
     await store(everything());
     const report = await auditOf(everything(), { ...defaultEndpoints, companies: null });
     expect(report).toMatchObject({ differences: 0, compared: 9 });
+  });
+
+  test('shows the events behind a difference', async () => {
+    await store(everything());
+    const [, , third = ''] = ids.documents;
+    const told = { ...documentEvent('updated', third, updated), company: { id: ids.company } };
+    const event = delivery(told);
+    await recordEvents(warehouse.db, [event]);
+    const report = await auditOf(otherwise());
+    const found = report.examples.find(({ id }) => id === third);
+    expect(found?.events).toMatchObject([{ id: event.id, type: 'document.updated.v2', outcome: 'pending' }]);
+  });
+
+  test('of some resources compares those alone', async () => {
+    await store(everything());
+    const { resources, compared, differences } = await auditOf(otherwise(), defaultEndpoints, {
+      resources: ['intervals', 'connections'],
+    });
+    expect({ compared, differences }).toEqual({ compared: 4, differences: 3 });
+    expect(resources.documents.compared).toBe(0);
+  });
+
+  test('since a moment looks at what changed or was read later', async () => {
+    await store(everything());
+    const later = { resources: ['documents', 'intervals'] as const, since: '2026-05-01T03:00:00Z' };
+    const report = await auditOf(otherwise(), defaultEndpoints, later);
+    expect(report.resources.documents).toMatchObject({ missing: 0, extra: 0, different: 0 });
+    expect(report.resources.intervals).toEqual({ compared: 1, missing: 1, extra: 1, different: 0 });
+  });
+});
+
+describe('a repair', () => {
+  test('leaves the warehouse equal to the service, and tells what it found', async () => {
+    await store(everything());
+    const now = otherwise();
+    const found = await repairOf(now);
+    expect(found.differences).toBe(6);
+    expect(await auditOf(now)).toMatchObject({ differences: 0 });
+    expect(await repairOf(now)).toMatchObject({ differences: 0 });
+    expect(await undoDeletes(warehouse.db, found.runId)).toEqual({ revived: 1 });
+  });
+
+  test('believes the service whatever version a row claims to have', async () => {
+    await store(everything());
+    await warehouse.db.execute(sql`update utility.documents set updated = '2999-01-01', raw_updated = '2999-01-01',
+      synced_at = '2026-06-01', raw = raw || '{"tampered": true}'`);
+    await warehouse.db.execute(sql`update utility.meters set raw = '{}'`);
+    await warehouse.db.execute(sql`update utility.sites set deleted_at = now(), deleted_reason = 'event'`);
+    expect((await repairOf(everything())).differences).toBe(5);
+    expect(await auditOf(everything())).toMatchObject({ differences: 0 });
+  });
+
+  test('leaves alone what an event told of while it looked', async () => {
+    await store(everything());
+    const [, , third = ''] = ids.documents;
+    let told = false;
+    const { client } = await setup(async (asked) => {
+      if (!told && asked.path.includes('/document/')) {
+        told = true;
+        const event = documentEvent('updated', third, '2026-05-02T00:00:00.000001');
+        await recordEvents(warehouse.db, [delivery({ ...event, company: { id: ids.company } })]);
+      }
+      return answer(otherwise(), asked);
+    });
+    // The page shows an older state than the event, which came while it was read.
+    await repair({ warehouse, service: client, apiVersion: 'v2.2', resources: ['documents'] });
+    const [row] = (
+      await warehouse.db.execute<{ updated: string }>(
+        sql`select updated::text from utility.documents where id = ${third}::uuid`,
+      )
+    ).rows;
+    expect(row?.updated).toBe('2026-05-02 00:00:00.000001+00');
   });
 });
