@@ -17,6 +17,7 @@ import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure, failing } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
 import { readRange } from './intervals.ts';
+import { reviveService } from './parking.ts';
 
 /** Meters whose readings one activity reads: it ends with a cursor, so that no activity runs for hours. */
 const metersTogether = 25;
@@ -101,6 +102,7 @@ async function backfillCompanies(deps: ActivityDependencies, runId: string): Pro
   const key = { runId, companyId: null, resource: 'companies' } as const;
   try {
     await backfillListing(deps, key);
+    if (deps.service.has('companies')) await reviveService(deps);
   } catch (error) {
     const failure = asFailure(error);
     if (failure === undefined || failure.code === 'SERVICE_KEY_REFUSED' || failure.action === 'retry')

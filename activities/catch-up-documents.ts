@@ -45,7 +45,10 @@ export async function catchUpDocuments(
   );
   await refreshNeighbours(deps, companyId, { meters: false });
   if (exact) await settleRecords(db, 'documents', due, readAt, notFound);
-  else await parkOwner(db, 'documents', companyId, 'the list of usage data moves while it is read');
+  else {
+    const message = 'the list of usage data moves while it is read';
+    await parkOwner(db, 'documents', companyId, { code: null, message });
+  }
 }
 
 interface Reading {

@@ -1,20 +1,13 @@
-import { Context } from '@temporalio/activity';
 import type { CatchUpKind } from '../contract/names.ts';
-import {
-  companyOfMeter,
-  dueOwners,
-  dueRanges,
-  parkOwner,
-  settleRanges,
-  warehouseNow,
-} from '../db/catch-up.ts';
+import { companyOfMeter, dueOwners, dueRanges, settleRanges, warehouseNow } from '../db/catch-up.ts';
 import { trySleep } from '../db/record/wake.ts';
 import { catchUpConnections } from './catch-up-connections.ts';
 import { catchUpDocuments, type EndpointsTried } from './catch-up-documents.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { asFailure, failing } from './failing.ts';
+import { failing } from './failing.ts';
 import { readRange } from './intervals.ts';
 import { walkListing } from './listing.ts';
+import { eachUnlessParked } from './parking.ts';
 
 export function catchUpActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;
@@ -37,17 +30,7 @@ export function catchUpActivities(deps: ActivityDependencies) {
      */
     catchUpOwners: failing(
       async ({ kind, owners }: { kind: CatchUpKind; owners: readonly string[] }): Promise<void> => {
-        for (const owner of owners) {
-          try {
-            await catchUpOf[kind](owner);
-          } catch (error) {
-            Context.current().cancellationSignal.throwIfAborted();
-            const failure = asFailure(error);
-            if (failure === undefined || failure.action === 'retry') throw error;
-            deps.log.warn({ kind, owner, code: failure.code, err: failure }, 'parked');
-            await parkOwner(db, kind, owner, `${failure.code}: ${failure.message}`);
-          }
-        }
+        await eachUnlessParked(deps, kind, owners, catchUpOf[kind]);
       },
     ),
 

@@ -10,7 +10,13 @@ export {
   undoDeletes,
 } from '../db/absent.ts';
 export type { Database, Warehouse } from '../db/connect.ts';
-export { eventLatency, type Latency, readStatus, type WarehouseStatus } from '../db/read/status.ts';
+export {
+  eventLatency,
+  type Latency,
+  type ParkedWork,
+  readStatus,
+  type WarehouseStatus,
+} from '../db/read/status.ts';
 
 /** Opens the warehouse as the settings say; `max` connections at most. */
 export function openWarehouse(settings: Settings, url: string, log: Logger, max = 4): Warehouse {

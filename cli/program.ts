@@ -1,7 +1,7 @@
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../app/schedule-times.ts';
 import { readVersion } from '../app/version.ts';
-import { failureTypes } from '../contract/failures.ts';
+import { failureTypes, parkingCodes } from '../contract/failures.ts';
 import { auditResources, eventOutcomes, scheduleNames, tracedKinds } from '../contract/names.ts';
 
 function count(text: string): number {
@@ -137,6 +137,12 @@ export function buildProgram(): Command {
     .option('--repair', 'write what differs again as the service has it, and compare once more')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));
+  program
+    .command('resume')
+    .description('try again at once what is parked, and read again what backfills could not')
+    .addOption(new Option('--code <code>', 'only what this failure parked').choices(parkingCodes))
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/resume.ts')).resume(options));
   addEvents(program);
   program
     .command('trace')

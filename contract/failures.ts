@@ -34,23 +34,27 @@ export const failureTypes = {
   SERVICE_KEY_REFUSED: {
     action: 'park',
     means: 'The service answered 401: the API key is missing, wrong or inactive.',
-    operator: 'Set SERVICE_API_KEY to a valid key of the right environment and restart.',
+    operator:
+      'Set SERVICE_API_KEY to a valid key of the right environment, restart the workers, run metersync resume.',
   },
   SERVICE_ACCESS_DENIED: {
     action: 'park',
     means: 'The service answered 403: the key may not see this company.',
-    operator: 'Grant the key access to the company, or leave the company out of SERVICE_COMPANIES.',
+    operator:
+      'Grant the key access to the company and run metersync resume, or leave the company out of SERVICE_COMPANIES.',
   },
   SERVICE_NOT_FOUND: {
     action: 'park',
     means: 'The service answered 404: no such record, or the endpoint catalogue has a wrong path.',
-    operator: 'If a whole resource is not found, correct its path in SERVICE_ENDPOINTS or set it to null.',
+    operator:
+      'If a whole resource is not found, correct its path in SERVICE_ENDPOINTS or set it to null, restart the workers, run metersync resume.',
   },
   SERVICE_REQUEST_REFUSED: {
     action: 'park',
     means:
       'The service answered another 4xx or a redirect: it does not take the request as metersync makes it.',
-    operator: 'Compare the quoted answer with the entry in SERVICE_ENDPOINTS.',
+    operator:
+      'Compare the quoted answer with the entry in SERVICE_ENDPOINTS, correct it, restart the workers, run metersync resume.',
   },
   WAREHOUSE_UNAVAILABLE: {
     action: 'retry',
@@ -72,6 +76,17 @@ export const failureTypes = {
 } as const satisfies Record<string, FailureType>;
 
 export type FailureCode = keyof typeof failureTypes;
+
+export const failureCodes = Object.keys(failureTypes) as FailureCode[];
+
+/** Failures that somebody has to act on before the work can go on. */
+export const parkingCodes = failureCodes.filter((code) => failureTypes[code].action === 'park');
+
+/** The code with which a reason begins (`CODE: words`), also one of several meters; null for words without one. */
+export function codeOfReason(reason: string): FailureCode | null {
+  const [, code = ''] = /^(?:\d+ meters: )?([A-Z_]+): /.exec(reason) ?? [];
+  return code in failureTypes ? (code as FailureCode) : null;
+}
 
 /** An error of the catalogue. `retryAfterMs` is what the service asked for, where it did. */
 export class Failure extends Error {

@@ -1,7 +1,9 @@
 import { type SQL, sql } from 'drizzle-orm';
+import type { FailureCode } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
+import { serviceParked } from './parking.ts';
 
 /** A record that answered 404 this often after its event is taken for gone. */
 export const notFoundAttemptsMax = 5;
@@ -10,18 +12,27 @@ const due: SQL = sql`outcome = 'pending' and coalesce(next_attempt_at, '-infinit
 /** Doubling from one second to a quarter of an hour. */
 const nextDelay: SQL = sql`least(interval '15 minutes', interval '1 second' * power(2, least(attempts, 12)))`;
 
+/** Why events wait: a failure of the catalogue, in words. */
+export interface WaitingReason {
+  readonly code: FailureCode | null;
+  readonly message: string;
+}
+
 const eventKind: Readonly<Record<CatchUpKind, string>> = {
   connections: 'connection',
   documents: 'document',
   intervals: 'interval',
 };
 
-/** Companies, or meters for intervals, that have something due; those that wait longest come first. */
+/**
+ * Companies, or meters for intervals, that have something due; those that wait longest come first. None while nothing
+ * may be asked of the service.
+ */
 export async function dueOwners(db: Executor, kind: CatchUpKind, limit: number): Promise<string[]> {
   const owner = kind === 'intervals' ? sql`record_id` : sql`company_id::text`;
   const result = await db.execute<{ owner: string }>(sql`
     select ${owner} as owner from metersync.events
-    where kind = ${eventKind[kind]} and ${due}
+    where kind = ${eventKind[kind]} and ${due} and not ${serviceParked}
     group by 1 order by min(recorded_at), 1 limit ${limit}`);
   return result.rows.map((row) => row.owner);
 }
@@ -66,7 +77,7 @@ export async function settleRecords(
   const applied = await db.execute(sql`
     update metersync.events e
     set outcome = case when settled.gone then 'superseded' else 'applied' end,
-      applied_at = clock_timestamp(), error = null, next_attempt_at = null
+      applied_at = clock_timestamp(), error = null, error_code = null, next_attempt_at = null
     from (
       select id, (
         select r.deleted_at is not null from ${table} r
@@ -79,7 +90,7 @@ export async function settleRecords(
   const waiting = await db.execute(sql`
     update metersync.events
     set attempts = attempts + 1, next_attempt_at = clock_timestamp() + ${nextDelay},
-      error = 'the service does not show the state that this event told of yet'
+      error_code = null, error = 'the service does not show the state that this event told of yet'
     where ${covered} and coalesce(next_attempt_at, '-infinity') <= ${readAt}::timestamptz`);
   return { applied: applied.rowCount ?? 0, waiting: waiting.rowCount ?? 0 };
 }
@@ -102,13 +113,13 @@ export async function parkOwner(
   db: Executor,
   kind: CatchUpKind,
   owner: string,
-  reason: string,
+  reason: WaitingReason,
 ): Promise<void> {
   const of = kind === 'intervals' ? sql`record_id = ${owner}` : sql`company_id = ${owner}::uuid`;
   await db.execute(sql`
     update metersync.events
     set attempts = attempts + 1, next_attempt_at = clock_timestamp() + greatest(interval '10 seconds', ${nextDelay}),
-      error = ${reason}
+      error = ${reason.message}, error_code = ${reason.code}
     where kind = ${eventKind[kind]} and ${of} and ${due}`);
 }
 
@@ -139,7 +150,7 @@ export async function settleRanges(
 ): Promise<number> {
   const result = await db.execute(sql`
     update metersync.events e
-    set outcome = 'applied', applied_at = clock_timestamp(), error = null, next_attempt_at = null
+    set outcome = 'applied', applied_at = clock_timestamp(), error = null, error_code = null, next_attempt_at = null
     from (
       select range_agg(tstzrange(s::timestamptz, e::timestamptz, '[]')) as spans
       from unnest(${array(

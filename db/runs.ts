@@ -1,4 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { codeOfReason } from '../contract/failures.ts';
 import type { RunState } from '../contract/names.ts';
 import type { ListedResource } from './absent.ts';
 import { array } from './arrays.ts';
@@ -37,7 +38,8 @@ export async function startRun(db: Executor, key: RunKey): Promise<void> {
   await db.execute(sql`
     insert into metersync.runs (run_id, company_id, resource, state)
     values (${key.runId}::uuid, ${key.companyId}::uuid, ${key.resource}, 'running')
-    on conflict (run_id, company_id, resource) do update set state = 'running', finished_at = null, error = null`);
+    on conflict (run_id, company_id, resource) do update set state = 'running', finished_at = null, error = null,
+      error_code = null`);
 }
 
 /** Resources of a company that the run has read to their end, however it was. */
@@ -57,7 +59,7 @@ export async function finishRun(
   const c = more.counts;
   await db.execute(sql`
     update metersync.runs set state = ${state}, finished_at = clock_timestamp(), error = ${more.error ?? null},
-      pages = ${c?.pages ?? 0}, passes = ${c?.passes ?? 0}, total_said = ${c?.totalSaid ?? null}::bigint,
+      error_code = ${more.error === undefined ? null : codeOfReason(more.error)}, pages = ${c?.pages ?? 0}, passes = ${c?.passes ?? 0}, total_said = ${c?.totalSaid ?? null}::bigint,
       distinct_ids = ${c?.distinctIds ?? null}::bigint, rows_inserted = ${c?.inserted ?? 0},
       rows_changed = ${c?.changed ?? 0}, rows_unchanged = ${c?.unchanged ?? 0},
       rows_tombstoned = ${c?.tombstoned ?? 0}, rows_rejected = ${c?.rejected ?? 0},

@@ -4,8 +4,8 @@ import { generatedFrom, markdownTable } from './markdown.ts';
 const actions: Readonly<Record<FailureAction, string>> = {
   retry:
     'tried again by itself after growing pauses. An event is tried until it succeeds; a listing of a backfill 12 times, then it counts as failed',
-  park: 'trying again at once cannot help. Events wait with the reason and are tried again after 10 seconds to 15 minutes; what a backfill could not read counts as failed, and the rest of the run goes on',
-  dead: 'kept apart with its error and its exact bytes, while its neighbours go on: an event in `metersync.events`, where a redelivery tries it again, a record in `metersync.rejected_records`',
+  park: 'trying again at once cannot help: somebody has to act. Events wait with the reason and are tried again after 10 seconds to 15 minutes, and at once by `metersync resume`; a refused key parks all work, one request an attempt, until the first that is answered. What a backfill could not read counts as failed, and the rest of the run goes on; `metersync resume` reads it again',
+  dead: 'kept apart with its error and its exact bytes, while its neighbours go on: an event in `metersync.events`, where a redelivery or `metersync events replay` tries it again, a record in `metersync.rejected_records` until a later read succeeds',
 };
 
 /** docs/failures.md: the catalogue of failures, for the operator. */
@@ -20,9 +20,9 @@ export function failuresPage(): string {
     generatedFrom('contract/failures.ts'),
     '# Failures',
     '',
-    'Every way in which work can fail has a code. It begins the reason of an event that waits (`metersync.events.error`) and',
-    "of a backfill that failed (`metersync.runs.error`), it is the type of a failure on Temporal's web page, and `code` in the logs.",
-    '`metersync status` counts the events that wait by their reason.',
+    'Every way in which work can fail has a code. It stands beside the reason of an event that waits or is dead (`error_code` of',
+    "`metersync.events`) and of a backfill that failed (`metersync.runs`), it is the type of a failure on Temporal's web page, and `code` in the logs.",
+    '`metersync status` says what is parked, since when and what to do, and counts the events that wait by their reason.',
     '',
     'What becomes of the work:',
     '',

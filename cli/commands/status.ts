@@ -1,5 +1,5 @@
 import { requireSchema } from '../../app/prepare.ts';
-import { openWarehouse, readStatus, type WarehouseStatus } from '../../app/warehouse.ts';
+import { openWarehouse, type ParkedWork, readStatus, type WarehouseStatus } from '../../app/warehouse.ts';
 import { openContext } from '../context.ts';
 import { table } from '../terminal.ts';
 
@@ -36,6 +36,21 @@ function describe(now: WarehouseStatus): string {
     lines.push(
       `rows that wait for a decision, as too many were absent at once: ${now.quarantinedDeletes} (metersync deletes list)`,
     );
+  lines.push(...now.parked.flatMap(describeParked));
   for (const { reason, events } of now.waiting) lines.push(`${events} events wait: ${reason}`);
   return lines.join('\n');
+}
+
+function describeParked(parked: ParkedWork): string[] {
+  const { code, events, owners, backfillParts, since, nextAttemptAt, operator } = parked;
+  const what = [
+    ...(events > 0 ? [`${events} events of ${owners} companies or meters`] : []),
+    ...(backfillParts > 0 ? [`${backfillParts} parts of backfills`] : []),
+  ];
+  const next = nextAttemptAt === null ? '' : `, tried again at ${nextAttemptAt}`;
+  return [
+    `parked since ${since}: ${code}: ${what.join(' and ') || 'nothing waits yet'}${next}`,
+    `  ${parked.reason}`,
+    `  What to do: ${operator}`,
+  ];
 }

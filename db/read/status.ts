@@ -1,4 +1,6 @@
 import { sql } from 'drizzle-orm';
+import { type FailureCode, failureTypes, parkingCodes } from '../../contract/failures.ts';
+import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 
 /** What `metersync status` shows. Ages are seconds. */
@@ -11,10 +13,53 @@ export interface WarehouseStatus {
     readonly last: { readonly runId: string; readonly state: string; readonly finishedAt: string } | null;
   };
   readonly waiting: readonly { readonly reason: string; readonly events: number }[];
+  /** Work that the service refused, by failure. */
+  readonly parked: readonly ParkedWork[];
   readonly rejectedRecords: number;
   /** Rows that a backfill found absent and that wait for `metersync deletes`. */
   readonly quarantinedDeletes: number;
   readonly rows: Readonly<Record<string, number>>;
+}
+
+/** What waits because somebody has to act. */
+export interface ParkedWork {
+  readonly code: FailureCode;
+  /** The first of its reasons, in words. */
+  readonly reason: string;
+  /** What the operator does. */
+  readonly operator: string;
+  readonly events: number;
+  /** Companies, and meters of intervals, whose events wait. */
+  readonly owners: number;
+  /** Parts of backfills that failed for it, where no later run read them. */
+  readonly backfillParts: number;
+  readonly since: string;
+  /** When the events are tried again by themselves; null when only a backfill or a resume tries again. */
+  readonly nextAttemptAt: string | null;
+}
+
+/** Work that the service refused, by failure, longest parked first. */
+export async function readParked(db: Executor): Promise<ParkedWork[]> {
+  const codes = array(parkingCodes, 'text');
+  const result = await db.execute<Omit<ParkedWork, 'operator'> & Record<string, unknown>>(sql`
+    with told as (
+      select error_code as code, min(error) as reason, count(*)::int as events,
+        count(distinct coalesce(company_id::text, record_id))::int as owners, 0 as parts,
+        min(received_at) as since, min(next_attempt_at) as next_attempt_at
+      from metersync.events where outcome = 'pending' and error_code = any(${codes}) group by error_code
+      union all
+      select code, message, 0, 0, 0, since, next_attempt_at from metersync.parked
+      union all
+      select error_code, min(error), 0, 0, count(*)::int, min(started_at), null from (
+        select distinct on (company_id, resource) state, error, error_code, started_at from metersync.runs
+        order by company_id, resource, started_at desc
+      ) last
+      where state in ('failed', 'partial') and error_code = any(${codes}) group by error_code
+    )
+    select code, min(reason) as reason, sum(events)::int as events, sum(owners)::int as owners,
+      sum(parts)::int as "backfillParts", min(since)::text as since, max(next_attempt_at)::text as "nextAttemptAt"
+    from told group by code order by min(since)`);
+  return result.rows.map((row) => ({ ...row, operator: failureTypes[row.code].operator }));
 }
 
 /** Reads the state of the pipeline from its own tables. */
@@ -68,6 +113,7 @@ export async function readStatus(db: Executor): Promise<WarehouseStatus> {
         : null,
     },
     waiting: waiting.rows,
+    parked: await readParked(db),
     rejectedRecords: ages.rows[0]?.rejected ?? 0,
     quarantinedDeletes: ages.rows[0]?.quarantined ?? 0,
     rows: await countRows(db),

@@ -36,8 +36,12 @@ export async function trySleep(
 ): Promise<{ asleep: boolean; dueInMs: number | null }> {
   await tx.execute(sql`select pg_advisory_xact_lock(${sleepLock})`);
   const waiting = await tx.execute<{ due_in_ms: number | null }>(sql`
-    select (extract(epoch from min(coalesce(next_attempt_at, recorded_at)) - clock_timestamp()) * 1000)::float8 as due_in_ms
-    from metersync.events where outcome = 'pending' and kind || 's' = ${kind}`);
+    select (extract(epoch from greatest(due, (select max(next_attempt_at) from metersync.parked)) - clock_timestamp())
+      * 1000)::float8 as due_in_ms
+    from (
+      select min(coalesce(next_attempt_at, recorded_at)) as due
+      from metersync.events where outcome = 'pending' and kind || 's' = ${kind}
+    ) pending where due is not null`);
   const due = waiting.rows[0]?.due_in_ms ?? null;
   if (due !== null && due <= 0) return { asleep: false, dueInMs: 0 };
   // Also while it waits for what was postponed: what comes meanwhile must not wait as long.

@@ -74,6 +74,15 @@ export const events = metersync.table(
   ],
 );
 
+/** Why nothing at all is asked of the service, and when it is asked again; a row for each such failure. */
+export const parked = metersync.table('parked', {
+  code: text('code').primaryKey(),
+  message: text('message').notNull(),
+  since: time('since').notNull().default(sql`clock_timestamp()`),
+  attempts: integer('attempts').notNull(),
+  nextAttemptAt: time('next_attempt_at').notNull(),
+});
+
 /** Whether the catch-up workflow of a kind is awake; the row is locked by whoever decides. */
 export const catchUps = metersync.table('catch_ups', {
   kind: text('kind').primaryKey(),

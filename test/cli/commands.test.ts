@@ -81,7 +81,7 @@ describe('before anything runs', () => {
         events: { pending: 0, applied: 0, superseded: 0, ignored: 0, dead: 0 },
         ...{ oldestPendingSeconds: 0, lastEventSecondsAgo: null },
         backfills: { running: 0, last: null },
-        ...{ waiting: [], rejectedRecords: 0, quarantinedDeletes: 0 },
+        ...{ waiting: [], parked: [], rejectedRecords: 0, quarantinedDeletes: 0 },
         rows: {
           ...{ companies: 0, sites: 0, connections: 0, documents: 0 },
           ...{ usage_data: 0, meters: 0, intervals: 0 },

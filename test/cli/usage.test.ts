@@ -28,6 +28,7 @@ describe('help', () => {
     schedule: ['--cron <expression>', '--every <duration>', '--reason <text>', 'set', 'trigger'],
     status: ['--json'],
     audit: ['--company <id>', '--json'],
+    resume: ['--code <code>', '--json'],
     events: ['list', 'show', 'replay'],
     trace: ['--json', 'document', 'connection', 'meter'],
     webhooks: ['--json', 'enable', 'disable', 'portal', 'status'],

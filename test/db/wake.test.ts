@@ -33,7 +33,9 @@ describe('a catch-up that wants to sleep', () => {
 
   test('is woken by a new event while it waits for one that was postponed', async () => {
     await recordEvents(warehouse.db, [meterEvent('parked')]);
-    await parkOwner(warehouse.db, 'intervals', 'parked', 'SERVICE_ACCESS_DENIED');
+    await parkOwner(warehouse.db, 'intervals', 'parked', {
+      ...{ code: 'SERVICE_ACCESS_DENIED', message: 'SERVICE_ACCESS_DENIED: 403' },
+    });
     expect(await sleep()).toEqual({ asleep: false, dueInMs: expect.closeTo(10_000, -4) });
     expect((await recordEvents(warehouse.db, [meterEvent('m-1')])).wake).toEqual(['intervals']);
   });

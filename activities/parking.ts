@@ -1,0 +1,66 @@
+import { Context } from '@temporalio/activity';
+import type { FailureCode } from '../contract/failures.ts';
+import type { CatchUpKind } from '../contract/names.ts';
+import { parkOwner } from '../db/catch-up.ts';
+import { parkedCodes, parkService, reviveParked } from '../db/parking.ts';
+import type { ActivityDependencies } from './dependencies.ts';
+import { asFailure } from './failing.ts';
+
+/** A refusal that is the same for everything that is asked. */
+const refusesAll: readonly FailureCode[] = ['SERVICE_KEY_REFUSED'];
+
+/** Failures whose end for one owner is likely their end for others. A 404 is often about one record alone. */
+const endTogether: readonly FailureCode[] = [
+  'SERVICE_KEY_REFUSED',
+  'SERVICE_ACCESS_DENIED',
+  'SERVICE_REQUEST_REFUSED',
+];
+
+/**
+ * Works for one owner after the other. What the service refuses for good is parked with the reason: the owner's work,
+ * or all work when the refusal is the same for everybody. The first that succeeds again revives those that wait for
+ * the same reason. What passes is thrown, for Temporal to retry.
+ */
+export async function eachUnlessParked(
+  deps: ActivityDependencies,
+  kind: CatchUpKind,
+  owners: readonly string[],
+  work: (owner: string) => Promise<void>,
+): Promise<void> {
+  const { db } = deps.warehouse;
+  const parked = await parkedCodes(db, kind, owners);
+  for (const owner of owners) {
+    try {
+      await work(owner);
+    } catch (error) {
+      Context.current().cancellationSignal.throwIfAborted();
+      const failure = asFailure(error);
+      if (failure === undefined || failure.action === 'retry') throw error;
+      const { code } = failure;
+      const message = `${code}: ${failure.message}`;
+      deps.log.warn({ kind, owner, code, err: failure }, 'parked');
+      await parkOwner(db, kind, owner, { code, message });
+      if (!refusesAll.includes(code)) continue;
+      await parkService(db, code, message);
+      return;
+    }
+    const ended = [...parked.service, ...(parked.owners.get(owner) ?? [])];
+    await revive(
+      deps,
+      endTogether.filter((code) => ended.includes(code)),
+    );
+    parked.service = [];
+  }
+}
+
+/** Told after anything was read: the key works. */
+export async function reviveService(deps: ActivityDependencies): Promise<void> {
+  await revive(deps, refusesAll);
+}
+
+async function revive(deps: ActivityDependencies, codes: readonly FailureCode[]): Promise<void> {
+  if (codes.length === 0) return;
+  const { events, kinds } = await reviveParked(deps.warehouse.db, codes, { over: true });
+  if (events > 0) deps.log.info({ codes, events }, 'the service answers again: what was parked is due');
+  await Promise.all(kinds.map((kind) => deps.wake(kind)));
+}

@@ -1,0 +1,28 @@
+import { type ResumeReport, resumeParked } from '../../app/resume.ts';
+import { connectClient } from '../../app/temporal.ts';
+import type { FailureCode } from '../../contract/failures.ts';
+import { withWarehouse } from '../warehouse.ts';
+
+/** `metersync resume`: the cause is gone, so what is parked is tried again at once. */
+export async function resume(options: { code?: FailureCode; json?: boolean }): Promise<void> {
+  await withWarehouse({ temporal: true }, async ({ db, context }) => {
+    const { client, close } = await connectClient(context.stack.temporal);
+    try {
+      const report = await resumeParked({ client, db, code: options.code });
+      console.log(options.json ? JSON.stringify(report) : describe(report));
+    } finally {
+      await close();
+    }
+  });
+}
+
+function describe({ events, runId, companies }: ResumeReport): string {
+  if (events === 0 && runId === null) return 'Nothing is parked.';
+  const lines = [`${events} events are due again`];
+  if (runId !== null) {
+    lines.push(
+      `backfill ${runId} started: ${companies === null ? 'all companies' : `${companies} companies`}`,
+    );
+  }
+  return lines.join('\n');
+}

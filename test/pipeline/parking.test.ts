@@ -1,0 +1,96 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runCommand } from '../support/command.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { until } from '../support/poll.ts';
+
+/** A key that the service refuses for a while: work waits with the reason and goes on when somebody says so. */
+let pipeline: Pipeline;
+beforeAll(async () => {
+  pipeline = await startPipeline({ size: { companies: 2, documents: 10 } });
+  expect(await pipeline.backfill()).toBe('complete');
+}, 120_000);
+afterAll(() => pipeline?.stop());
+
+interface Parked {
+  readonly code: string;
+  readonly events: number;
+  readonly backfillParts: number;
+  readonly operator: string;
+}
+
+async function json<T>(...args: string[]): Promise<T> {
+  const { status, stdout, stderr } = await runCommand([...args, '--json'], { env: pipeline.env });
+  expect(status, stderr).toBe(0);
+  return JSON.parse(stdout) as T;
+}
+const parked = async () => (await json<{ parked: Parked[] }>('status')).parked;
+
+/** Requests that the fault struck. */
+async function refusals(): Promise<number> {
+  const answer = await fetch(`${pipeline.service.url}/sandbox/faults`);
+  const { faults } = (await answer.json()) as { faults: { struck: number }[] };
+  return faults.reduce((sum, { struck }) => sum + struck, 0);
+}
+
+test('events and backfills under a refused key are parked, shown, resumed, and lose nothing', {
+  timeout: 180_000,
+}, async () => {
+  const { service, warehouse } = pipeline;
+  await service.fault({ kind: 'status', status: 401 });
+  const fired = await service.random(60, 3);
+  await until('every event is in the journal', async () => {
+    const result = await warehouse.db.execute<{ n: number }>(
+      sql`select count(*)::int as n from metersync.events`,
+    );
+    return result.rows[0]?.n === fired;
+  });
+  await until('the work is parked', async () => {
+    const { rowCount } = await warehouse.db.execute(sql`select from metersync.parked`);
+    return rowCount === 1;
+  });
+  expect(await pipeline.backfill()).toBe('failed');
+  expect(await parked()).toEqual([
+    expect.objectContaining({
+      ...{ code: 'SERVICE_KEY_REFUSED', backfillParts: 1 },
+      operator: expect.stringContaining('SERVICE_API_KEY'),
+    }),
+  ]);
+  const forPeople = await runCommand(['status'], { env: pipeline.env });
+  expect(forPeople.stdout).toMatch(/^parked since .*: SERVICE_KEY_REFUSED: /m);
+  expect(forPeople.stdout).toContain('What to do: Set SERVICE_API_KEY');
+  // Three kinds of records, four at once each, and the backfill: not one request for each event.
+  expect(await refusals()).toBeLessThan(30);
+
+  await warehouse.db.execute(
+    sql`update metersync.parked set next_attempt_at = clock_timestamp() + interval '1 hour'`,
+  );
+  await service.clearFaults();
+  const resumed = await json<{ events: number; runId: string; companies: null }>('resume');
+  expect(resumed).toMatchObject({ runId: expect.any(String), companies: null });
+  await pipeline.settled();
+  expect(await parked()).toEqual([]);
+  expect((await pipeline.audit()).differences).toBe(0);
+  expect((await runCommand(['resume'], { env: pipeline.env })).stdout).toBe('Nothing is parked.');
+});
+
+test('a resource that one company may not see fails that part; resume reads that company again', {
+  timeout: 180_000,
+}, async () => {
+  const { service, warehouse } = pipeline;
+  const [{ id = '' } = {}] = (
+    await warehouse.db.execute<{ id: string }>(sql`select id from utility.companies order by id limit 1`)
+  ).rows;
+  await service.fault({ kind: 'status', status: 403, path: `/meter/company/${id}` });
+  expect(await pipeline.backfill()).toBe('partial');
+  expect(await parked()).toEqual([
+    expect.objectContaining({ code: 'SERVICE_ACCESS_DENIED', events: 0, backfillParts: 1 }),
+  ]);
+  await service.clearFaults();
+  expect(await json('resume', '--code', 'SERVICE_NOT_FOUND')).toEqual({
+    ...{ events: 0, runId: null, companies: 0 },
+  });
+  expect(await json('resume', '--code', 'SERVICE_ACCESS_DENIED')).toMatchObject({ companies: 1 });
+  await pipeline.settled();
+  expect(await parked()).toEqual([]);
+});
