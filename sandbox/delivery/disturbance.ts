@@ -11,7 +11,7 @@ export const disturbanceSchema = z
     /** Send what is due in random order, within what is claimed at once. */
     shuffle: z.boolean().default(false),
     /** Every delivery of events from now on is held back by a time in these bounds. */
-    delayMs: z.tuple([z.number().min(0), z.number().min(0).max(3_600_000)]).default([0, 0]),
+    delayMs: z.tuple([z.number().min(0), z.number().min(0).max(86_400_000)]).default([0, 0]),
     /** Share of deliveries that are never sent, though the service believes they were. */
     drop: probability.default(0),
     seed: z.int().default(1),

@@ -3,10 +3,13 @@ import { expect } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import { workflowIds } from '../../contract/names.ts';
 import { type Found, fault, say, seeds, times } from './fault.ts';
-import { startLoad } from './load.ts';
+import { eventsPerSecond, startLoad } from './load.ts';
 import { type Blow, blowsFor, describePlan, type PartName, partNames, seedOf } from './plan.ts';
 import { type Rig, startRig } from './rig.ts';
 import { startAll, verdict } from './verdict.ts';
+
+/** The load lasts as long as the blows do, and this long at least. */
+const loadSeconds = 20;
 
 /** Kills under load and under a backfill. */
 async function killing(
@@ -25,10 +28,10 @@ async function killing(
   say(`${name}, seed ${seed}: ${describePlan(blows)}`);
   const rig = await startRig();
   try {
-    const load = startLoad(rig.service, seedOf(seed, name), 200);
+    const load = startLoad(rig.service, seedOf(seed, name), eventsPerSecond);
     const runId = await startBackfill(rig.client);
     await strike(rig, blows);
-    const { perSecond } = await load.end();
+    const { perSecond } = await load.end(loadSeconds);
     await startAll(rig);
     const run = rig.client.workflow.getHandle(workflowIds.backfillAll(runId));
     // A listing that changes through all of its passes is suspect, and says so.

@@ -68,8 +68,9 @@ export function createPart(name: string, launch: () => Life): Part {
   };
   const stop = async (signal: NodeJS.Signals): Promise<void> => {
     wanted = false;
-    signalIfThere(current().pid, signal);
-    await current().ended;
+    if (life === undefined) return;
+    signalIfThere(life.pid, signal);
+    await life.ended;
   };
 
   return {

@@ -2,7 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { Client, Connection } from '@temporalio/client';
+import { startBackfill } from '../../app/backfill.ts';
 import type { SandboxSize } from '../../cli/sandbox-process.ts';
+import { type RunState, workflowIds } from '../../contract/names.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 import { prepareFolder } from '../../embedded/folder.ts';
 import { choosePorts, isFree } from '../../embedded/ports.ts';
@@ -29,55 +31,76 @@ export interface Rig {
   readonly service: TestSandbox;
   readonly warehouse: Warehouse;
   readonly client: Client;
-  /** What receiver, worker and commands are started with. It may be changed before a start. */
-  readonly env: Record<string, string>;
+  /** What receiver, worker and commands are started with. */
+  readonly env: Readonly<Record<string, string>>;
+  /** How each of the two is started: it may be changed before a start. */
+  readonly launch: Readonly<Record<Command, Launch>>;
+  /** A second worker beside the first; it is stopped with the rig. */
+  readonly secondWorker: Part;
   readonly receiverUrl: string;
   /** Runs `metersync` to its end, on the rig's settings. */
   run(args: readonly string[]): ReturnType<typeof runCommand>;
+  /** Runs a backfill of everything to its end; returns how it ended. */
+  backfill(): Promise<RunState>;
   /** Lines that a part printed, over all its lives. */
-  said(part: 'receiver' | 'worker'): readonly string[];
+  said(part: Command): readonly string[];
   stop(): Promise<void>;
+}
+
+type Command = 'receiver' | 'worker';
+
+interface Launch {
+  /** What it alone is started with, beside the rig's environment. */
+  readonly env: Record<string, string>;
+  /** The checkout whose code it runs; this one when absent. */
+  checkout?: string;
 }
 
 export interface RigOptions {
   readonly size?: Partial<SandboxSize>;
   /** Further options of sandbox/main.ts, by name. */
   readonly sandbox?: Readonly<Record<string, string | number>>;
-  /** Folder of the servers' data, when it is not to be any. */
-  readonly dataDir?: string;
-  /** What stands between a part and Temporal, the service and the receiver: gives the address to use instead. */
+  /** Folders of the servers' data, when they are not to be any. */
+  readonly folders?: { readonly postgres?: string; readonly temporal?: string };
+  /** What stands between two: is given the address that would be used, and gives the one to use instead. */
   readonly between?: {
-    temporal?(address: string): Promise<string>;
-    receiver?(url: string): Promise<string>;
+    readonly serviceAndReceiver?: (receiver: string) => Promise<string>;
+    readonly receiverAndTemporal?: (temporal: string) => Promise<string>;
+    readonly workerAndService?: (service: string) => Promise<string>;
   };
   readonly env?: Readonly<Record<string, string>>;
 }
 
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const folder = await temporaryFolder();
-  const dir = options.dataDir ?? folder.path;
   const [servers, service, receiverPort] = await Promise.all([
-    prepareServers(dir),
+    prepareServers({ postgres: folder.path, temporal: folder.path, ...options.folders }),
     startSandbox(options.size, options.sandbox),
     steadyPort(),
   ]);
   const receiverUrl = `http://127.0.0.1:${receiverPort}/webhooks`;
   const between = options.between ?? {};
   const env: Record<string, string> = {
-    TEMPORAL_ADDRESS: (await between.temporal?.(servers.temporalAddress)) ?? servers.temporalAddress,
+    TEMPORAL_ADDRESS: servers.temporalAddress,
     TEMPORAL_NAMESPACE: 'default',
     DATABASE_URL: servers.databaseUrl,
     METERSYNC_DIR: folder.path,
     SERVICE_URL: service.apiUrl,
     SERVICE_API_KEY: service.apiKey,
-    WEBHOOK_SECRETS: await service.register((await between.receiver?.(receiverUrl)) ?? receiverUrl),
+    WEBHOOK_SECRETS: await service.register((await between.serviceAndReceiver?.(receiverUrl)) ?? receiverUrl),
     RECEIVER_PORT: String(receiverPort),
     LOG_LEVEL: 'warn',
     ...options.env,
   };
+  const launch: Rig['launch'] = { receiver: { env: {} }, worker: { env: {} } };
+  if (between.receiverAndTemporal !== undefined)
+    launch.receiver.env.TEMPORAL_ADDRESS = await between.receiverAndTemporal(servers.temporalAddress);
+  if (between.workerAndService !== undefined)
+    launch.worker.env.SERVICE_URL = await between.workerAndService(service.apiUrl);
   const lines = { receiver: [] as string[], worker: [] as string[] };
-  const command = (part: 'receiver' | 'worker') =>
-    createPart(part, () => launchCommand(part, env, lines[part]));
+  const command = (part: Command) =>
+    createPart(part, () => launchCommand(part, env, launch[part], lines[part]));
+  const secondWorker = command('worker');
   const parts = {
     postgres: createPart('postgres', servers.postgres),
     temporal: createPart('temporal', servers.temporal),
@@ -97,19 +120,26 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     onError: () => {},
   });
   const connection = Connection.lazy({ address: servers.temporalAddress });
+  const client = new Client({ connection, namespace: 'default' });
   return {
     parts,
     service,
     warehouse,
-    client: new Client({ connection, namespace: 'default' }),
+    client,
     env,
+    launch,
+    secondWorker,
     receiverUrl,
     run,
+    backfill: async () => {
+      const runId = await startBackfill(client);
+      return await client.workflow.getHandle(workflowIds.backfillAll(runId)).result();
+    },
     said: (part) => lines[part],
     stop: async () => {
       await warehouse.close();
       await connection.close();
-      for (const part of [parts.receiver, parts.worker, parts.temporal]) await part.kill();
+      for (const part of [parts.receiver, parts.worker, secondWorker, parts.temporal]) await part.kill();
       // All of its processes, and what they hold, are gone when this one is.
       await parts.postgres.stop('SIGQUIT');
       await service.stop();
@@ -118,10 +148,11 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   };
 }
 
-async function prepareServers(dir: string) {
-  prepareFolder(dir);
+async function prepareServers(dirs: { postgres: string; temporal: string }) {
+  prepareFolder(dirs.postgres);
+  prepareFolder(dirs.temporal);
   const [prepared, binary] = await Promise.all([
-    preparePostgres(dir, () => {}),
+    preparePostgres(dirs.postgres, () => {}),
     findTemporalBinary({
       explicit: undefined,
       searchPath: process.env.PATH ?? '',
@@ -130,9 +161,14 @@ async function prepareServers(dir: string) {
       log: () => {},
     }),
   ]);
-  const ports = await choosePorts(dir);
+  const ports = await choosePorts(dirs.temporal);
   const postgres = postgresServer(prepared, ports.postgres);
-  const temporal = temporalServer({ dir, binary, port: ports.temporal, uiPort: ports.temporalUi });
+  const temporal = temporalServer({
+    dir: dirs.temporal,
+    binary,
+    port: ports.temporal,
+    uiPort: ports.temporalUi,
+  });
   const within = { timeoutMs: 300_000, everyMs: 50 };
   return {
     postgres: () =>
@@ -168,8 +204,16 @@ function launchServer(server: ServerCommand, answers: () => Promise<unknown>): L
   return { pid: child.pid ?? 0, ready: answers(), ended };
 }
 
-function launchCommand(part: 'receiver' | 'worker', env: Record<string, string>, lines: string[]): Life {
-  const command = startCommand([part], { env: { ...env, LOG_LEVEL: 'info' } });
+function launchCommand(
+  part: Command,
+  env: Rig['env'],
+  { env: own, checkout }: Launch,
+  lines: string[],
+): Life {
+  const command = startCommand([part], {
+    env: { ...env, ...own, LOG_LEVEL: 'info' },
+    ...(checkout === undefined ? {} : { checkout }),
+  });
   const pattern = part === 'worker' ? /worker: running/ : /receiver: POST/;
   const ready = command.printed(pattern, 300_000);
   const ended = command.ended.then(({ status, signal }) => {

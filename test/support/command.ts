@@ -10,6 +10,8 @@ export interface CommandOptions {
   /** The whole environment, but for PATH and HOME: nothing of the developer's own settings leaks in. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** The checkout whose code runs; this one when absent. */
+  readonly checkout?: string;
 }
 
 /** `metersync`, as a user runs it: a process of its own. */
@@ -35,8 +37,9 @@ export interface Ended {
 /** Starts `node cli/main.ts ARGS`. The caller ends it; when the test process goes, it goes too. */
 export function startCommand(args: readonly string[], options: CommandOptions = {}): RunningCommand {
   const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(process.execPath, [resolve(checkout, 'cli/main.ts'), ...args], {
-    cwd: options.cwd ?? checkout,
+  const code = options.checkout ?? checkout;
+  const child = spawn(process.execPath, [resolve(code, 'cli/main.ts'), ...args], {
+    cwd: options.cwd ?? code,
     env: { PATH, HOME, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

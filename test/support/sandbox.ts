@@ -14,6 +14,8 @@ export interface TestSandbox extends SandboxProcess {
   change(...changes: readonly object[]): Promise<string[]>;
   /** Fires as many random valid changes; returns how many events they made. */
   random(count: number, seed: number, types?: readonly string[]): Promise<number>;
+  /** Asks a control route, by its path below /sandbox (docs/sandbox.md). */
+  control<T>(method: string, path: string, body?: unknown): Promise<T>;
   disturb(how: object): Promise<void>;
   /** Moves the service's clock on, so that redeliveries become due. */
   advance(seconds: number): Promise<void>;
@@ -82,6 +84,7 @@ export async function startSandbox(
       const asked = { count, seed, ...(types === undefined ? {} : { types }) };
       return (await control<{ events: number }>('POST', 'random', asked)).events;
     },
+    control,
     disturb: (how) => control('POST', 'disturb', how),
     advance: (seconds) => control('POST', 'clock', { advanceSeconds: seconds }),
     fault: (fault) => control('POST', 'faults', fault),

@@ -1,0 +1,42 @@
+import { cp, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { temporaryFolder } from '../support/folder.ts';
+
+const checkout = resolve(import.meta.dirname, '../..');
+const left = new Set(['node_modules', 'test', 'bench', 'verify', 'docs', 'dist']);
+
+/** Workflows that a new version changes, each by one more step at its start. */
+const changed = { applyEvents: './apply-events.ts', backfillCompany: './backfill-company.ts' } as const;
+
+/**
+ * A copy of this checkout in which workflows have one more step than here: one that runs in flight do not take
+ * (`patched`), or, as a mistake would have it, one that they find in their way.
+ */
+export async function changedCheckout(
+  how: 'patched' | 'unpatched',
+): Promise<{ path: string; remove(): Promise<void> }> {
+  const folder = await temporaryFolder();
+  for (const name of await readdir(checkout)) {
+    if (!left.has(name) && !name.startsWith('.'))
+      await cp(join(checkout, name), join(folder.path, name), { recursive: true });
+  }
+  await symlink(resolve(checkout, 'node_modules'), join(folder.path, 'node_modules'));
+  const registry = join(folder.path, 'workflows/registry.ts');
+  let text = await readFile(registry, 'utf8');
+  for (const [name, file] of Object.entries(changed)) {
+    const line = `export { ${name} } from '${file}';`;
+    if (!text.includes(line)) throw new Error(`workflows/registry.ts has no line ${line}`);
+    text = text.replace(line, wrapped(name, file, how));
+  }
+  await writeFile(registry, `import { patched, sleep } from '@temporalio/workflow';\n${text}`);
+  return folder;
+}
+
+function wrapped(name: string, file: string, how: 'patched' | 'unpatched'): string {
+  const when = how === 'patched' ? `patched('one more step')` : 'true';
+  return `import { ${name} as ${name}Before } from '${file}';
+export async function ${name}(...args: Parameters<typeof ${name}Before>) {
+  if (${when}) await sleep(1);
+  return await ${name}Before(...args);
+}`;
+}

@@ -1,0 +1,77 @@
+import type { Client } from '@temporalio/client';
+import { Worker } from '@temporalio/worker';
+import { pino } from 'pino';
+import { expect } from 'vitest';
+import { startBackfill } from '../../app/backfill.ts';
+import { workflowIds } from '../../contract/names.ts';
+import { until } from '../support/poll.ts';
+import { changedCheckout } from './changed-checkout.ts';
+import { fault, seeds } from './fault.ts';
+import { eventsPerSecond, startLoad } from './load.ts';
+import { seedOf } from './plan.ts';
+import { startRig } from './rig.ts';
+import { verdict } from './verdict.ts';
+
+const inFlight = `ExecutionStatus = 'Running' and WorkflowType = 'backfillCompany'`;
+
+fault(
+  'C18',
+  'a worker with changed workflows takes over in the middle of a backfill',
+  seeds().slice(0, 1),
+  async (seed) => {
+    const [next, mistaken] = await Promise.all([changedCheckout('patched'), changedCheckout('unpatched')]);
+    const rig = await startRig({ size: { companies: 3, documents: 400, intervalDays: 2 } });
+    const { service, client, parts, launch } = rig;
+    try {
+      await service.fault({ kind: 'latency', ms: [300, 600] });
+      const runId = await startBackfill(client);
+      const load = startLoad(service, seedOf(seed, 'C18'), eventsPerSecond);
+      await until('companies are being read', async () => (await client.workflow.count(inFlight)).count > 0);
+      await parts.worker.stop('SIGTERM');
+      launch.worker.checkout = next.path;
+      await parts.worker.start();
+      expect((await client.workflow.count(inFlight)).count).toBeGreaterThan(0);
+      await service.clearFaults();
+      const { perSecond } = await load.end(20);
+      expect(['complete', 'suspect']).toContain(
+        await client.workflow.getHandle(workflowIds.backfillAll(runId)).result(),
+      );
+      const figures = await verdict(rig);
+      await parts.worker.stop('SIGTERM');
+      expect(rig.said('worker').join('\n')).not.toMatch(/TMPRL1100|Nondeterminism/i);
+
+      // Of runs begun before and after: on the new code all replay. On code that was changed carelessly they do not.
+      expect(await replayed(client, next.path)).toEqual({
+        failures: 0,
+        histories: expect.toSatisfy((n: number) => n > 10),
+      });
+      expect((await replayed(client, mistaken.path)).failures).toBeGreaterThan(0);
+      return { injected: 'worker replaced by one with changed workflows', perSecond, figures };
+    } finally {
+      await rig.stop();
+      await Promise.all([next.remove(), mistaken.remove()]);
+    }
+  },
+);
+
+const historiesMax = 60;
+
+async function replayed(client: Client, checkout: string): Promise<{ failures: number; histories: number }> {
+  const { bundleWorkflows } = (await import(
+    `${checkout}/app/workflow-bundle.ts`
+  )) as typeof import('../../app/workflow-bundle.ts');
+  const workflowBundle = await bundleWorkflows(pino({ level: 'silent' }));
+  const some = [];
+  for (const type of ['backfillAll', 'backfillCompany', 'applyEvents', 'catchUp']) {
+    let listed = 0;
+    for await (const { workflowId, runId } of client.workflow.list({ query: `WorkflowType = '${type}'` })) {
+      some.push({ workflowId, history: await client.workflow.getHandle(workflowId, runId).fetchHistory() });
+      listed += 1;
+      if (listed >= historiesMax / 4) break;
+    }
+  }
+  let failures = 0;
+  for await (const { error } of Worker.runReplayHistories({ workflowBundle }, some))
+    if (error !== undefined) failures += 1;
+  return { failures, histories: some.length };
+}

@@ -1,0 +1,40 @@
+import { randomUUID } from 'node:crypto';
+import type { Random } from '../../bench/load/random.ts';
+import { keyOf, signedHeaders } from '../receiver/signing.ts';
+import { documentEvent, intervalsEvent } from '../support/events.ts';
+
+const created = (updated: string, more: object = {}) => documentEvent('created', randomUUID(), updated, more);
+const sound = '2026-01-01T00:00:00';
+const replaced = (body: object, what: string, by: string) => JSON.stringify(body).replace(what, by);
+
+/** Bodies of verified events that cannot be applied: rows 38 and 49 to 56 of the table of hostile inputs. */
+const poisons: readonly (() => string)[] = [
+  () => '',
+  () => 'hello',
+  () => '42',
+  () => '[1]',
+  () => '['.repeat(100_000),
+  () => JSON.stringify(created(sound, { note: 'a\u0000b' })),
+  () => replaced(created(sound, { note: 'NOTE' }), 'NOTE', '\\ud800'),
+  () => replaced(created(sound, { n: 1 }), '"n":1', `"n":1e${'9'.repeat(6)}`),
+  () => JSON.stringify(created('2026-02-30T00:00:00')),
+  () => JSON.stringify(created('+275760-09-13T00:00:00')),
+  () => JSON.stringify(created('infinity')),
+  () => replaced(created(sound), '"id"', '"no"'),
+  () => JSON.stringify(intervalsEvent('m-9', '2026-01-02', '2026-01-01', 1)),
+];
+
+/** Signs one and delivers it; returns its id once it is acknowledged. */
+export async function deliverPoison(receiverUrl: string, secret: string, random: Random): Promise<string> {
+  const id = `msg_${random.uuid()}`;
+  const body = random.pick(poisons)();
+  const timestamp = String(Math.floor(Date.now() / 1000));
+  const answer = await fetch(receiverUrl, {
+    method: 'POST',
+    headers: signedHeaders({ id, timestamp, body, key: keyOf(secret) }),
+    body,
+  });
+  await answer.arrayBuffer();
+  if (answer.status !== 204) throw new Error(`an event that cannot be applied was answered ${answer.status}`);
+  return id;
+}

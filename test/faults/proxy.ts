@@ -1,0 +1,59 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** A TCP proxy on loopback that cuts connections. */
+export interface CuttingProxy {
+  /** Host and port to connect to instead. */
+  readonly address: string;
+  /** Connections that were cut, and those that were open at most at once. */
+  readonly cuts: number;
+  readonly openMax: number;
+  /** Asked for each piece that comes back from the target: whether it is thrown away and both sides are cut off. */
+  cutWhen(decide: () => boolean): void;
+  close(): Promise<void>;
+}
+
+/** Passes bytes on to `target` (host:port) until told otherwise. */
+export async function startProxy(target: string): Promise<CuttingProxy> {
+  const { hostname, port } = new URL(`tcp://${target}`);
+  const open = new Set<Socket>();
+  let cuts = 0;
+  let openMax = 0;
+  let decide = () => false;
+  const server = createServer((near) => {
+    const far = connect(Number(port), hostname);
+    open.add(near);
+    openMax = Math.max(openMax, open.size);
+    const end = () => {
+      open.delete(near);
+      near.destroy();
+      far.destroy();
+    };
+    for (const socket of [near, far]) socket.on('error', end).on('close', end);
+    near.pipe(far);
+    far.on('data', (piece) => {
+      if (!decide()) return near.write(piece);
+      cuts += 1;
+      return end();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    get cuts() {
+      return cuts;
+    },
+    get openMax() {
+      return openMax;
+    },
+    cutWhen: (asked) => {
+      decide = asked;
+    },
+    close: async () => {
+      for (const socket of open) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
