@@ -5,7 +5,11 @@ import type { Settings } from './settings.ts';
 import { openWarehouse } from './warehouse.ts';
 
 /** Brings the warehouse's schema up to date. */
-export async function migrate(settings: Settings, url: string, log: Logger): Promise<{ applied: number }> {
+export async function migrate(
+  settings: Settings,
+  url: string,
+  log: Logger,
+): Promise<{ applied: number; rolesMissing: string[] }> {
   const warehouse = openWarehouse(settings, url, log, 2);
   try {
     return await migrateWarehouse(warehouse.db);

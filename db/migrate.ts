@@ -4,6 +4,7 @@ import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import type { Database } from './connect.ts';
+import { ensureRoles } from './roles.ts';
 
 const migrationsTable = 'schema_migrations';
 const lockKey = 0x6d657465;
@@ -14,18 +15,19 @@ function migrationsFolder(): string {
   return existsSync(here) ? here : fileURLToPath(new URL('../../db/migrations', import.meta.url));
 }
 
-/** Brings the warehouse's schema up to date. Safe to call from several processes at once. */
-export async function migrateWarehouse(db: Database): Promise<{ applied: number }> {
+/** Brings the warehouse's schema and what its roles may do up to date. Safe to call from several processes at once. */
+export async function migrateWarehouse(db: Database): Promise<{ applied: number; rolesMissing: string[] }> {
   const before = await appliedMigrations(db);
-  await db.transaction(async (tx) => {
+  const rolesMissing = await db.transaction(async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${lockKey})`);
     await migrate(tx as unknown as Database, {
       migrationsFolder: migrationsFolder(),
       migrationsSchema: 'metersync_migrations',
       migrationsTable,
     });
+    return await ensureRoles(tx);
   });
-  return { applied: (await appliedMigrations(db)) - before };
+  return { applied: (await appliedMigrations(db)) - before, rolesMissing };
 }
 
 /** How many migrations the code has that the warehouse lacks; negative when the warehouse is newer than the code. */

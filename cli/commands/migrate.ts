@@ -5,8 +5,13 @@ import { openContext } from '../context.ts';
 export async function migrateCommand(): Promise<void> {
   const context = await openContext({ temporal: false, service: false, quiet: true });
   try {
-    const { applied } = await migrate(context.settings, context.stack.databaseUrl, context.log);
+    const { applied, rolesMissing } = await migrate(context.settings, context.stack.databaseUrl, context.log);
     console.log(applied === 0 ? 'The warehouse is up to date.' : `Applied ${applied} migrations.`);
+    if (rolesMissing.length > 0) {
+      console.log(
+        `This user may not make roles, so ${rolesMissing.join(' and ')} are not there. To have them, let a user that may\nrun "${rolesMissing.map((role) => `create role ${role};`).join(' ')}", then migrate again. Nothing else needs them.`,
+      );
+    }
   } finally {
     await context.stop();
   }

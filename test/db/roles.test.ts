@@ -1,0 +1,141 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { migrateWarehouse, missingMigrations } from '../../db/migrate.ts';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { writeIntervals } from '../../db/write/intervals.ts';
+import { readIntervals } from '../../service/intervals.ts';
+import { delivery, documentEvent } from '../support/events.ts';
+import { writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+const users: string[] = [];
+const opened: Warehouse[] = [];
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(async () => {
+  await Promise.all(opened.map((one) => one.close()));
+  for (const user of users) {
+    await warehouse.db.execute(sql.raw(`drop owned by ${user}`));
+    await warehouse.db.execute(sql.raw(`drop role ${user}`));
+  }
+  await warehouse.drop();
+});
+
+/** A login of the user's own that was granted a role. */
+async function loginAs(role: string | null): Promise<Warehouse> {
+  const user = `user_${randomUUID().replaceAll('-', '')}`;
+  const password = randomUUID();
+  users.push(user);
+  await warehouse.db.execute(
+    sql.raw(
+      `create role ${user} login password ${pg.escapeLiteral(password)}${role === null ? '' : ` in role ${role}`}`,
+    ),
+  );
+  const url = new URL(warehouse.url);
+  [url.username, url.password] = [user, password];
+  const login = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 2, onError: () => {} });
+  opened.push(login);
+  return login;
+}
+
+const refused = { cause: { code: '42501' } };
+const attempt = (login: Warehouse, statement: string) => login.db.execute(sql.raw(statement));
+
+describe('a user with the role of the writer', () => {
+  let writer: Warehouse;
+  beforeAll(async () => {
+    writer = await loginAs('metersync_writer');
+  });
+
+  test('does all that the worker does: events, records with their history, readings of a new month', async () => {
+    expect(await missingMigrations(writer.db)).toBe(0);
+    const id = randomUUID();
+    await recordEvents(writer.db, [delivery(documentEvent('created', id, '2026-05-01T00:00:00.000001'))]);
+    for (const note of ['first', 'second']) {
+      const records = [{ id, updated: '2026-05-01T00:00:00.000001', note }];
+      await writeRecords(writer, 'documents', records, { readAt: new Date().toISOString() });
+    }
+    const reading = {
+      start: '2031-07-01T00:00:00',
+      end: '2031-07-01T00:15:00',
+      usage: '1',
+      usageUnits: 'kWh',
+    };
+    const columns = readIntervals(JSON.stringify([reading]), null);
+    expect(await writeIntervals(writer, 'meter', '2031-08-01T00:00:00Z', columns)).toMatchObject({
+      inserted: 1,
+    });
+    const kept = await warehouse.db.execute(sql`select from history.documents where id = ${id}::uuid`);
+    expect(kept.rowCount).toBeGreaterThan(0);
+  });
+
+  test.each([
+    'create table utility.mine (id int)',
+    'create schema mine',
+    'alter table utility.documents add column mine int',
+    'drop table utility.documents',
+    'truncate metersync.events',
+    'create index on utility.documents (site_id)',
+    "insert into metersync_migrations.schema_migrations (hash, created_at) values ('x', 1)",
+    'create or replace function metersync.read_time(value text) returns timestamptz language sql as $$ select now() $$',
+  ])('may not: %s', async (statement) => {
+    await expect(attempt(writer, statement)).rejects.toMatchObject(refused);
+  });
+});
+
+describe('a user with the role of the analyst', () => {
+  let analyst: Warehouse;
+  beforeAll(async () => {
+    analyst = await loginAs('metersync_analyst');
+  });
+
+  test.each(['utility.documents', 'utility.intervals', 'utility.usage_data'])('reads %s', async (table) => {
+    await expect(attempt(analyst, `select * from ${table} limit 1`)).resolves.toBeDefined();
+  });
+
+  test.each([
+    'select * from metersync.events',
+    'select * from metersync.rejected_records',
+    'delete from utility.documents',
+    "update utility.documents set raw = '{}'",
+    'insert into utility.companies (id) values (gen_random_uuid())',
+    "select metersync.ensure_interval_month('2031-01-01Z')",
+    'create table utility.mine (id int)',
+  ])('may not: %s', async (statement) => {
+    await expect(attempt(analyst, statement)).rejects.toMatchObject(refused);
+  });
+});
+
+test('a user without a role may read nothing', async () => {
+  const nobody = await loginAs(null);
+  for (const table of ['utility.documents', 'metersync.events'])
+    await expect(attempt(nobody, `select * from ${table}`)).rejects.toMatchObject(refused);
+});
+
+test('a migrator that may not make roles migrates all the same, and grants to those that are there', async () => {
+  const user = `user_${randomUUID().replaceAll('-', '')}`;
+  users.push(user);
+  const database = `own_${randomUUID().replaceAll('-', '')}`;
+  const password = randomUUID();
+  await warehouse.db.execute(sql.raw(`create role ${user} login password ${pg.escapeLiteral(password)}`));
+  await warehouse.db.execute(sql.raw(`create database ${database} owner ${user}`));
+  const url = new URL(warehouse.url);
+  [url.username, url.password, url.pathname] = [user, password, `/${database}`];
+  const own = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 2, onError: () => {} });
+  try {
+    // Roles belong to the whole server, where the other warehouse made them.
+    expect(await migrateWarehouse(own.db)).toMatchObject({ rolesMissing: [] });
+    const granted = await own.db.execute(
+      sql`select has_table_privilege('metersync_analyst', 'utility.documents', 'select') as may`,
+    );
+    expect(granted.rows).toEqual([{ may: true }]);
+  } finally {
+    await own.close();
+    await warehouse.db.execute(sql.raw(`drop database ${database} with (force)`));
+  }
+});
