@@ -1,4 +1,6 @@
+import { printedUuids } from '../db/arrays.ts';
 import { dueRecords, settleRecords, unreadNeighbours, warehouseNow } from '../db/catch-up.ts';
+import { judgePass } from '../service/stability.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { walkListing } from './listing.ts';
 
@@ -9,18 +11,21 @@ export async function catchUpConnections(deps: ActivityDependencies, companyId: 
   const { db } = deps.warehouse;
   const readAt = await warehouseNow(db);
   const due = await dueRecords(db, 'connections', companyId, connectionsTogether);
-  await walkListing(deps, { listing: 'connections', companyId, params: { companyId }, lane: 'live' });
+  const walk = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
+  const { ids, report } = await walkListing(deps, walk);
   await refreshNeighbours(deps, companyId, { meters: true });
-  await settleRecords(db, 'connections', due, readAt);
+  const shown = new Set(printedUuids(ids));
+  const notShown = judgePass(report.manifest).stable ? due.filter((id) => !shown.has(id)) : [];
+  await settleRecords(db, 'connections', due, readAt, notShown);
 }
 
-/** Reads what is known by name only: the company and its sites, meters that usage names. */
+/** Reads what is known by name only, or not as it is: the company and its sites, meters that usage names. */
 export async function refreshNeighbours(
   deps: ActivityDependencies,
   companyId: string,
-  also: { meters: boolean },
+  also: { meters: boolean; documentIds?: readonly string[] },
 ): Promise<void> {
-  const unread = await unreadNeighbours(deps.warehouse.db, companyId);
+  const unread = await unreadNeighbours(deps.warehouse.db, companyId, also.documentIds ?? []);
   if (unread.companies && deps.service.has('companies')) {
     await walkListing(deps, { listing: 'companies', companyId: null, params: {}, lane: 'live' });
   }

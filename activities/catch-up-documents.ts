@@ -1,175 +1,103 @@
-import { Context } from '@temporalio/activity';
-import { Failure } from '../contract/failures.ts';
 import { limits } from '../contract/limits.ts';
-import { dueRecords, parkOwner, settleRecords, warehouseNow } from '../db/catch-up.ts';
+import {
+  dueDocuments,
+  parkOwner,
+  settleRecords,
+  usageToldByRecords,
+  type WantedDocument,
+  warehouseNow,
+} from '../db/catch-up.ts';
 import { retireUsage } from '../db/write/usage-data.ts';
-import type { Page } from '../service/page.ts';
 import { confirmsPass } from '../service/stability.ts';
-import { walkPages } from '../service/walk.ts';
 import { refreshNeighbours } from './catch-up-connections.ts';
-import type { ActivityDependencies } from './dependencies.ts';
-import { walkListing, write } from './listing.ts';
+import { searchListing } from './catch-up-search.ts';
+import { has, readOneByOne, readUsageOneByOne, type SingleReads } from './catch-up-single.ts';
+import { walkListing } from './listing.ts';
 
-/** Documents that one pass of catching up reads, and those that are written together. */
+/** Documents that one pass of catching up reads. */
 const documentsTogether = 500;
-const documentsPerWrite = 50;
-/** Up to this many documents of a company are read one by one; beyond, its listing is walked. */
+/** Up to this many documents of a company are read one by one; beyond, its listing is searched. */
 const documentsOneByOneMax = 25;
 
-/**
- * What a worker learnt of the endpoints of single documents. A 404 alone tells little: the document may be gone, or the
- * service may have no such endpoint, whatever the catalogue says.
- */
-export interface EndpointsTried {
-  /** Those that answered 404 for a document that the service has. */
-  readonly missing: Set<'document' | 'documentUsage'>;
-  /** Those that have answered well. */
-  readonly working: Set<'document' | 'documentUsage'>;
-}
-
 /** Reads the documents of a company that events left to be read, and the usage that belongs to them. */
-export async function catchUpDocuments(
-  deps: ActivityDependencies,
-  tried: EndpointsTried,
-  companyId: string,
-): Promise<void> {
+export async function catchUpDocuments(reads: SingleReads): Promise<void> {
+  const { deps, companyId } = reads;
   const { db } = deps.warehouse;
   const readAt = await warehouseNow(db);
-  const due = await dueRecords(db, 'documents', companyId, documentsTogether);
-  const reading = { deps, tried, companyId, readAt };
-  const notFound = await readDocuments(reading, due);
-  const gone = new Set(notFound);
-  const exact = await readUsage(
-    reading,
-    due.filter((id) => !gone.has(id)),
-  );
-  await refreshNeighbours(deps, companyId, { meters: false });
-  if (exact) await settleRecords(db, 'documents', due, readAt, notFound);
-  else {
-    const message = 'the list of usage data moves while it is read';
-    await parkOwner(db, 'documents', companyId, { code: null, message });
+  const due = await dueDocuments(db, companyId, documentsTogether);
+  const ids = due.map(({ id }) => id);
+  const { unseen, proven, withoutUsage } = await readDocuments(reads, due);
+  const whole = await readUsage(reads, withoutUsage);
+  await refreshNeighbours(deps, companyId, { meters: false, documentIds: ids });
+  if (whole) {
+    await settleRecords(db, 'documents', ids, readAt, proven ? unseen : []);
+    return;
   }
+  const message = 'the list of usage data moves while it is read';
+  await parkOwner(db, 'documents', companyId, { code: 'LISTING_UNSTABLE', message });
 }
 
-interface Reading {
-  readonly deps: ActivityDependencies;
-  readonly tried: EndpointsTried;
-  readonly companyId: string;
-  readonly readAt: string;
+interface DocumentsRead {
+  /** Documents that the service did not show, and whether that proves that it does not have them. */
+  readonly unseen: readonly string[];
+  readonly proven: boolean;
+  /** Documents that were read, and their usage was not. */
+  readonly withoutUsage: readonly string[];
 }
 
-/** Returns the ids that the service does not have. */
-async function readDocuments(reading: Reading, due: readonly string[]): Promise<readonly string[]> {
-  const { deps, tried } = reading;
-  const single = deps.service.has('document') && !tried.missing.has('document');
-  if (single && due.length <= documentsOneByOneMax) {
-    const notFound = await readOneByOne(reading, due);
-    if (notFound.length === 0 || !deps.service.has('documents')) return notFound;
+async function readDocuments(reads: SingleReads, due: readonly WantedDocument[]): Promise<DocumentsRead> {
+  const { deps, tried, companyId } = reads;
+  const ids = due.map(({ id }) => id);
+  const listed = deps.service.has('documents');
+  const search = (wanted: readonly WantedDocument[]) =>
+    searchListing(deps, { listing: 'documents', companyId, wanted });
+  if (has(reads, 'document') && (due.length <= documentsOneByOneMax || !listed)) {
+    const { notFound, withoutUsage } = await readOneByOne(reads, ids);
+    if (notFound.length === 0 || !listed) return { unseen: notFound, proven: true, withoutUsage };
     // Either they are gone, or the service has no such endpoint: its listing knows.
-    const unseen = await walkDocuments(reading, notFound);
-    if (unseen.length < notFound.length) tried.missing.add('document');
-    return unseen;
+    const { unseen, proven } = await search(due.filter(({ id }) => notFound.includes(id)));
+    const shown = notFound.filter((id) => !unseen.includes(id));
+    if (shown.length > 0 && !tried.working.has('document')) tried.missing.add('document');
+    return { unseen, proven, withoutUsage: [...withoutUsage, ...shown] };
   }
-  const unseen = deps.service.has('documents') ? await walkDocuments(reading, due) : due;
+  if (!listed) return { unseen: ids, proven: true, withoutUsage: [] };
+  const { unseen, proven } = await search(due);
+  const shown = ids.filter((id) => !unseen.includes(id));
+  if (unseen.length === 0 || !has(reads, 'document')) return { unseen, proven, withoutUsage: shown };
   // A listing may lose a record between two pages: what it did not show is asked for by itself.
-  return single ? await readOneByOne(reading, unseen) : unseen;
-}
-
-/** Walks the listing; returns those of the given ids that it did not show. */
-async function walkDocuments(reading: Reading, ids: readonly string[]): Promise<string[]> {
-  const { deps, companyId } = reading;
-  const walk = { listing: 'documents', companyId, params: { companyId }, lane: 'live' } as const;
-  const seen = new Set((await walkListing(deps, walk)).ids);
-  return ids.filter((id) => !seen.has(id));
-}
-
-async function readOneByOne(reading: Reading, ids: readonly string[]): Promise<string[]> {
-  const { deps, companyId, readAt } = reading;
-  const notFound: string[] = [];
-  for (const some of batches(ids)) {
-    const bodies: string[] = [];
-    const found: string[] = [];
-    const context = Context.current();
-    const read = async (id: string): Promise<void> => {
-      const signal = context.cancellationSignal;
-      const answer = await deps.service.record({
-        endpoint: 'document',
-        params: { id },
-        lane: 'live',
-        signal,
-      });
-      if (!answer.found) notFound.push(id);
-      else {
-        reading.tried.working.add('document');
-        bodies.push(answer.body);
-        found.push(id);
-      }
-    };
-    await Promise.all(some.map(read));
-    const page = { body: `[${bodies.join(',')}]`, itemsKey: '', joined: true, ids: found };
-    if (found.length > 0) await write(deps, { listing: 'documents', companyId, readAt, page });
-  }
-  return notFound;
+  const { notFound, withoutUsage } = await readOneByOne(reads, unseen);
+  return { unseen: notFound, proven, withoutUsage: [...shown, ...withoutUsage] };
 }
 
 /**
  * A document's usage is one set, whichever way it is read: what its own listing no longer shows is gone. The
  * listing of the whole company serves where documents have none of their own. Returns whether all of it was seen.
  */
-async function readUsage(reading: Reading, documentIds: readonly string[]): Promise<boolean> {
-  const { deps, tried } = reading;
+async function readUsage(reads: SingleReads, documentIds: readonly string[]): Promise<boolean> {
   if (documentIds.length === 0) return true;
-  if (!deps.service.has('documentUsage') || tried.missing.has('documentUsage')) {
-    return await readUsageListing(reading, documentIds);
-  }
-  for (const some of batches(documentIds)) {
-    const answers = await Promise.all(some.map((id) => usagePages(reading, id)));
-    const found = answers.filter((pages) => pages !== undefined);
-    if (found.length > 0) tried.working.add('documentUsage');
-    else if (!(await isGone(reading, some))) {
-      tried.missing.add('documentUsage');
-      return await readUsageListing(reading, documentIds);
-    }
-    await writeUsage(reading, some, found.flat());
-  }
-  return true;
+  const left = has(reads, 'documentUsage') ? await readUsageOneByOne(reads, documentIds) : documentIds;
+  if (left.length === 0 || !reads.deps.service.has('usageData')) return true;
+  return (await searchUsage(reads, left)) || (await walkUsage(reads, left));
 }
 
-/** Pages of a document's usage; undefined when there are none to be found. */
-async function usagePages({ deps }: Reading, id: string): Promise<Page[] | undefined> {
-  const signal = Context.current().cancellationSignal;
-  const pages: Page[] = [];
-  try {
-    const walk = walkPages({
-      client: deps.service,
-      endpoint: 'documentUsage',
-      params: { id },
-      lane: 'live',
-      signal,
-    });
-    for await (const page of walk) pages.push(page);
-    return pages;
-  } catch (error) {
-    if (error instanceof Failure && error.code === 'SERVICE_NOT_FOUND') return undefined;
-    throw error;
-  }
-}
-
-/** Whether documents without usage went since they were read, rather than that usage has no such endpoint. */
-async function isGone({ deps, tried }: Reading, [id = '']: readonly string[]): Promise<boolean> {
-  if (tried.working.has('documentUsage')) return true;
-  if (!tried.working.has('document')) return false;
-  const signal = Context.current().cancellationSignal;
-  return !(await deps.service.record({ endpoint: 'document', params: { id }, lane: 'live', signal })).found;
+/** Where records tell their usage, its rows are looked for by their ids. Returns whether that was enough. */
+async function searchUsage(
+  { deps, companyId }: SingleReads,
+  documentIds: readonly string[],
+): Promise<boolean> {
+  const { db } = deps.warehouse;
+  const wanted = await usageToldByRecords(db, documentIds);
+  if (wanted === undefined) return false;
+  const { unseen } = await searchListing(deps, { listing: 'usageData', companyId, wanted });
+  // The listing may have brought rows of these documents that their records don't tell: then it must be read whole.
+  return unseen.length === 0 && (await usageToldByRecords(db, documentIds)) !== undefined;
 }
 
 /**
  * Reads all usage of the company, again until a pass confirms the one before: a listing loses records between two
  * pages while others are deleted.
  */
-async function readUsageListing(reading: Reading, documentIds: readonly string[]): Promise<boolean> {
-  const { deps, companyId } = reading;
-  if (!deps.service.has('usageData')) return true;
+async function walkUsage({ deps, companyId }: SingleReads, documentIds: readonly string[]): Promise<boolean> {
   const walk = { listing: 'usageData', companyId, params: { companyId }, lane: 'live' } as const;
   let before: Awaited<ReturnType<typeof walkListing>> | undefined;
   for (let pass = 1; pass <= limits.passesMax; pass++) {
@@ -183,36 +111,4 @@ async function readUsageListing(reading: Reading, documentIds: readonly string[]
     before = now;
   }
   return false;
-}
-
-async function writeUsage(
-  reading: Reading,
-  documentIds: readonly string[],
-  pages: readonly Page[],
-): Promise<void> {
-  const { deps, companyId, readAt } = reading;
-  const ids = pages.flatMap((page) => page.ids);
-  const [first] = pages;
-  if (first !== undefined && ids.length > 0) {
-    const page = {
-      body: `[${pages.map((one) => one.body).join(',')}]`,
-      itemsKey: first.itemsKey,
-      joined: true,
-      ids,
-    };
-    await write(deps, { listing: 'usageData', companyId, readAt, page });
-  }
-  await retireUsage(
-    deps.warehouse.db,
-    documentIds,
-    ids.filter((id) => id !== null),
-    readAt,
-  );
-}
-
-function batches(ids: readonly string[]): string[][] {
-  const count = Math.ceil(ids.length / documentsPerWrite);
-  return Array.from({ length: count }, (_, at) =>
-    ids.slice(at * documentsPerWrite, (at + 1) * documentsPerWrite),
-  );
 }

@@ -2,7 +2,8 @@ import type { CatchUpKind } from '../contract/names.ts';
 import { companyOfMeter, dueOwners, dueRanges, settleRanges, warehouseNow } from '../db/catch-up.ts';
 import { trySleep } from '../db/record/wake.ts';
 import { catchUpConnections } from './catch-up-connections.ts';
-import { catchUpDocuments, type EndpointsTried } from './catch-up-documents.ts';
+import { catchUpDocuments } from './catch-up-documents.ts';
+import type { EndpointsTried } from './catch-up-single.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { failing } from './failing.ts';
 import { readRange } from './intervals.ts';
@@ -14,7 +15,7 @@ export function catchUpActivities(deps: ActivityDependencies) {
   const tried: EndpointsTried = { missing: new Set(), working: new Set() };
   const catchUpOf: Readonly<Record<CatchUpKind, (owner: string) => Promise<void>>> = {
     connections: (companyId) => catchUpConnections(deps, companyId),
-    documents: (companyId) => catchUpDocuments(deps, tried, companyId),
+    documents: (companyId) => catchUpDocuments({ deps, tried, companyId }),
     intervals: (meterId) => catchUpIntervals(deps, meterId),
   };
 

@@ -33,6 +33,8 @@ export interface Arrival {
   readonly companyId: string | null;
   readonly readAt: string;
   readonly page: Pick<Page, 'body' | 'itemsKey' | 'ids'> & { readonly joined?: boolean };
+  /** See `RecordPage`. */
+  readonly usage?: RecordPage['usage'];
 }
 
 export async function write(deps: ActivityDependencies, arrival: Arrival): Promise<PageWritten> {
@@ -43,9 +45,9 @@ export async function write(deps: ActivityDependencies, arrival: Arrival): Promi
 export async function rewrite(
   warehouse: Warehouse,
   apiVersion: string,
-  { listing, companyId, readAt, page }: Arrival,
+  { listing, companyId, readAt, page, usage = 'corrected' }: Arrival,
 ): Promise<PageWritten> {
-  const record: RecordPage = { ...page, companyId, readAt, apiVersion };
+  const record: RecordPage = { ...page, companyId, readAt, usage, apiVersion };
   let written = nothingWritten;
   for (const upsert of upserts[listing]) {
     written = sum(written, await writePage(warehouse.db, listing, upsert, record, page.ids));
@@ -80,12 +82,14 @@ export async function walkListing(
     signal,
   });
   const beganAt = await warehouseNow(deps.warehouse.db);
+  // A backfill reads the list of usage data next.
+  const usage = lane === 'live' ? 'all' : 'corrected';
   let readAt = beganAt;
   let written = nothingWritten;
   let asked = from;
   const ids: string[] = [];
   for await (const page of pages) {
-    written = sum(written, await write(deps, { listing, companyId, readAt, page }));
+    written = sum(written, await write(deps, { listing, companyId, readAt, page, usage }));
     for (const id of page.ids) if (id !== null) ids.push(id);
     heartbeat(await walk.onPage?.(page, asked, readAt, written));
     asked += 1;

@@ -56,6 +56,17 @@ export const failureTypes = {
     operator:
       'Compare the quoted answer with the entry in SERVICE_ENDPOINTS, correct it, restart the workers, run metersync resume.',
   },
+  RECORD_NOT_SHOWN: {
+    action: 'retry',
+    means: 'The service does not show the record that an event told of, or not in the state that it told of.',
+    operator:
+      'Nothing: it is looked for again, each time later, until its events are `missing`. Whatever shows it later has them looked at again.',
+  },
+  LISTING_UNSTABLE: {
+    action: 'retry',
+    means: 'A listing changed while it was read, so that what it did not show may be there.',
+    operator: 'Nothing: it is read again.',
+  },
   WAREHOUSE_UNAVAILABLE: {
     action: 'retry',
     means:

@@ -5,17 +5,26 @@ import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { serviceParked } from './parking.ts';
 
-/** A record that answered 404 this often after its event is taken for gone. */
-export const notFoundAttemptsMax = 5;
+/**
+ * Tries after which a record that the service never showed is no longer looked for: four minutes, as they lie further
+ * apart each time. A later sight of it has its events looked at again.
+ */
+export const notShownAttemptsMax = 8;
 
 const due: SQL = sql`outcome = 'pending' and coalesce(next_attempt_at, '-infinity') <= clock_timestamp()`;
-/** Doubling from one second to a quarter of an hour. */
-const nextDelay: SQL = sql`least(interval '15 minutes', interval '1 second' * power(2, least(attempts, 12)))`;
 
 /** Why events wait: a failure of the catalogue, in words. */
 export interface WaitingReason {
-  readonly code: FailureCode | null;
+  readonly code: FailureCode;
   readonly message: string;
+}
+
+/** Postpones events that are due, longer each time they wait for the same reason: from one second to a quarter of an hour. */
+function postponed({ code, message }: WaitingReason, leastSeconds = 1): SQL {
+  const attempts = sql`case when error_code = ${code} then attempts else 0 end`;
+  return sql`attempts = ${attempts} + 1, error_code = ${code}, error = ${message},
+    next_attempt_at = clock_timestamp() + greatest(interval '1 second' * ${leastSeconds}::int,
+      least(interval '15 minutes', interval '1 second' * power(2, least(${attempts}, 12))))`;
 }
 
 const eventKind: Readonly<Record<CatchUpKind, string>> = {
@@ -57,55 +66,124 @@ export async function dueRecords(
   return result.rows.map((row) => row.record_id);
 }
 
+/** A record that is looked for, by its id and when it was created: texts that compare as times do. */
+export interface WantedDocument {
+  readonly id: string;
+  readonly key: string | null;
+}
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const comparable = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')`;
+
+/** Documents of a company that wait to be read, longest waiting first. */
+export async function dueDocuments(
+  db: Executor,
+  companyId: string,
+  limit: number,
+): Promise<WantedDocument[]> {
+  const ids = await dueRecords(db, 'documents', companyId, limit);
+  const created = await createdTimes(db, 'documents', ids);
+  return ids.map((id) => ({ id, key: created.get(id) ?? null }));
+}
+
+/** When records were created, by their ids; those of which it is not known are left out. */
+export async function createdTimes(
+  db: Executor,
+  listing: 'documents' | 'usageData',
+  ids: readonly string[],
+): Promise<Map<string, string>> {
+  const table = listing === 'documents' ? sql`utility.documents` : sql`utility.usage_data`;
+  const uuids = ids.filter((id) => uuid.test(id));
+  const result = await db.execute<{ id: string; key: string }>(sql`
+    select id, ${comparable(sql`created`)} as key from ${table}
+    where id = any(${array(uuids, 'uuid')}) and created is not null`);
+  return new Map(result.rows.map(({ id, key }) => [id, key]));
+}
+
+/**
+ * The usage rows of documents, where each document's record tells its usage and the warehouse holds just these rows;
+ * else undefined.
+ */
+export async function usageToldByRecords(
+  db: Executor,
+  documentIds: readonly string[],
+): Promise<WantedDocument[] | undefined> {
+  const ids = (of: SQL): SQL => sql`array_agg(distinct ${of} collate "C" order by ${of} collate "C")`;
+  const result = await db.execute<{ id: string | null; key: string | null; told: boolean | null }>(sql`
+    select u.id, ${comparable(sql`u.created`)} as key, d.told
+    from (
+      select id, jsonb_typeof(raw -> 'usageData') = 'array'
+        and (select ${ids(sql`u.id::text`)} from utility.usage_data u where document_id = d.id and deleted_at is null)
+          is not distinct from (
+            select ${ids(sql`lower(row ->> 'id')`)} from jsonb_array_elements(metersync.elements(raw -> 'usageData')) row
+          ) as told
+      from utility.documents d where id = any(${array(documentIds, 'uuid')}) and deleted_at is null
+    ) d left join utility.usage_data u on u.document_id = d.id and u.deleted_at is null`);
+  if (result.rows.some(({ told }) => !told)) return undefined;
+  return result.rows.flatMap(({ id, key }) => (id === null ? [] : [{ id, key }]));
+}
+
 /**
  * Settles the events of the given records that were in the journal before the read began: those whose state, or a
- * newer one, is now in the warehouse are applied; those of records that are gone are superseded, whichever way that
- * was learnt; those that were due and are neither wait, each time longer.
- * `notFound` are documents that the service does not have: after some attempts they are taken for gone.
+ * newer one, is now in the warehouse are applied; those of records that are gone are superseded; those that were due
+ * and are neither wait, each time longer. `notShown` are records that the service proved not to have: when that has
+ * been so for a while they are taken for gone, and what told of them is `missing`.
  */
 export async function settleRecords(
   db: Executor,
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
   readAt: string,
-  notFound: readonly string[] = [],
+  notShown: readonly string[] = [],
 ): Promise<{ applied: number; waiting: number }> {
   const table = kind === 'documents' ? sql`utility.documents` : sql`utility.connections`;
   const covered = sql`outcome = 'pending' and kind = ${eventKind[kind]}
     and record_id = any(${array(recordIds, 'text')}) and recorded_at <= ${readAt}::timestamptz`;
-  if (notFound.length > 0) await buryNotFound(db, notFound);
-  const applied = await db.execute(sql`
+  if (notShown.length > 0) await buryNotShown(db, kind, notShown);
+  const settled = await db.execute(sql`
     update metersync.events e
-    set outcome = case when settled.gone then 'superseded' else 'applied' end,
-      applied_at = clock_timestamp(), error = null, error_code = null, next_attempt_at = null
+    set outcome = settled.outcome, applied_at = clock_timestamp(), next_attempt_at = null,
+      error = case when settled.outcome = 'missing' then error end,
+      error_code = case when settled.outcome = 'missing' then error_code end
     from (
       select id, (
-        select r.deleted_at is not null from ${table} r
+        select case
+          when r.deleted_reason = 'not_found' then 'missing'
+          when r.deleted_at is not null then 'superseded'
+          else 'applied' end
+        from ${table} r
         where r.id = record_id::uuid
           and (r.raw_updated >= occurred_at or r.deleted_reason in ('not_found', 'absent'))
-      ) as gone
+      ) as outcome
       from metersync.events where ${covered} order by id for update
     ) settled
-    where e.id = settled.id and settled.gone is not null`);
+    where e.id = settled.id and settled.outcome is not null`);
+  const code = 'RECORD_NOT_SHOWN';
   const waiting = await db.execute(sql`
     update metersync.events
-    set attempts = attempts + 1, next_attempt_at = clock_timestamp() + ${nextDelay},
-      error_code = null, error = 'the service does not show the state that this event told of yet'
+    set ${postponed({ code, message: 'the service does not show the state that this event told of' })}
     where ${covered} and coalesce(next_attempt_at, '-infinity') <= ${readAt}::timestamptz`);
-  return { applied: applied.rowCount ?? 0, waiting: waiting.rowCount ?? 0 };
+  return { applied: settled.rowCount ?? 0, waiting: waiting.rowCount ?? 0 };
 }
 
-async function buryNotFound(db: Executor, documentIds: readonly string[]): Promise<void> {
-  await db.execute(sql`
-    with gone as (
-      update utility.documents d set deleted_at = clock_timestamp(), deleted_reason = 'not_found'
-      where d.id = any(${array(documentIds, 'uuid')}) and d.deleted_at is null
-        and exists (select from metersync.events e where e.record_id = d.id::text and e.outcome = 'pending'
-          and e.attempts >= ${notFoundAttemptsMax})
-      returning d.id, d.deleted_at
-    )
-    update utility.usage_data u set deleted_at = g.deleted_at, deleted_reason = 'document'
-    from gone g where u.document_id = g.id and u.deleted_at is null`);
+async function buryNotShown(
+  db: Executor,
+  kind: 'connections' | 'documents',
+  recordIds: readonly string[],
+): Promise<void> {
+  const gone = sql`
+    update ${kind === 'documents' ? sql`utility.documents` : sql`utility.connections`} r
+    set deleted_at = clock_timestamp(), deleted_reason = 'not_found'
+    where r.id = any(${array(recordIds, 'uuid')}) and r.deleted_at is null
+      and exists (select from metersync.events e where e.record_id = r.id::text and e.outcome = 'pending'
+        and e.error_code = 'RECORD_NOT_SHOWN' and e.attempts >= ${notShownAttemptsMax})`;
+  if (kind === 'connections') await db.execute(gone);
+  else {
+    await db.execute(sql`
+      with gone as (${gone} returning r.id, r.deleted_at)
+      update utility.usage_data u set deleted_at = g.deleted_at, deleted_reason = 'document'
+      from gone g where u.document_id = g.id and u.deleted_at is null`);
+  }
 }
 
 /** Postpones what is due of an owner: its work is parked with a reason that `status` shows. */
@@ -117,10 +195,7 @@ export async function parkOwner(
 ): Promise<void> {
   const of = kind === 'intervals' ? sql`record_id = ${owner}` : sql`company_id = ${owner}::uuid`;
   await db.execute(sql`
-    update metersync.events
-    set attempts = attempts + 1, next_attempt_at = clock_timestamp() + greatest(interval '10 seconds', ${nextDelay}),
-      error = ${reason.message}, error_code = ${reason.code}
-    where kind = ${eventKind[kind]} and ${of} and ${due}`);
+    update metersync.events set ${postponed(reason, 10)} where kind = ${eventKind[kind]} and ${of} and ${due}`);
 }
 
 export interface DueRange {
@@ -167,11 +242,16 @@ export async function settleRanges(
   return result.rowCount ?? 0;
 }
 
-/** What of a company is known by name only, and so needs its listing read. */
+/**
+ * What of a company is known by name only, and so needs its listing read; of meters also those of which the usage of
+ * the given documents says something else than they do.
+ */
 export async function unreadNeighbours(
   db: Executor,
   companyId: string,
+  documentIds: readonly string[],
 ): Promise<{ companies: boolean; meters: boolean }> {
+  const ids = array(documentIds, 'uuid');
   const result = await db.execute<{ companies: boolean; meters: boolean }>(sql`
     select
       exists (select from utility.companies where id = ${companyId}::uuid and raw is null)
@@ -179,6 +259,11 @@ export async function unreadNeighbours(
       exists (
         select from utility.usage_data u left join utility.meters m on m.id = u.meter_id
         where u.company_id = ${companyId}::uuid and u.meter_id is not null and u.deleted_at is null and m.id is null
+      ) or exists (
+        select from utility.usage_data u join utility.meters m on m.id = u.meter_id
+        where u.document_id = any(${ids}) and u.deleted_at is null and (m.deleted_at is not null
+          or m.site_id::text <> metersync.id_of(u.raw -> 'site')
+          or m.datasource_type <> u.raw ->> 'datasourceType')
       ) as meters`);
   return result.rows[0] ?? { companies: false, meters: false };
 }

@@ -37,6 +37,8 @@ function describe(now: WarehouseStatus): string {
       `rows that wait for a decision, as too many were absent at once: ${now.quarantinedDeletes} (metersync deletes list)`,
     );
   lines.push(...now.parked.flatMap(describeParked));
+  if (now.events.missing > 0)
+    lines.push(`records that the service never showed: ${now.events.missing} events, see metersync.events`);
   for (const { reason, events } of now.waiting) lines.push(`${events} events wait: ${reason}`);
   return lines.join('\n');
 }

@@ -5,7 +5,9 @@ import type { Executor } from '../connect.ts';
 
 /** What `metersync status` shows. Ages are seconds. */
 export interface WarehouseStatus {
-  readonly events: Readonly<Record<'pending' | 'applied' | 'superseded' | 'ignored' | 'dead', number>>;
+  readonly events: Readonly<
+    Record<'pending' | 'applied' | 'superseded' | 'ignored' | 'dead' | 'missing', number>
+  >;
   readonly oldestPendingSeconds: number;
   readonly lastEventSecondsAgo: number | null;
   readonly backfills: {
@@ -103,6 +105,7 @@ export async function readStatus(db: Executor): Promise<WarehouseStatus> {
       superseded: count('superseded'),
       ignored: count('ignored'),
       dead: count('dead'),
+      missing: count('missing'),
     },
     oldestPendingSeconds: Math.max(0, ages.rows[0]?.pending ?? 0),
     lastEventSecondsAgo: ages.rows[0]?.last ?? null,

@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm';
+import { lookAgain } from './missing.ts';
 import { countWritten, items, newerRead, rawOf, setColumns, type UpsertPage } from './page.ts';
 
 const columns = [
@@ -14,9 +15,7 @@ const columns = [
 
 /** Connections, and where a record tells them (seed 2.4) the sites that each one serves. */
 export const upsertConnections: UpsertPage = async (tx, page) => {
-  const written = await countWritten(
-    tx,
-    sql`with ${items(page)}
+  const { rows } = await tx.execute<{ id: string; inserted: boolean }>(sql`with ${items(page)}
     insert into utility.connections as c (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
     select distinct on (id) (r ->> 'id')::uuid as id, coalesce(metersync.id_of(r -> 'company')::uuid, ${page.companyId}::uuid),
       r ->> 'externalId', coalesce(r #>> '{datasource,name}', r ->> 'datasource'), r ->> 'status', r ->> 'url',
@@ -25,10 +24,11 @@ export const upsertConnections: UpsertPage = async (tx, page) => {
     from item order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
     on conflict (id) do update set ${setColumns(columns)}
     where ${newerRead('c', columns)}
-    returning (xmax = 0) as inserted`,
-  );
+    returning id, (xmax = 0) as inserted`);
   await replaceConnectionSites(tx, page);
-  return written;
+  const changed = rows.filter(({ inserted }) => !inserted);
+  if (changed.length > 0) await lookAgain(tx, 'connection', changed);
+  return { inserted: rows.length - changed.length, changed: changed.length };
 };
 
 /** Sites of the connections whose row now holds the page's record; a record that tells no relations leaves them. */

@@ -1,16 +1,29 @@
 import { sql } from 'drizzle-orm';
-import { countWritten, items, newerRead, rawOf, setColumns, type UpsertPage } from './page.ts';
+import type { Transaction } from '../connect.ts';
+import { sqlMessage } from '../failures.ts';
+import { halving } from '../halving.ts';
+import { lookAgain } from './missing.ts';
+import { items, newerRead, type RecordPage, rawOf, setColumns, type UpsertPage } from './page.ts';
+import { documentsThatTellUsage, replaceUsageByRecord } from './usage-data.ts';
+import { rejectRecord } from './write-page.ts';
 
 const columns = ['company_id', 'site_id', 'created', 'updated', 'raw_updated'] as const;
 
+/** A document that was written, and the usage that its record listed before, if there was one. */
+interface Written extends Record<string, unknown> {
+  readonly id: string;
+  readonly inserted: boolean;
+  readonly before: readonly string[] | null;
+}
+
 /**
- * Documents. Records name the site on each usage row rather than at the top (service-facts 2), so the first one
- * stands for the document; where neither tells it, what an event told stays.
+ * Documents, and the usage that their records tell: a corrected bill corrects its usage in the same transaction; its
+ * line items stand in `raw`. Records name the site on each usage row rather than at the top (service-facts 2), so the
+ * first one stands for the document; where neither tells it, what an event told stays.
  */
-export const upsertDocuments: UpsertPage = (tx, page) =>
-  countWritten(
-    tx,
-    sql`with ${items(page)}
+export const upsertDocuments: UpsertPage = async (tx, page) => {
+  // The last part sees documents as they were before: all parts of a statement share one snapshot.
+  const { rows } = await tx.execute<Written>(sql`with ${items(page)}, written as (
     insert into utility.documents as d (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
     select distinct on (id) (r ->> 'id')::uuid as id, coalesce(metersync.id_of(r -> 'company')::uuid, ${page.companyId}::uuid),
       coalesce(metersync.id_of(r -> 'site'), metersync.id_of(r #> '{usageData,0,site}'), known.site_id::text)::uuid,
@@ -20,5 +33,37 @@ export const upsertDocuments: UpsertPage = (tx, page) =>
     order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
     on conflict (id) do update set ${setColumns(columns)}
     where ${newerRead('d', columns)}
-    returning (xmax = 0) as inserted`,
+    returning id, (xmax = 0) as inserted
+    )
+    select w.id, w.inserted, (
+        select array_agg(lower(row ->> 'id'))
+        from jsonb_array_elements(metersync.elements(known.raw -> 'usageData')) row
+      ) as before
+    from written w left join utility.documents known on known.id = w.id and not w.inserted`);
+  const changed = rows.filter(({ inserted }) => !inserted);
+  const { usage = 'corrected' } = page;
+  const telling = usage === 'none' ? [] : usage === 'all' ? rows : changed;
+  if (telling.length > 0) await writeUsage(tx, page, telling);
+  if (changed.length > 0) await lookAgain(tx, 'document', changed);
+  return { inserted: rows.length - changed.length, changed: changed.length };
+};
+
+/** A usage row that Postgres refuses costs its document's usage only: the document is written. */
+async function writeUsage(tx: Transaction, page: RecordPage, written: readonly Written[]): Promise<void> {
+  await halving(
+    await documentsThatTellUsage(tx, written),
+    (ids) => tx.transaction((part) => replaceUsageByRecord(part, page, ids)),
+    async (id, error) => {
+      const found = await tx.execute<{ text: string }>(
+        sql`select (raw -> 'usageData')::text as text from utility.documents where id = ${id}::uuid`,
+      );
+      await rejectRecord(tx, {
+        resource: 'usageData',
+        companyId: page.companyId,
+        id: `of document ${id}`,
+        text: found.rows[0]?.text ?? '',
+        error: sqlMessage(error),
+      });
+    },
   );
+}

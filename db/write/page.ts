@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { Executor } from '../connect.ts';
+import type { Executor, Transaction } from '../connect.ts';
 
 /**
  * A page of records on its way into a table: the body exactly as the service sent it, which only Postgres reads, so
@@ -16,6 +16,13 @@ export interface RecordPage {
   readonly apiVersion: string;
   /** When the read began, by the warehouse's clock. */
   readonly readAt: string;
+  /**
+   * Of documents: whose usage, as their records tell it, is written with them. `corrected` (the default) are those that
+   * were known and changed; `none` where the usage endpoint's own rows are written in the same transaction.
+   */
+  readonly usage?: 'all' | 'corrected' | 'none';
+  /** Of usage data: the document of each row, by the row's id, where the row itself does not name it. */
+  readonly documentOf?: Readonly<Record<string, string>>;
 }
 
 export interface WrittenRows {
@@ -23,7 +30,7 @@ export interface WrittenRows {
   readonly changed: number;
 }
 
-export type UpsertPage = (tx: Executor, page: RecordPage) => Promise<WrittenRows>;
+export type UpsertPage = (tx: Transaction, page: RecordPage) => Promise<WrittenRows>;
 
 /** Never stored: fields by which someone could act in the customer's name (service-facts 2). */
 export const secretFields = [
@@ -63,12 +70,16 @@ export async function countWritten(tx: Executor, upsert: SQL): Promise<WrittenRo
 /**
  * The guard of a record with `updated`, for `where` of its upsert. In words: a newer state wins; at the same
  * `updated` the read that began later wins, as it does when the service tells no `updated`; an event's tombstone
- * yields only to a newer state, an inferred one to any later read; an identical row is not touched.
+ * yields only to a newer state, an inferred one to any later read; a row identical in what is `compared` is not
+ * touched.
  */
-export function newerRead(table: string, columns: readonly string[]): SQL {
+export function newerRead(
+  table: string,
+  columns: readonly string[],
+  compared: readonly string[] = [...columns, 'raw', 'api_version'],
+): SQL {
   const t = (column: string) => `${table}.${column}`;
-  const row = (source: string) =>
-    `(${[...columns, 'raw', 'api_version'].map((c) => `${source}.${c}`).join(', ')})`;
+  const row = (source: string) => `(${compared.map((c) => `${source}.${c}`).join(', ')})`;
   return sql.raw(`(
     ${t('updated')} is null or excluded.updated > ${t('updated')}
     or (${t('updated')} = excluded.updated or excluded.updated is null)

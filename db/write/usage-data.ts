@@ -9,6 +9,7 @@ import {
   rawOf,
   setColumns,
   type UpsertPage,
+  type WrittenRows,
 } from './page.ts';
 
 const columns = [
@@ -23,53 +24,117 @@ const columns = [
   'updated',
 ] as const;
 
-const documentOf: SQL = sql`coalesce(metersync.id_of(r -> 'document'), r ->> 'documentId')::uuid`;
-
 /**
  * Usage rows. A row is only as alive as its document: the documents named are locked first (those never seen are
  * inserted, to be read later), so that a row read before its document was deleted and written after it is not
  * brought back; nor is one that was read before, and is not among, all that a later read of the document's usage saw.
  */
 export const upsertUsageData: UpsertPage = async (tx, page) => {
-  await lockDocuments(tx, page);
+  const told = toldByListing(page);
+  await lockDocuments(tx, told, page);
+  return await upsertRows(tx, told, page, newerRead('u', columns));
+};
+
+/** The page's rows as a table `told(r, place, document_id)`. */
+function toldByListing(page: RecordPage): SQL {
+  return sql`${items(page)}, told as materialized (
+    select r, place, coalesce(metersync.id_of(r -> 'document'), r ->> 'documentId',
+      ${JSON.stringify(page.documentOf ?? {})}::jsonb ->> (r ->> 'id'))::uuid as document_id
+    from item)`;
+}
+
+function upsertRows(tx: Executor, told: SQL, page: RecordPage, guard: SQL): Promise<WrittenRows> {
   return countWritten(
     tx,
-    sql`with ${items(page)}
+    sql`with ${told}
     insert into utility.usage_data as u (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
     select distinct on (id) (r ->> 'id')::uuid as id,
       coalesce(${page.companyId}::uuid, metersync.id_of(r #> '{document,company}')::uuid, d.company_id),
-      ${documentOf}, coalesce(metersync.id_of(r -> 'meter'), r ->> 'meterId'),
+      document_id, coalesce(metersync.id_of(r -> 'meter'), r ->> 'meterId'),
       (r ->> 'startDate')::date, (r ->> 'endDate')::date, (r ->> 'usage')::numeric, r ->> 'usageUnits',
       metersync.read_time(r ->> 'created'), metersync.read_time(r ->> 'updated'),
       ${rawOf}, ${page.apiVersion}, ${page.readAt}::timestamptz
-    from item left join utility.documents d on d.id = ${documentOf}
+    from told left join utility.documents d on d.id = document_id
     where d.deleted_reason is distinct from 'event'
       and (d.usage_read_at is null or d.usage_read_at <= ${page.readAt}::timestamptz
         or exists (select from utility.usage_data known where known.id = (r ->> 'id')::uuid))
     order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
     on conflict (id) do update set ${setColumns(columns)}
-    where ${newerRead('u', columns)}
+    where ${guard}
     returning (xmax = 0) as inserted`,
   );
-};
+}
 
-async function lockDocuments(tx: Executor, page: RecordPage): Promise<void> {
-  await tx.execute(sql`with ${items(page)}
+async function lockDocuments(tx: Executor, told: SQL, page: RecordPage): Promise<void> {
+  await tx.execute(sql`with ${told}
     insert into utility.documents (id, company_id)
-    select distinct ${documentOf} as id, ${page.companyId}::uuid
-    from item left join utility.documents d on d.id = ${documentOf}
-    where ${documentOf} is not null and d.id is null
+    select distinct document_id as id, ${page.companyId}::uuid
+    from told left join utility.documents d on d.id = document_id
+    where document_id is not null and d.id is null
     order by id
     on conflict (id) do nothing`);
-  await tx.execute(sql`with ${items(page)}
+  await tx.execute(sql`with ${told}
     select d.id from utility.documents d
-    where d.id in (select ${documentOf} from item)
+    where d.id in (select document_id from told)
     order by d.id for share`);
 }
 
 /**
+ * Replaces the usage of documents by what their own records tell, which were just written by this transaction: a
+ * record that lists its usage lists all of it. Rows that say the same are left as they are: the usage endpoint's
+ * record has more, and a document's must not take its place at every backfill.
+ */
+export async function replaceUsageByRecord(
+  tx: Executor,
+  page: RecordPage,
+  documentIds: readonly string[],
+): Promise<void> {
+  const told = sql`told as materialized (
+    select row.r, row.place, d.id as document_id
+    from utility.documents d, jsonb_array_elements(d.raw -> 'usageData') with ordinality as row (r, place)
+    where d.id = any(${array(documentIds, 'uuid')}))`;
+  await upsertRows(tx, told, page, newerRead('u', columns, columns));
+  const seen = await tx.execute<{ id: string }>(sql`with ${told} select lower(r ->> 'id') as id from told`);
+  await retireUsage(
+    tx,
+    documentIds,
+    seen.rows.map(({ id }) => id),
+    page.readAt,
+  );
+}
+
+/**
+ * Of documents that were just written, those whose record tells their usage, each row by its id. A record may list
+ * other rows than the usage endpoint does (service-facts 2 has versions that differ so): it is believed as long as
+ * what it listed before is what the warehouse holds.
+ */
+export async function documentsThatTellUsage(
+  tx: Executor,
+  documents: readonly { readonly id: string; readonly before: readonly string[] | null }[],
+): Promise<string[]> {
+  const result = await tx.execute<{ id: string }>(sql`
+    select d.id from utility.documents d
+      join jsonb_to_recordset(${JSON.stringify(documents)}::jsonb) as w (id uuid, before text[]) on w.id = d.id
+    where jsonb_typeof(d.raw -> 'usageData') = 'array'
+      and not exists (
+        select from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) as row (r) where r ->> 'id' is null)
+      and (select array_agg(u.id::text order by u.id::text collate "C") from utility.usage_data u
+          where u.document_id = d.id and u.deleted_at is null)
+        is not distinct from (select array_agg(distinct b collate "C" order by b collate "C") from unnest(w.before) b)
+    order by d.id`);
+  return result.rows.map(({ id }) => id);
+}
+
+/** Locks documents, in order, against whoever else replaces or brings their usage. */
+export async function holdDocuments(tx: Executor, documentIds: readonly string[]): Promise<void> {
+  await tx.execute(sql`
+    select from utility.documents where id = any(${array(documentIds, 'uuid')}) order by id for no key update`);
+}
+
+/**
  * A document's usage is one set: rows that its own listing no longer shows are gone with the correction that
- * removed them. `seenIds` is all that the listings of these documents showed, read from `readAt` on.
+ * removed them. `seenIds` is all that the listings of these documents showed, read from `readAt` on. A document whose
+ * usage was read later is left alone.
  */
 export async function retireUsage(
   tx: Executor,
@@ -77,14 +142,18 @@ export async function retireUsage(
   seenIds: readonly string[],
   readAt: string,
 ): Promise<number> {
-  const ids = array(documentIds, 'uuid');
-  await tx.execute(sql`
+  const held = await tx.execute<{ id: string }>(sql`
     update utility.documents set usage_read_at = ${readAt}::timestamptz
-    where id in (select id from utility.documents where id = any(${ids}) order by id for no key update)
-      and (usage_read_at is null or usage_read_at < ${readAt}::timestamptz)`);
+    where id in (
+        select id from utility.documents where id = any(${array(documentIds, 'uuid')}) order by id for no key update)
+      and (usage_read_at is null or usage_read_at <= ${readAt}::timestamptz)
+    returning id`);
+  const ids = held.rows.map(({ id }) => id);
+  if (ids.length === 0) return 0;
+  // Gone since that read: a row that a later one shows lives, whenever this one is written.
   const result = await tx.execute(sql`
-    update utility.usage_data set deleted_at = clock_timestamp(), deleted_reason = 'absent'
-    where document_id = any(${ids}) and deleted_at is null
+    update utility.usage_data set deleted_at = ${readAt}::timestamptz, deleted_reason = 'absent'
+    where document_id = any(${array(ids, 'uuid')}) and deleted_at is null
       and synced_at < ${readAt}::timestamptz and not (id::text = any(${array(printedUuids(seenIds), 'text')}))`);
   return result.rowCount ?? 0;
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import type { Database, Executor } from '../connect.ts';
+import type { Database, Executor, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { halving } from '../halving.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
@@ -11,13 +11,13 @@ export interface PageWritten extends WrittenRows {
 }
 
 /**
- * Writes a page in one transaction. A record that Postgres refuses goes to `metersync.rejected_records` with its
- * text, after the page was split to find it; its neighbours are written. `ids` are the ids of the page's items, in
- * order, null where a record has none.
+ * Writes a page in one transaction, or as part of the given one. A record that Postgres refuses goes to
+ * `metersync.rejected_records` with its text, after the page was split to find it; its neighbours are written. `ids`
+ * are the ids of the page's items, in order, null where a record has none.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writePage(
-  db: Database,
+  db: Database | Transaction,
   resource: string,
   upsert: UpsertPage,
   page: RecordPage,

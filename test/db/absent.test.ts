@@ -208,13 +208,8 @@ describe('the list of companies', () => {
       const readAt = await now();
       await writeRecords(warehouse, 'sites', [{ id, sites }], { readAt });
       const body = JSON.stringify([{ id, sites }]);
-      await retireCompanySites(warehouse.db, {
-        body,
-        itemsKey: null,
-        companyId: null,
-        apiVersion: 'v2.2',
-        readAt,
-      });
+      const page = { body, itemsKey: null, companyId: null, apiVersion: 'v2.2', readAt };
+      await warehouse.db.transaction((tx) => retireCompanySites(tx, page));
     };
     await read([{ id: kept }, { id: gone }]);
     await read([{ id: kept.toUpperCase() }]);

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { countAbsent, retireAbsent } from '../../db/absent.ts';
-import { notFoundAttemptsMax, settleRecords, warehouseNow } from '../../db/catch-up.ts';
+import { notShownAttemptsMax, parkOwner, settleRecords, warehouseNow } from '../../db/catch-up.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
@@ -60,21 +60,82 @@ test('an event that was recorded while the read was under way is left to the nex
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 0 });
 });
 
-test('a document that is never found is taken for gone after some attempts, and its usage with it', async () => {
+/** Tries until nothing is looked for any more, as if the delays between them were over. */
+async function neverShown(resource: 'documents' | 'connections', id: string, eventId: string) {
+  for (let attempt = 0; attempt <= notShownAttemptsMax; attempt++) {
+    expect((await rowOf(warehouse, resource, id))?.deleted_at).toBeNull();
+    expect(await eventRow(eventId)).toMatchObject({ outcome: 'pending', attempts: attempt });
+    await settleRecords(warehouse.db, resource, [id], await now(), [id]);
+    await warehouse.db.execute(sql`update metersync.events set next_attempt_at = null where id = ${eventId}`);
+  }
+}
+
+test('a document that no complete listing shows waits longer each time, then is missing, and its usage goes', async () => {
   const { id, event } = await pendingDocument();
   const usageId = randomUUID();
   await writeRecords(warehouse, 'usageData', [{ id: usageId, document: { id } }]);
-  for (let attempt = 1; attempt <= notFoundAttemptsMax; attempt++) {
-    expect((await rowOf(warehouse, 'documents', id))?.deleted_at).toBeNull();
+  await neverShown('documents', id, event.id);
+  expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_reason: 'not_found' });
+  expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: 'document' });
+  expect(await eventRow(event.id)).toMatchObject({
+    outcome: 'missing',
+    error: expect.stringContaining('does not show'),
+  });
+});
+
+test('the same for a connection', async () => {
+  const id = randomUUID();
+  const event = delivery(connectionEvent('created', id, newer, 'PENDING'));
+  await recordEvents(warehouse.db, [event]);
+  await neverShown('connections', id, event.id);
+  expect(await rowOf(warehouse, 'connections', id)).toMatchObject({ deleted_reason: 'not_found' });
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
+});
+
+test('tries that failed for another reason do not count against a record', async () => {
+  const { id, event } = await pendingDocument();
+  for (let attempt = 0; attempt < 2 * notShownAttemptsMax; attempt++) {
+    await parkOwner(warehouse.db, 'documents', company.id, { code: 'SERVICE_ERROR', message: '500' });
     await warehouse.db.execute(
       sql`update metersync.events set next_attempt_at = null where id = ${event.id}`,
     );
-    await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
   }
   await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
-  expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_reason: 'not_found' });
-  expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: 'document' });
-  expect(await eventRow(event.id)).toMatchObject({ outcome: 'superseded' });
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 1 });
+  expect((await rowOf(warehouse, 'documents', id))?.deleted_at).toBeNull();
+});
+
+describe('what was missing is settled', () => {
+  const missingDocument = async () => {
+    const { id, event } = await pendingDocument();
+    await neverShown('documents', id, event.id);
+    return { id, event };
+  };
+
+  test('by whatever shows it later', async () => {
+    const { id, event } = await missingDocument();
+    const readAt = await now();
+    await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
+    expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_at: null });
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 0, error: null });
+    await settleRecords(warehouse.db, 'documents', [id], await now());
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
+  });
+
+  test('by the event of its deletion', async () => {
+    const { id, event } = await missingDocument();
+    await recordEvents(warehouse.db, [delivery(documentEvent('deleted', id, newer))]);
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'superseded', error: null });
+    expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_reason: 'event' });
+  });
+
+  test('by no page that was read before it was given up', async () => {
+    const readAt = await now();
+    const { id, event } = await missingDocument();
+    await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
+    expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_reason: 'not_found' });
+    expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
+  });
 });
 
 test.each(['documents', 'connections'] as const)(

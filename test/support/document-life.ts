@@ -4,9 +4,9 @@ import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { dueRecords, settleRecords, warehouseNow } from '../../db/catch-up.ts';
 import type { Warehouse } from '../../db/connect.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
-import { retireUsage } from '../../db/write/usage-data.ts';
+import { writeDocumentSets } from '../../db/write/document-sets.ts';
 import { delivery, documentEvent } from './events.ts';
-import { writeRecords } from './pages.ts';
+import { pageOfRecords, writeRecords } from './pages.ts';
 
 /** What can happen to a document, at the service and on the way to the warehouse, in any order. */
 export type Step =
@@ -177,12 +177,20 @@ export class DocumentLife {
       return;
     }
     const { readAt, due, state, usage } = running;
-    const read = { readAt, companyId: this.#companyId };
-    await writeRecords(this.#warehouse, 'documents', this.#documentRecords(state), read);
     if (!state.deleted) {
-      await writeRecords(this.#warehouse, 'usageData', this.#usageRecords(usage.usage), read);
-      const seen = usage.usage.map(({ id }) => id);
-      await retireUsage(db, [this.id], seen, readAt);
+      const read = (records: readonly { readonly id: string }[]) => ({
+        page: pageOfRecords(records, { readAt, companyId: this.#companyId }),
+        ids: records.map(({ id }) => id),
+      });
+      const documents = read(this.#documentRecords(state));
+      const rows = this.#usageRecords(usage.usage);
+      const sets = {
+        documentIds: [this.id],
+        readAt,
+        documents,
+        usage: rows.length > 0 ? read(rows) : undefined,
+      };
+      await writeDocumentSets(db, sets);
     }
     await settleRecords(db, 'documents', due, readAt, state.deleted ? [this.id] : []);
     this.#catchUp = undefined;
@@ -195,8 +203,9 @@ export class DocumentLife {
     return result.rows[0]?.n ?? 0;
   }
 
-  #record({ updated }: State) {
-    return { id: this.id, company: this.#companyId, updated, note: `as of ${updated}` };
+  #record({ updated, usage }: State) {
+    const usageData = [...usage].sort((a, b) => a.id.localeCompare(b.id));
+    return { id: this.id, company: this.#companyId, updated, note: `as of ${updated}`, usageData };
   }
 
   #documentRecords = (state: State) => (state.deleted ? [] : [this.#record(state)]);

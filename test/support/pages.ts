@@ -4,7 +4,7 @@ import { upsertCompanies, upsertCompanySites } from '../../db/write/companies.ts
 import { upsertConnections } from '../../db/write/connections.ts';
 import { upsertDocuments } from '../../db/write/documents.ts';
 import { upsertMeters } from '../../db/write/meters.ts';
-import type { UpsertPage } from '../../db/write/page.ts';
+import type { RecordPage, UpsertPage } from '../../db/write/page.ts';
 import { upsertUsageData } from '../../db/write/usage-data.ts';
 import { type PageWritten, writePage } from '../../db/write/write-page.ts';
 
@@ -39,19 +39,28 @@ export interface Read {
   readonly apiVersion?: string;
 }
 
-/** Writes records as one page of their listing, in the service's own text. */
+/** Records as one page of their listing, in the service's own text. */
+export function pageOfRecords(
+  records: readonly SentRecord[],
+  { readAt = '2026-06-01T00:00:00Z', companyId = null, apiVersion = 'v2.2' }: Read = {},
+): RecordPage {
+  const texts = records.map((record) => (typeof record === 'string' ? record : JSON.stringify(record)));
+  return { body: `{"items":[${texts.join(',')}]}`, itemsKey: 'items', companyId, readAt, apiVersion };
+}
+
+/** Writes records as one page of their listing; `usage` as in `RecordPage`. */
 export async function writeRecords(
   warehouse: Warehouse,
   listing: Listing,
   records: readonly SentRecord[],
-  { readAt = '2026-06-01T00:00:00Z', companyId = null, apiVersion = 'v2.2' }: Read = {},
+  read: Read = {},
+  usage: RecordPage['usage'] = 'corrected',
 ): Promise<PageWritten> {
-  const texts = records.map((record) => (typeof record === 'string' ? record : JSON.stringify(record)));
-  const ids = texts.map((text): string | null => {
-    const { id } = JSON.parse(text) as { id?: unknown };
+  const ids = records.map((record): string | null => {
+    const { id } = (typeof record === 'string' ? JSON.parse(record) : record) as { id?: unknown };
     return typeof id === 'string' ? id : null;
   });
-  const page = { body: `{"items":[${texts.join(',')}]}`, itemsKey: 'items', companyId, readAt, apiVersion };
+  const page = { ...pageOfRecords(records, read), usage };
   return await writePage(warehouse.db, listing, upserts[listing], page, ids);
 }
 

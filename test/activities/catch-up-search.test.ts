@@ -1,0 +1,186 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { describe, expect, test } from 'vitest';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { pageOf } from '../service/listing.ts';
+import type { Asked, Reply } from '../service/scripted-server.ts';
+import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { company, delivery, documentEvent } from '../support/events.ts';
+import { shapeOf } from '../support/scripted-service.ts';
+
+/** The catalogue of a service that has no single documents, and no usage of one. */
+const listingsOnly = { document: null, documentUsage: null };
+const updated = '2026-05-01T00:00:00.000001';
+const createdAt = (second: number) =>
+  `2026-01-${String(1 + Math.floor(second / 86_400)).padStart(2, '0')}T${new Date(second * 1000).toISOString().slice(11, 19)}.000001`;
+
+interface Bill {
+  readonly id: string;
+  readonly created: string;
+  readonly updated: string;
+  readonly usageData: readonly { readonly id: string; readonly created: string }[];
+}
+
+/** A company's bills, each with one row of usage, in the order in which the listings show them. */
+class Bills {
+  bills: Bill[];
+  /** Called before each page of documents is answered. */
+  onPage: (page: number) => void = () => {};
+
+  constructor(count: number) {
+    this.bills = Array.from({ length: count }, (_, at) => this.bill(at));
+  }
+
+  bill(second: number): Bill {
+    const created = createdAt(second);
+    return { id: randomUUID(), created, updated, usageData: [{ id: randomUUID(), created }] };
+  }
+
+  answer = (asked: Asked): Reply => {
+    const [, , resource] = asked.path.split('/');
+    if (asked.path === '/v2.2/company') return { json: [company] };
+    if (resource === 'meter') return pageOf([], asked, shapeOf('meters'));
+    if (resource === 'document') {
+      this.onPage(Number(asked.query.get('page')));
+      return pageOf(this.bills, asked);
+    }
+    const rows = this.bills.flatMap(({ id, usageData }) =>
+      usageData.map((row) => ({ ...row, document: { id } })),
+    );
+    return pageOf(rows, asked, shapeOf('usageData'));
+  };
+}
+
+async function announced(service: Bills, wanted: readonly Bill[]): Promise<ActivitiesUnderTest> {
+  const under = await activitiesOn(service.answer, listingsOnly);
+  await announce(under, wanted);
+  return under;
+}
+const announce = ({ warehouse }: ActivitiesUnderTest, wanted: readonly Bill[]) =>
+  recordEvents(
+    warehouse.db,
+    wanted.map(({ id, created }) => delivery(documentEvent('updated', id, updated, { created }))),
+  );
+const catchUp = async ({ run, activities, warehouse }: ActivitiesUnderTest) => {
+  await warehouse.db.execute(
+    sql`update metersync.events set next_attempt_at = null where outcome = 'pending'`,
+  );
+  await run(activities.catchUpOwners, { kind: 'documents' as const, owners: [company.id] });
+};
+const pagesAsked = ({ asked }: ActivitiesUnderTest, of: 'document' | 'usage') =>
+  asked()
+    .filter((path) => path.startsWith(`/${of}/`))
+    .map((path) => Number(new URLSearchParams(path.split('?')[1]).get('page')));
+const outcomes = async ({ warehouse }: ActivitiesUnderTest) =>
+  Object.fromEntries(
+    (
+      await warehouse.db.execute<{ outcome: string; n: number }>(
+        sql`select outcome, count(*)::int as n from metersync.events group by outcome`,
+      )
+    ).rows.map(({ outcome, n }) => [outcome, n]),
+  );
+const usageOf = async ({ warehouse }: ActivitiesUnderTest, { id }: Bill) =>
+  (
+    await warehouse.db.execute<{ id: string; listed: boolean }>(
+      sql`select id, raw ? 'document' as listed from utility.usage_data where document_id = ${id}::uuid and deleted_at is null`,
+    )
+  ).rows;
+
+describe('a service without single documents', () => {
+  test.each([1, 2, 10])(
+    'a new document among %i pages costs a page of each listing and its last',
+    async (pages) => {
+      const service = new Bills(100 * pages);
+      const newest = service.bills.at(-1) as Bill;
+      const under = await announced(service, [newest]);
+      await catchUp(under);
+      const expected = pages === 1 ? [1] : [1, 1_000_000];
+      expect([pagesAsked(under, 'document'), pagesAsked(under, 'usage')]).toEqual([expected, expected]);
+      expect(await outcomes(under)).toEqual({ applied: 1 });
+      expect(await usageOf(under, newest)).toEqual([{ id: newest.usageData[0]?.id, listed: true }]);
+    },
+  );
+
+  test('where the newest come first, one page of each is enough', async () => {
+    const service = new Bills(1_000);
+    service.bills.reverse();
+    const under = await announced(service, service.bills.slice(0, 1));
+    await catchUp(under);
+    expect([pagesAsked(under, 'document'), pagesAsked(under, 'usage')]).toEqual([[1], [1]]);
+    expect(await outcomes(under)).toEqual({ applied: 1 });
+  });
+
+  test('an old document is found by when it was created; several of one company in one search', async () => {
+    const service = new Bills(1_600);
+    const wanted = [711, 712, 720, 1_599].map((at) => service.bills[at] as Bill);
+    const under = await announced(service, wanted);
+    await catchUp(under);
+    expect(pagesAsked(under, 'document').length).toBeLessThanOrEqual(6);
+    expect(pagesAsked(under, 'usage').length).toBeLessThanOrEqual(6);
+    expect(await outcomes(under)).toEqual({ applied: 4 });
+  });
+
+  test('a listing in no order is walked, once for all that wait', async () => {
+    const service = new Bills(600);
+    service.bills.sort((a, b) => a.id.localeCompare(b.id));
+    const wanted = Array.from({ length: 40 }, (_, at) => service.bills[15 * at] as Bill);
+    const under = await announced(service, wanted);
+    await catchUp(under);
+    expect(pagesAsked(under, 'document')).toEqual([1, 1_000_000, 1, 2, 3, 4, 5, 6]);
+    expect(await outcomes(under)).toEqual({ applied: 40 });
+    expect(await usageOf(under, wanted[7] as Bill)).toHaveLength(1);
+  });
+
+  test('a listing that refuses a page beyond its last is walked', async () => {
+    const service = new Bills(300);
+    const under = await activitiesOn((asked) => {
+      const beyond = Number(asked.query.get('page')) > 3;
+      return beyond ? { status: 404, json: { detail: 'Invalid page.' } } : service.answer(asked);
+    }, listingsOnly);
+    await announce(under, service.bills.slice(150, 151));
+    await catchUp(under);
+    expect(await outcomes(under)).toEqual({ applied: 1 });
+  });
+
+  test('a document that the listing loses between two pages is not taken for gone', async () => {
+    const service = new Bills(300);
+    const wanted = service.bills[150] as Bill;
+    const under = await announced(service, [wanted]);
+    // Whenever the first page was asked for, a bill on it goes and one is added: all others move up a place.
+    service.bills = service.bills.filter((bill) => bill !== wanted);
+    service.onPage = (page) => {
+      if (page === 2) service.bills = [...service.bills.slice(1), service.bill(1_000)];
+      if (page === 3) service.bills = service.bills.slice(1);
+    };
+    for (let attempt = 0; attempt < 12; attempt++) await catchUp(under);
+    expect(await outcomes(under)).toEqual({ pending: 1 });
+  });
+});
+
+describe('a document that no complete listing shows', () => {
+  test('waits longer each time, is missing in the end, and is looked for no more', async () => {
+    const service = new Bills(250);
+    const never = service.bill(5_000);
+    const under = await announced(service, [never]);
+    const delays: number[] = [];
+    for (;;) {
+      await catchUp(under);
+      const { rows } = await under.warehouse.db.execute<{ outcome: string; seconds: number }>(
+        sql`select outcome, extract(epoch from next_attempt_at - clock_timestamp())::float8 as seconds from metersync.events`,
+      );
+      if (rows[0]?.outcome !== 'pending') break;
+      delays.push(Math.ceil(rows[0].seconds));
+    }
+    expect(delays).toEqual([1, 2, 4, 8, 16, 32, 64, 128]);
+    expect(await outcomes(under)).toEqual({ missing: 1 });
+    expect(await under.run(under.activities.dueOwners, { kind: 'documents', limit: 10 })).toEqual([]);
+
+    // It was only late: whatever reads its page has its events looked at again.
+    service.bills.push(never);
+    await announce(under, service.bills.slice(-2, -1));
+    await catchUp(under);
+    await catchUp(under);
+    expect(await outcomes(under)).toEqual({ applied: 2 });
+    expect(await usageOf(under, never)).toEqual([{ id: never.usageData[0]?.id, listed: true }]);
+  });
+});
