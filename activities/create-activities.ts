@@ -2,10 +2,16 @@ import { backfillActivities } from './backfill.ts';
 import { catchUpActivities } from './catch-up.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { recordActivities } from './record.ts';
+import { retentionActivities } from './retention.ts';
 
 /** Everything that touches the world on a worker's behalf. Workflows import its type and nothing else. */
 export function createActivities(deps: ActivityDependencies) {
-  return { ...recordActivities(deps), ...catchUpActivities(deps), ...backfillActivities(deps) };
+  return {
+    ...recordActivities(deps),
+    ...catchUpActivities(deps),
+    ...backfillActivities(deps),
+    ...retentionActivities(deps),
+  };
 }
 
 export type Activities = ReturnType<typeof createActivities>;

@@ -14,6 +14,8 @@ export interface ActivityDependencies {
   readonly companies: readonly string[];
   /** More deletions than this are not inferred from absence alone. */
   readonly deletesCap: DeletesCap;
+  /** Days after which payloads of settled events are dropped; 0 keeps them. */
+  readonly journalPayloadDays: number;
   /** Starts the catch-up of a kind, or tells the running one that there is more to do. */
   readonly wake: (kind: CatchUpKind) => Promise<void>;
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;

@@ -14,7 +14,7 @@ import { joinLimit } from './shared-limit.ts';
 import {
   connectClient,
   connectNative,
-  ensureWakeSchedule,
+  ensureOwnSchedules,
   startOf,
   type TemporalPlace,
   wakeOf,
@@ -120,11 +120,12 @@ export async function startWorker(options: {
     apiVersion: access.apiVersion,
     companies: settings.service.companies,
     deletesCap: settings.deletesCap,
+    journalPayloadDays: settings.journalPayloadDays,
     wake: wakeOf(client),
     log,
   });
   const workers = await runWorkers({ ...native, workflowBundle: bundle, activities });
-  await ensureWakeSchedule(client);
+  await ensureOwnSchedules(client);
   if (settings.makeSchedules) await ensureSchedules(client);
   return {
     finished: workers.finished,

@@ -15,6 +15,8 @@ export interface Settings {
   };
   /** More deletions of a listing than the larger of both are not inferred from absence alone. */
   readonly deletesCap: { readonly rows: number; readonly percent: number };
+  /** Days after which what was signed of a settled event is dropped; 0 keeps it for ever. */
+  readonly journalPayloadDays: number;
   readonly webhooks: {
     readonly secrets: readonly string[];
     readonly secretsFile: string | undefined;
@@ -85,6 +87,7 @@ const environment = z.object({
   SERVICE_ENDPOINTS: z.string().optional(),
   DELETES_CAP_ROWS: integer(0, 1_000_000, 50),
   DELETES_CAP_PERCENT: integer(0, 100, 5),
+  JOURNAL_PAYLOAD_DAYS: integer(0, 36_500, 90),
   WEBHOOK_SECRETS: list,
   WEBHOOK_SECRETS_FILE: z.string().optional(),
   WEBHOOK_HEADER_PREFIX: z
@@ -133,6 +136,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       endpoints,
     },
     deletesCap: { rows: e.DELETES_CAP_ROWS, percent: e.DELETES_CAP_PERCENT },
+    journalPayloadDays: e.JOURNAL_PAYLOAD_DAYS,
     webhooks: {
       secrets: e.WEBHOOK_SECRETS,
       secretsFile: e.WEBHOOK_SECRETS_FILE,

@@ -116,18 +116,26 @@ export function wakeOf(client: Client): (kind: CatchUpKind) => Promise<void> {
   };
 }
 
-/** The schedule that looks once a minute whether something waits, so that no wake-up can be lost. */
-export async function ensureWakeSchedule(client: Client): Promise<void> {
+/**
+ * The schedules that are no choice of anybody's: the one that looks once a minute whether something waits, so that no
+ * wake-up can be lost, and the one that drops old payloads once an hour.
+ */
+export async function ensureOwnSchedules(client: Client): Promise<void> {
+  await ensureEvery(client, '1 minute', 'wakeCatchUps', taskQueues.events);
+  await ensureEvery(client, '1 hour', 'dropPayloads', taskQueues.backfill);
+}
+
+async function ensureEvery(
+  client: Client,
+  every: '1 minute' | '1 hour',
+  name: 'wakeCatchUps' | 'dropPayloads',
+  taskQueue: string,
+): Promise<void> {
   try {
     await client.schedule.create({
-      scheduleId: scheduleIds.wakeCatchUps,
-      spec: { intervals: [{ every: '1 minute' }] },
-      action: {
-        type: 'startWorkflow',
-        workflowType: workflowNames.wakeCatchUps,
-        taskQueue: taskQueues.events,
-        args: [],
-      },
+      scheduleId: scheduleIds[name],
+      spec: { intervals: [{ every }] },
+      action: { type: 'startWorkflow', workflowType: workflowNames[name], taskQueue, args: [] },
       policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' },
     });
   } catch (error) {

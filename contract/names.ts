@@ -19,6 +19,7 @@ export const workflowNames = {
   applyEvents: 'applyEvents',
   catchUp: 'catchUp',
   wakeCatchUps: 'wakeCatchUps',
+  dropPayloads: 'dropPayloads',
   backfillAll: 'backfillAll',
   backfillCompany: 'backfillCompany',
 } as const;
@@ -38,6 +39,7 @@ export const signalNames = { wake: 'wake' } as const;
 export const queryNames = { progress: 'progress' } as const;
 export const scheduleIds = {
   wakeCatchUps: 'metersync-wake-catch-ups',
+  dropPayloads: 'metersync-drop-payloads',
   full: 'metersync-backfill',
 } as const;
 

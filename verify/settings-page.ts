@@ -34,6 +34,11 @@ export const settings: Readonly<Record<string, Setting>> = {
     default: '5',
     means: 'The same as a share of the live rows; the larger of both holds.',
   },
+  JOURNAL_PAYLOAD_DAYS: {
+    default: '90',
+    means:
+      'Days after which the payloads of settled events are dropped from the journal; 0 keeps them for ever. Ids and outcomes stay, and so do payloads of events that wait, are dead or missing.',
+  },
   WEBHOOK_SECRETS: {
     default: '',
     means:

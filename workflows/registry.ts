@@ -3,4 +3,5 @@ export { applyEvents } from './apply-events.ts';
 export { backfillAll } from './backfill-all.ts';
 export { backfillCompany } from './backfill-company.ts';
 export { catchUp } from './catch-up.ts';
+export { dropPayloads } from './drop-payloads.ts';
 export { wakeCatchUps } from './wake-catch-ups.ts';

@@ -7,7 +7,7 @@ import type { Settings } from '../../app/settings.ts';
 import {
   connectClient,
   connectNative,
-  ensureWakeSchedule,
+  ensureOwnSchedules,
   startOf,
   type TemporalPlace,
   wakeOf,
@@ -92,11 +92,12 @@ export async function startBenchWorkers(options: {
     apiVersion: access.apiVersion,
     companies: [],
     deletesCap: settings.deletesCap,
+    journalPayloadDays: settings.journalPayloadDays,
     wake: service === undefined ? async () => {} : wakeOf(client),
     log,
   });
   const workers = await runWorkers({ ...native, workflowBundle: { codePath: bundlePath }, activities });
-  if (service !== undefined) await ensureWakeSchedule(client);
+  if (service !== undefined) await ensureOwnSchedules(client);
   return {
     finished: workers.finished,
     stop: async () => {

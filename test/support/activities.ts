@@ -35,6 +35,7 @@ export async function activitiesOn(
     apiVersion: 'v2.2',
     companies: [],
     deletesCap: { rows: 50, percent: 5 },
+    journalPayloadDays: 90,
     wake: async (kind) => void woken.push(kind),
     log: pino({ level: 'silent' }),
   });

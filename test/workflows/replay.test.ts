@@ -32,6 +32,10 @@ describe('replay', () => {
           workflowId: 'recorded-wake',
           taskQueue: taskQueues.events,
         });
+        await pipeline.client.workflow.execute(workflowNames.dropPayloads, {
+          workflowId: 'recorded-drop',
+          taskQueue: taskQueues.backfill,
+        });
         for (const type of types)
           writeFileSync(`${folder}${type}.history.pb`, await longest(pipeline.client, type));
       } finally {

@@ -1,0 +1,82 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { DeliveredEvent } from '../../contract/delivery.ts';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { dropPayloads } from '../../db/retention.ts';
+import { connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execute(query)).rows;
+const event = () => delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00.000001'));
+/** Records an event as it would stand in the journal so many days after it came. */
+async function aged(given: DeliveredEvent, outcome: string, days: number): Promise<string> {
+  await recordEvents(warehouse.db, [given]);
+  await warehouse.db.execute(sql`update metersync.events set outcome = ${outcome}, error = 'why',
+    received_at = clock_timestamp() - make_interval(days => ${days}::int) where id = ${given.id}`);
+  return given.id;
+}
+const has = async (id: string) =>
+  (
+    await rows(sql`select coalesce(payload::text, convert_from(body, 'UTF8')) is not null as bytes,
+      payload_dropped_at is not null as dropped from metersync.events where id = ${id}`)
+  )[0];
+
+describe('payloads of the journal', () => {
+  test('of settled events are dropped when they are old enough, in batches; every other byte stays', async () => {
+    const old: string[] = [];
+    for (const outcome of ['applied', 'superseded', 'ignored']) {
+      old.push(await aged(event(), outcome, 11), await aged(event(), outcome, 400));
+    }
+    const kept = [await aged(event(), 'applied', 9)];
+    for (const outcome of ['pending', 'missing']) kept.push(await aged(event(), outcome, 400));
+    kept.push(await aged(delivery('{"eventType":'), 'dead', 400));
+    const drop = () => dropPayloads(warehouse.db, { days: 10, limit: 4 });
+    expect([await drop(), await drop(), await drop()]).toEqual([4, 2, 0]);
+    for (const id of old) expect(await has(id)).toEqual({ bytes: false, dropped: true });
+    for (const id of kept) expect(await has(id)).toEqual({ bytes: true, dropped: false });
+  });
+
+  test('leave everything else that the journal says of the event', async () => {
+    const given = delivery(
+      connectionEvent('created', randomUUID(), '2026-01-01T00:00:00.000001', 'CONNECTED'),
+    );
+    await aged(given, 'applied', 400);
+    const read = () =>
+      rows(sql`select to_jsonb(e) - '{payload,payload_dropped_at}'::text[] as row from metersync.events e
+        where id = ${given.id}`);
+    const before = await read();
+    await dropPayloads(warehouse.db, { days: 10, limit: 100 });
+    expect(await read()).toEqual(before);
+  });
+
+  test('once dropped, a delivery of the event still finds it and has no second effect', async () => {
+    const id = randomUUID();
+    const given = delivery(documentEvent('created', id, '2026-01-01T00:00:00.000009'));
+    await aged(given, 'applied', 400);
+    await dropPayloads(warehouse.db, { days: 10, limit: 100 });
+    await warehouse.db.execute(sql`update utility.documents set updated = null where id = ${id}`);
+    expect(await recordEvents(warehouse.db, [given])).toMatchObject({ fresh: 0, duplicates: 1, wake: [] });
+    expect(await has(given.id)).toEqual({ bytes: false, dropped: true });
+    expect(await rows(sql`select updated from utility.documents where id = ${id}`)).toEqual([
+      { updated: null },
+    ]);
+  });
+
+  test('two that drop at the same time share the work', async () => {
+    const old: string[] = [];
+    for (let at = 0; at < 40; at++) old.push(await aged(event(), 'applied', 400));
+    const counts = await Promise.all(
+      Array.from({ length: 4 }, () => dropPayloads(warehouse.db, { days: 10, limit: 10 })),
+    );
+    const rest = await dropPayloads(warehouse.db, { days: 10, limit: 100 });
+    expect(counts.reduce((sum, n) => sum + n, rest)).toBe(40);
+    for (const id of old) expect(await has(id)).toEqual({ bytes: false, dropped: true });
+  });
+});
