@@ -1,38 +1,38 @@
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import type { Database } from './connect.ts';
+import { packagedFolder } from './packaged-folder.ts';
 import { ensureRoles } from './roles.ts';
+import { applyViews } from './views.ts';
 
 const migrationsTable = 'schema_migrations';
 const lockKey = 0x6d657465;
 
-/** The folder of migrations: beside this file in a checkout, at the package's top when built into dist. */
-function migrationsFolder(): string {
-  const here = fileURLToPath(new URL('./migrations', import.meta.url));
-  return existsSync(here) ? here : fileURLToPath(new URL('../../db/migrations', import.meta.url));
-}
-
-/** Brings the warehouse's schema and what its roles may do up to date. Safe to call from several processes at once. */
-export async function migrateWarehouse(db: Database): Promise<{ applied: number; rolesMissing: string[] }> {
+/** Brings schema, views and what the roles may do up to date. Safe to call from several processes at once. */
+export async function migrateWarehouse(
+  db: Database,
+): Promise<{ applied: number; views: boolean; rolesMissing: string[] }> {
   const before = await appliedMigrations(db);
-  const rolesMissing = await db.transaction(async (tx) => {
+  await db.transaction(async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${lockKey})`);
     await migrate(tx as unknown as Database, {
-      migrationsFolder: migrationsFolder(),
+      migrationsFolder: packagedFolder('migrations'),
       migrationsSchema: 'metersync_migrations',
       migrationsTable,
     });
-    return await ensureRoles(tx);
   });
-  return { applied: (await appliedMigrations(db)) - before, rolesMissing };
+  // The migrator commits the transaction that it is given: the rest takes one of its own.
+  const rest = await db.transaction(async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(${lockKey})`);
+    return { views: await applyViews(tx), rolesMissing: await ensureRoles(tx) };
+  });
+  return { applied: (await appliedMigrations(db)) - before, ...rest };
 }
 
 /** How many migrations the code has that the warehouse lacks; negative when the warehouse is newer than the code. */
 export async function missingMigrations(db: Database): Promise<number> {
-  const known = readMigrationFiles({ migrationsFolder: migrationsFolder() }).length;
+  const known = readMigrationFiles({ migrationsFolder: packagedFolder('migrations') }).length;
   return known - (await appliedMigrations(db));
 }
 

@@ -5,24 +5,35 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { commandPage } from './command-page.ts';
+import { describeDictionary } from './dictionary-page.ts';
 import { failuresPage } from './failures-page.ts';
 import { verifyLock } from './lock.ts';
+import { replaceGenerated } from './markdown.ts';
 import { verifyMigrations } from './migrations.ts';
 import { serviceCoveragePage, verifyServiceCoverage, verifyStatements } from './service-coverage.ts';
 import { settingsPage } from './settings-page.ts';
-import { warehousePage } from './warehouse-page.ts';
+import { describeWarehouse, withMigratedWarehouse } from './warehouse-page.ts';
 
 const project = join(import.meta.dirname, '..');
 
 /** A check returns what is wrong, in lines for a person; nothing when all is well. */
 type Check = () => Promise<readonly string[]>;
 
+/** The references that a database makes of itself, by one that both pages share. */
+const references = withMigratedWarehouse(async (db) => ({
+  warehouse: await describeWarehouse(db),
+  dictionary: await describeDictionary(db),
+}));
+// Awaited by the pages, which say what is wrong.
+references.catch(() => {});
+
 /** A page of docs/ that is made from the code, from its text as it stands. */
 const pages: Readonly<Record<string, (text: string) => string | Promise<string>>> = {
   'docs/failures.md': failuresPage,
   'docs/settings.md': settingsPage,
   'docs/command.md': commandPage,
-  'docs/warehouse.md': warehousePage,
+  'docs/warehouse.md': async (text) => replaceGenerated(text, (await references).warehouse),
+  'docs/dictionary.md': async (text) => replaceGenerated(text, (await references).dictionary),
   'docs/service-coverage.md': () => serviceCoveragePage(project),
 };
 

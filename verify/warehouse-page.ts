@@ -5,10 +5,10 @@ import { sql } from 'drizzle-orm';
 import { connectWarehouse, type Database } from '../db/connect.ts';
 import { migrateWarehouse } from '../db/migrate.ts';
 import { startEmbedded } from '../embedded/start.ts';
-import { markdownTable, replaceGenerated } from './markdown.ts';
+import { markdownTable } from './markdown.ts';
 
-/** docs/warehouse.md with the reference of tables made anew from a warehouse that was migrated just now. */
-export async function warehousePage(text: string): Promise<string> {
+/** Runs work on a warehouse that was migrated just now, and removes it. */
+export async function withMigratedWarehouse<T>(work: (db: Database) => Promise<T>): Promise<T> {
   const dir = await mkdtemp(join(tmpdir(), 'metersync-verify-'));
   try {
     const stack = await startEmbedded({ dir, postgres: true, temporal: false });
@@ -17,7 +17,7 @@ export async function warehousePage(text: string): Promise<string> {
       const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 1, onError: () => {} });
       try {
         await migrateWarehouse(warehouse.db);
-        return replaceGenerated(text, await describeSchemas(warehouse.db, ['utility', 'metersync']));
+        return await work(warehouse.db);
       } finally {
         await warehouse.close();
       }
@@ -28,6 +28,10 @@ export async function warehousePage(text: string): Promise<string> {
     await rm(dir, { recursive: true, force: true });
   }
 }
+
+/** The generated part of docs/warehouse.md. */
+export const describeWarehouse = (db: Database): Promise<string> =>
+  describeSchemas(db, ['utility', 'metersync']);
 
 interface Described {
   readonly comment: string | null;

@@ -9,13 +9,13 @@ CREATE FUNCTION metersync.boolean_of(value text) RETURNS boolean LANGUAGE sql IM
 $$;
 --> statement-breakpoint
 CREATE FUNCTION metersync.number_of(value text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  select case when value ~ '^-?(\d{1,100}(\.\d{0,100})?|\.\d{1,100})([eE][-+]?\d{1,2})?$' then value::numeric end
+  select case when length(value) <= 200 and value ~ '^-?(\d+\.?\d*|\.\d+)([eE][-+]?\d\d?)?$' then value::numeric end
 $$;
 --> statement-breakpoint
 CREATE FUNCTION metersync.date_of(value text) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   select case
-    when value !~ '^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([T ]|$)' or value ~ '^0000' then null
-    when substr(value, 9, 2) <= '28' then substr(value, 1, 10)::date
+    when value !~ '^(?!0000)\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([T ]|$)' then null
+    when substr(value, 9, 2)::int <= 28 then substr(value, 1, 10)::date
     when substr(value, 9, 2)::int <= extract(day from (substr(value, 1, 7) || '-01')::date + interval '1 month - 1 day')
       then substr(value, 1, 10)::date
   end
@@ -384,7 +384,7 @@ COMMENT ON COLUMN ops.emission_factors.version IS 'Set of factors that it belong
 COMMENT ON COLUMN ops.emission_factors.created_at IS 'When the row was added.';
 COMMENT ON TABLE ops.data_issues IS 'What the checks of ops.refresh_data_issues() found: one row an issue, open while closed_at is NULL.';
 COMMENT ON COLUMN ops.data_issues.id IS 'Identifier.';
-COMMENT ON COLUMN ops.data_issues.check_name IS 'Check, as docs/analytics.md lists them.';
+COMMENT ON COLUMN ops.data_issues.check_name IS 'Check, as ops.data_issue_checks lists them.';
 COMMENT ON COLUMN ops.data_issues.severity IS 'error: numbers are wrong; warning: look at it; info: good to know.';
 COMMENT ON COLUMN ops.data_issues.company_id IS 'Company.';
 COMMENT ON COLUMN ops.data_issues.entity_type IS 'document, usage, meter, connection or site.';

@@ -1,0 +1,49 @@
+-- What the files of this folder make is made again whenever they change: by metersync migrate, after the migrations, all
+-- in one transaction and in the order of their names. So each statement here can be repeated. Functions that analysts call have their
+-- names resolved when they are made (begin atomic), as analysts may not look into schema metersync; those that read
+-- history run with its owner's rights.
+create schema if not exists analytics;
+comment on schema analytics is 'What analysts query: one view a question, over utility, history and ops.';
+
+-- Comments on the columns of a view, as {"column": "comment"}.
+create or replace function metersync.comment_columns(relation regclass, comments jsonb) returns void
+language plpgsql as $$
+declare
+  told record;
+begin
+  for told in select * from jsonb_each_text(comments) loop
+    execute format('comment on column %s.%I is %L', relation, told.key, told.value);
+  end loop;
+end
+$$;
+
+-- The share of an amount that falls on some of its days: those after the first `before` of `total`, up to `through`.
+-- Sums of whole days are rounded, not the days, and the last share is what is left: all shares add up to the amount
+-- exactly, for any cut of the days.
+create or replace function metersync.share(amount numeric, before integer, through integer, total integer, places integer)
+returns numeric language sql immutable parallel safe as $$
+  select case when through >= total then amount else round(amount * through / total, places) end
+    - case when before <= 0 then 0 else round(amount * before / total, places) end
+$$;
+
+-- Days in a multirange of dates.
+create or replace function metersync.days_in(days datemultirange) returns integer language sql immutable parallel safe as $$
+  select coalesce(sum(upper(part) - lower(part))::integer, 0) from unnest(days) as part
+$$;
+
+-- The first and the last day that dates of the service mean, half-open: swapped when they are inverted, one day when
+-- one is missing. A period that no bill has (ten years) is not spread: it counts on its last day.
+create or replace function metersync.first_day(start_date date, end_date date) returns date
+language sql immutable parallel safe as $$
+  select case
+    when not isfinite(least(start_date, end_date)) or not isfinite(greatest(start_date, end_date)) then null
+    when abs(end_date - start_date) > 3660 then greatest(start_date, end_date)
+    else least(start_date, end_date)
+  end
+$$;
+
+create or replace function metersync.last_day(start_date date, end_date date) returns date
+language sql immutable parallel safe as $$
+  select case when isfinite(least(start_date, end_date)) and isfinite(greatest(start_date, end_date))
+    then greatest(start_date, end_date) end
+$$;

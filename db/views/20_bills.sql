@@ -1,0 +1,321 @@
+-- The fields of a document's record, each NULL where the record has something else.
+create or replace function analytics.read_bill(raw jsonb) returns table (
+  account_number text, provider text, invoice_id text, start_date date, end_date date, bill_date date, due_date date,
+  currency text, total_charges numeric, current_charges numeric, credits numeric, tax_charges numeric,
+  interest_charges numeric, previous_balance numeric, previous_payment numeric, open_balance numeric, source_type text,
+  status text, is_flagged boolean, flagged_status text, is_estimated boolean, notes text, file_name text, job_id text,
+  audit_trail_url text, usage_rows integer
+) language sql stable parallel safe begin atomic
+  select nullif(r."accountNumber", ''), nullif(r."utilityCompany", ''), nullif(r."invoiceId", ''),
+    coalesce(metersync.date_of(r."startDate"),
+      (select min(metersync.date_of(u ->> 'startDate')) from jsonb_array_elements(metersync.elements(r."usageData")) u)),
+    coalesce(metersync.date_of(r."endDate"),
+      (select max(metersync.date_of(u ->> 'endDate')) from jsonb_array_elements(metersync.elements(r."usageData")) u)),
+    metersync.date_of(r."billDate"), metersync.date_of(r."dueDate"), nullif(r."chargesUnits", ''),
+    metersync.number_of(r."totalCharges"), metersync.number_of(r."currentCharges"), metersync.number_of(r."credits"),
+    metersync.number_of(r."taxCharges"), metersync.number_of(r."interestCharges"),
+    metersync.number_of(r."previousCloseBalance"), metersync.number_of(r."afterPreviousTotalPayment"),
+    metersync.number_of(r."currentOpenBalance"), nullif(r."sourceType", ''), nullif(r."status", ''),
+    metersync.boolean_of(r."isFlagged"), nullif(r."flaggedStatus", ''), metersync.boolean_of(r."isEstimated"),
+    nullif(r."notes", ''), nullif(r."fileName", ''), nullif(r."jobId", ''), nullif(r."auditTrailUrl", ''),
+    jsonb_array_length(metersync.elements(r."usageData"))
+  from jsonb_to_record(case when jsonb_typeof(raw) = 'object' then raw else '{}' end) as r (
+    "accountNumber" text, "utilityCompany" text, "invoiceId" text, "startDate" text, "endDate" text, "billDate" text,
+    "dueDate" text, "chargesUnits" text, "totalCharges" text, "currentCharges" text, "credits" text, "taxCharges" text,
+    "interestCharges" text, "previousCloseBalance" text, "afterPreviousTotalPayment" text, "currentOpenBalance" text,
+    "sourceType" text, "status" text, "isFlagged" text, "flaggedStatus" text, "isEstimated" text, "notes" text,
+    "fileName" text, "jobId" text, "auditTrailUrl" text, "usageData" jsonb)
+  offset 0; -- each field is read once, not wherever it is used
+end;
+comment on function analytics.read_bill is 'The fields of a document''s record.';
+
+-- Documents as the warehouse had them at a time.
+create or replace function analytics.documents_at(at timestamptz) returns table (
+  id uuid, company_id uuid, site_id uuid, created timestamptz, updated timestamptz, raw jsonb, api_version text,
+  deleted_at timestamptz, deleted_reason text, revised_document_id uuid
+) language sql stable parallel safe as $$
+  select d.id, d.company_id, d.site_id, d.created, d.updated, d.raw, d.api_version, d.deleted_at, d.deleted_reason,
+    d.revised_document_id
+  from utility.documents d
+  where d.first_synced_at <= at and not exists (select from history.documents h where h.id = d.id and h.valid_to > at)
+  union all
+  select h.id, h.company_id, h.site_id, h.created, h.updated, h.raw, h.api_version, h.deleted_at, h.deleted_reason,
+    h.revised_document_id
+  from history.documents h
+  where h.valid_from <= at and at < h.valid_to
+$$;
+comment on function analytics.documents_at is 'Documents as the warehouse had them at a time.';
+
+-- One document at a time; of now when that is NULL.
+create or replace function analytics.document_state(document_id uuid, at timestamptz) returns table (
+  revised_document_id uuid, created timestamptz, deleted_at timestamptz
+) language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp as $$
+  select d.revised_document_id, d.created, d.deleted_at
+  from utility.documents d
+  where d.id = document_id and (at is null or d.first_synced_at <= at
+    and not exists (select from history.documents h where h.id = d.id and h.valid_to > at))
+  union all
+  select h.revised_document_id, h.created, h.deleted_at
+  from history.documents h
+  where h.id = document_id and h.valid_from <= at and at < h.valid_to
+$$;
+comment on function analytics.document_state is 'What superseded_by needs of one document at a time.';
+
+-- The document that took another's place, at the end of the chain of links: a deleted one passes the place on to the
+-- one that superseded it, one that was not seen yet has it. In a ring of links the document created last stands.
+create or replace function analytics.superseded_by(document_id uuid, at timestamptz default null) returns uuid
+language sql stable parallel safe security definer set search_path = pg_catalog, pg_temp as $$
+  with recursive chain (id, next, created, live, path) as (
+    select document_id, s.revised_document_id, s.created, s.deleted_at is null, array[document_id]
+    from analytics.document_state(document_id, at) s
+    union all
+    select c.next, s.revised_document_id, s.created, s.deleted_at is null, c.path || c.next
+    from chain c left join lateral analytics.document_state(c.next, at) s on true
+    where c.next is not null and c.next <> all (c.path)
+  ), ring (closed) as (
+    select coalesce(next = document_id, false) from chain order by cardinality(path) desc limit 1
+  )
+  select nullif((
+    select c.id from chain c, ring r where c.live and (r.closed or c.id <> document_id)
+    order by case when r.closed then c.created end desc nulls last, case when r.closed then c.id end desc,
+      cardinality(c.path) desc
+    limit 1
+  ), document_id)
+$$;
+comment on function analytics.superseded_by is 'The live document at the end of the chain of documents that superseded this one; NULL when it stands.';
+
+-- Every bill, with the reason why it does not count where it doesn't.
+create or replace view analytics.bills_all as
+select bill_id, company_id, site_id, account_number, provider, invoice_id, period_start, period_end,
+  case when period_start is not null then daterange(period_start, period_end + 1 - shared) end as period,
+  period_end + 1 - shared - period_start as period_days,
+  case
+    when period_start is null then 'no_dates'
+    when shared = 1 then 'shared_day_to_next'
+    when end_date < start_date then 'dates_swapped'
+    when period_start = period_end then 'one_day'
+    else 'end_inclusive'
+  end as boundary_rule,
+  bill_date, due_date, currency, coalesce(current_charges, total_charges) as cost,
+  case when current_charges is not null then 'current_charges' when total_charges is not null then 'total_charges' end
+    as cost_source,
+  total_charges, current_charges, credits, tax_charges, interest_charges, previous_balance, previous_payment, open_balance,
+  source_type, status, is_flagged, flagged_status, is_estimated, notes, file_name, job_id, audit_trail_url, usage_rows,
+  created, updated, api_version, is_effective, reason, superseded_by, revised_document_id, deleted_at, deleted_reason
+from (
+  select *, coalesce(period_end > period_start and period_end = min(period_start) over (
+      partition by company_id, account, is_effective order by period_start
+      groups between 1 following and 1 following), false)::integer as shared
+  from (
+    select d.id as bill_id, d.company_id, d.site_id, b.*, p.period_start, p.period_end, coalesce(b.account_number, d.id::text) as account,
+      d.created, d.updated, d.api_version, s.reason is null as is_effective, s.reason, s.superseded_by,
+      d.revised_document_id, d.deleted_at, d.deleted_reason
+    from utility.documents d
+      cross join lateral (
+        select case when d.revised_document_id is not null and d.deleted_at is null
+          then analytics.superseded_by(d.id) end as superseded_by offset 0) l
+      cross join lateral (
+        select l.superseded_by, case when d.deleted_at is not null then 'deleted' when d.raw is null then 'not_read'
+          when l.superseded_by is not null then 'superseded' end as reason) s
+      cross join lateral analytics.read_bill(d.raw) b
+      cross join lateral (
+        select metersync.first_day(b.start_date, b.end_date) as period_start,
+          metersync.last_day(b.start_date, b.end_date) as period_end
+        offset 0) p
+  ) read
+) dated;
+comment on view analytics.bills_all is 'One row for each document: those that count (is_effective) and, with the reason, those that do not.';
+
+create or replace view analytics.bills as select * from analytics.bills_all where is_effective;
+comment on view analytics.bills is 'One row for each bill that counts: it lives, and no live one superseded it.';
+select metersync.comment_columns(view, '{
+  "bill_id": "The document.",
+  "site_id": "Site that the document names; a bill over several sites has one of them: see usage for each meter''s.",
+  "account_number": "Account at the provider.",
+  "provider": "Utility that sent the bill.",
+  "invoice_id": "The utility''s number of the bill.",
+  "period_start": "First day, as the service sent it (of its usage where the document says none).",
+  "period_end": "Last day, as the service sent it.",
+  "period": "Days that the bill is for, half-open.",
+  "period_days": "Days in period.",
+  "boundary_rule": "How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the account''s next bill starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown; dates_swapped: the end was before the start; no_dates.",
+  "bill_date": "End of the billing period, as the service has it.",
+  "due_date": "When it is to be paid.",
+  "currency": "Currency of every amount of the bill: never add amounts of several.",
+  "cost": "What the period cost: current_charges, else total_charges.",
+  "cost_source": "Which of the two cost is; total_charges can hold an earlier balance.",
+  "total_charges": "Amount due, with what was open from before.",
+  "current_charges": "Charges of this period.",
+  "credits": "Credits.",
+  "tax_charges": "Taxes in the charges.",
+  "interest_charges": "Interest and late fees.",
+  "previous_balance": "Balance of the bill before.",
+  "previous_payment": "What was paid since.",
+  "open_balance": "What was still open.",
+  "source_type": "How the service came by it.",
+  "status": "Status of the document at the service.",
+  "is_flagged": "Whether the service doubts it.",
+  "flagged_status": "Why.",
+  "is_estimated": "Whether any of its usage is estimated; only the newer versions of the API say.",
+  "notes": "Notes of the service.",
+  "file_name": "Name of the file it was read from.",
+  "job_id": "Job that read it.",
+  "audit_trail_url": "Where the service shows how it was read.",
+  "usage_rows": "Usage records on the document.",
+  "is_effective": "Whether it counts: it lives, was read, and no live document superseded it.",
+  "reason": "Why it does not count: deleted, superseded or not_read; NULL when it does.",
+  "superseded_by": "The live document at the end of the chain of those that superseded it.",
+  "revised_document_id": "The service''s link to the document that superseded it."
+}') from unnest(array['analytics.bills_all', 'analytics.bills']::regclass[]) as view;
+
+-- Runs with its owner's rights, as analysts read history through views alone.
+create or replace function analytics.bills_as_of(at timestamptz) returns setof analytics.bills
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+select bill_id, company_id, site_id, account_number, provider, invoice_id, period_start, period_end,
+  case when period_start is not null then daterange(period_start, period_end + 1 - shared) end as period,
+  period_end + 1 - shared - period_start as period_days,
+  case
+    when period_start is null then 'no_dates'
+    when shared = 1 then 'shared_day_to_next'
+    when end_date < start_date then 'dates_swapped'
+    when period_start = period_end then 'one_day'
+    else 'end_inclusive'
+  end as boundary_rule,
+  bill_date, due_date, currency, coalesce(current_charges, total_charges) as cost,
+  case when current_charges is not null then 'current_charges' when total_charges is not null then 'total_charges' end
+    as cost_source,
+  total_charges, current_charges, credits, tax_charges, interest_charges, previous_balance, previous_payment, open_balance,
+  source_type, status, is_flagged, flagged_status, is_estimated, notes, file_name, job_id, audit_trail_url, usage_rows,
+  created, updated, api_version, is_effective, reason, superseded_by, revised_document_id, deleted_at, deleted_reason
+from (
+  select *, coalesce(period_end > period_start and period_end = min(period_start) over (
+      partition by company_id, account, is_effective order by period_start
+      groups between 1 following and 1 following), false)::integer as shared
+  from (
+    select d.id as bill_id, d.company_id, d.site_id, b.*, p.period_start, p.period_end, coalesce(b.account_number, d.id::text) as account,
+      d.created, d.updated, d.api_version, s.reason is null as is_effective, s.reason, s.superseded_by,
+      d.revised_document_id, d.deleted_at, d.deleted_reason
+    from analytics.documents_at($1) d
+      cross join lateral (
+        select case when d.revised_document_id is not null and d.deleted_at is null
+          then analytics.superseded_by(d.id, $1) end as superseded_by offset 0) l
+      cross join lateral (
+        select l.superseded_by, case when d.deleted_at is not null then 'deleted' when d.raw is null then 'not_read'
+          when l.superseded_by is not null then 'superseded' end as reason) s
+      cross join lateral analytics.read_bill(d.raw) b
+      cross join lateral (
+        select metersync.first_day(b.start_date, b.end_date) as period_start,
+          metersync.last_day(b.start_date, b.end_date) as period_end
+        offset 0) p
+  ) read
+) dated
+where is_effective
+$$;
+comment on function analytics.bills_as_of is 'analytics.bills as the warehouse would have shown it at a time, after every transaction that was over by then.';
+
+-- The usage that a document tells of, where it is all in one unit.
+create or replace function analytics.read_bill_usage(raw jsonb) returns table (usage numeric, usage_units text)
+language sql stable parallel safe begin atomic
+  select case when min(u ->> 'usageUnits') is not distinct from max(u ->> 'usageUnits')
+      then sum(metersync.number_of(u ->> 'usage')) end,
+    case when min(u ->> 'usageUnits') is not distinct from max(u ->> 'usageUnits') then min(u ->> 'usageUnits') end
+  from jsonb_array_elements(metersync.elements(raw -> 'usageData')) as u;
+end;
+comment on function analytics.read_bill_usage is 'The usage that a document tells of, where it is all in one unit.';
+
+-- Each state of a document beside the one before: what changed in place, what was superseded, deleted or came back.
+create or replace view analytics.bill_restatements as
+select s.bill_id, s.company_id, s.changed_at, s.changed_by_kind, s.changed_by, changed.field, changed.old_value,
+  changed.new_value, n.currency, coalesce(n.current_charges, n.total_charges, 0)
+    - case when o.currency is not distinct from n.currency then coalesce(o.current_charges, o.total_charges, 0) end as cost_change,
+  case when ou.usage_units is not distinct from nu.usage_units then coalesce(nu.usage, 0) - coalesce(ou.usage, 0) end
+    as usage_change, nu.usage_units
+from (
+  select id as bill_id, company_id, began as changed_at, lag(ended_by_kind) over state as changed_by_kind,
+    lag(ended_by) over state as changed_by, raw, deleted_at, lag(raw) over state as old_raw,
+    lag(deleted_at) over state as old_deleted_at, lag(id) over state is not null as has_earlier
+  from (
+    select h.id, h.company_id, h.raw, h.deleted_at, h.valid_from as began, h.ended_by_kind, h.ended_by
+    from history.documents h
+    union all
+    select d.id, d.company_id, d.raw, d.deleted_at, ended.at, null, null
+    from utility.documents d
+      join (select h.company_id, h.id, max(h.valid_to) as at from history.documents h group by 1, 2) ended
+        on ended.id = d.id and ended.company_id = d.company_id
+  ) states
+  window state as (partition by company_id, id order by began)
+) s
+  cross join lateral analytics.read_bill(s.old_raw) o
+  cross join lateral analytics.read_bill(s.raw) n
+  cross join lateral analytics.read_bill_usage(s.old_raw) ou
+  cross join lateral analytics.read_bill_usage(s.raw) nu
+  cross join lateral (values
+    ('cost', coalesce(o.current_charges, o.total_charges)::text, coalesce(n.current_charges, n.total_charges)::text),
+    ('total_charges', o.total_charges::text, n.total_charges::text),
+    ('currency', o.currency, n.currency),
+    ('usage', ou.usage::text, nu.usage::text),
+    ('usage_units', ou.usage_units, nu.usage_units),
+    ('period_start', o.start_date::text, n.start_date::text),
+    ('period_end', o.end_date::text, n.end_date::text),
+    ('bill_date', o.bill_date::text, n.bill_date::text),
+    ('due_date', o.due_date::text, n.due_date::text),
+    ('account_number', o.account_number, n.account_number),
+    ('invoice_id', o.invoice_id, n.invoice_id),
+    ('is_estimated', o.is_estimated::text, n.is_estimated::text),
+    ('is_flagged', o.is_flagged::text, n.is_flagged::text),
+    ('revised_document_id', s.old_raw ->> 'revisedDocumentId', s.raw ->> 'revisedDocumentId'),
+    ('deleted_at', s.old_deleted_at::text, s.deleted_at::text)
+  ) as changed (field, old_value, new_value)
+where s.has_earlier and s.old_raw is not null and changed.old_value is distinct from changed.new_value;
+comment on view analytics.bill_restatements is 'One row for each field of a bill that changed after it was first read: by a correction in place, a link to another bill, a deletion or its undoing.';
+select metersync.comment_columns('analytics.bill_restatements', '{
+  "changed_at": "When the warehouse learnt of it.",
+  "changed_by_kind": "event or run; NULL where neither is known.",
+  "changed_by": "Id of the event or the run.",
+  "field": "What changed.",
+  "old_value": "What it was.",
+  "new_value": "What it is since.",
+  "currency": "Currency of the cost, since.",
+  "cost_change": "How much the cost of the bill changed with this state, whichever field the row is for; NULL where the currency changed.",
+  "usage_change": "How much its usage changed; NULL where it is in several units.",
+  "usage_units": "Unit of usage_change."
+}');
+
+create or replace view analytics.bill_line_items as
+select b.bill_id, b.company_id, b.site_id, b.period, b.currency, i.seq, r."description" as description,
+  nullif(r."chargeType", '') as charge_type,
+  coalesce(nullif(r."electricityChargeType", ''), nullif(r."gasChargeType", '')) as supply_or_delivery,
+  case
+    when r."electricityChargeType" <> '' or r."electricityIsDemand" <> '' or r."electricityTimeOfUse" <> '' then 'ELECTRICITY'
+    when r."gasChargeType" <> '' then 'GAS'
+  end as datasource_type,
+  coalesce(metersync.boolean_of(r."electricityIsDemand"), false) as is_demand,
+  nullif(r."electricityTimeOfUse", '') as time_of_use, metersync.number_of(r."quantity") as quantity,
+  nullif(r."quantityUnits", '') as quantity_units, metersync.number_of(r."rate") as rate,
+  metersync.number_of(r."totalCharge") as amount, nullif(r."billingPeriod", '') as billing_period,
+  coalesce(nullif(r."billingPeriod", ''), 'CURRENT') = 'CURRENT' as is_current, r."accountIds" as account_ids
+from analytics.bills b
+  join utility.documents d on d.id = b.bill_id and d.company_id = b.company_id
+  cross join lateral jsonb_array_elements(metersync.elements(d.raw -> 'lineItems')) with ordinality as i (item, seq)
+  cross join lateral jsonb_to_record(case when jsonb_typeof(i.item) = 'object' then i.item else '{}' end) as r (
+    "description" text, "chargeType" text, "electricityChargeType" text, "gasChargeType" text, "electricityIsDemand" text,
+    "electricityTimeOfUse" text, "quantity" text, "quantityUnits" text, "rate" text, "totalCharge" text,
+    "billingPeriod" text, "accountIds" jsonb);
+comment on view analytics.bill_line_items is 'One row for each line of each bill that counts.';
+select metersync.comment_columns('analytics.bill_line_items', '{
+  "period": "Days that the bill is for, half-open.",
+  "seq": "Place on the bill, from 1.",
+  "description": "What the bill calls it.",
+  "charge_type": "USAGE, FIXED, TAX, …: an open list.",
+  "supply_or_delivery": "Of what the utility charges it for: SUPPLY, DELIVERY, …",
+  "datasource_type": "Commodity, where the line tells.",
+  "is_demand": "Whether demand is charged.",
+  "time_of_use": "PEAK, OFF_PEAK, …",
+  "quantity": "How many of quantity_units.",
+  "quantity_units": "Unit, as the bill prints it.",
+  "rate": "Price of a unit.",
+  "amount": "What it costs, in currency.",
+  "billing_period": "CURRENT, or the period that the line is of.",
+  "is_current": "Whether it belongs to this period: lines of others are not part of its cost.",
+  "account_ids": "Accounts that the line names."
+}');

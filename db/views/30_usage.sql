@@ -1,0 +1,113 @@
+-- Where days begin: the zone of a site, as you told it.
+create or replace view analytics.site_time_zones as
+select s.id as site_id, s.company_id, coalesce(o.time_zone, c.time_zone, 'UTC') as time_zone,
+  case when o.time_zone is not null then 'site' when c.time_zone is not null then 'company' else 'default' end
+    as time_zone_source
+from utility.sites s
+  left join ops.site_overrides o on o.site_id = s.id
+  left join ops.company_overrides c on c.company_id = s.company_id;
+comment on view analytics.site_time_zones is 'The time zone that is used for each site: the service tells none.';
+select metersync.comment_columns('analytics.site_time_zones', '{
+  "time_zone": "IANA name.",
+  "time_zone_source": "Where it is from: site (ops.site_overrides), company (ops.company_overrides) or default (UTC)."
+}');
+
+-- Every usage record that counts, on whole days. Windows are made over a company''s meter, so that a company can be
+-- asked for alone; of what others say only overlapping records are looked at.
+create or replace view analytics.usage as
+select usage_id, bill_id, company_id, site_id, meter_id, datasource_type, start_date, end_date,
+  case when first_day is not null then daterange(first_day, until_day) end as period, until_day - first_day as period_days, boundary_rule, date_quality,
+  case
+    when first_day is null then null
+    when newer is null then datemultirange(daterange(first_day, until_day))
+    else datemultirange(daterange(first_day, until_day)) - newer
+  end as counted_days,
+  may_overlap, next_start, usage, usage_units, usage * factor as standard_usage, standard_units, dimension, factor, sign,
+  usage * factor * sign as signed_usage, is_estimated, is_excluded, net_metering_type, billed_demand,
+  metersync.boolean_of(raw ->> 'isImplied') as is_implied, raw ->> 'electricityType' as electricity_type,
+  raw ->> 'timeOfUse' as time_of_use, raw ->> 'tariff' as tariff, raw ->> 'supplierName' as supplier,
+  raw ->> 'utilityName' as utility, created, updated, api_version
+from (
+  select *, range_agg(daterange(first_day, until_day)) filter (where may_overlap and first_day is not null) over (
+      partition by company_id, meter_id, dimension order by billed_at desc nulls last, bill_key desc
+      groups between unbounded preceding and 1 preceding) as newer
+  from (
+    select *, last_day + 1 - coalesce(last_day > first_day and last_day = next_start, false)::integer as until_day,
+      case
+        when first_day is null then 'no_dates'
+        when last_day > first_day and last_day = next_start then 'shared_day_to_next'
+        when end_date < start_date then 'dates_swapped'
+        when first_day = last_day then 'one_day'
+        else 'end_inclusive'
+      end as boundary_rule,
+      coalesce(next_first <= last_day or last_before >= first_day, true) as may_overlap
+    from (
+      select *,
+        min(first_day) over (partition by company_id, meter_id order by first_day
+          groups between 1 following and 1 following) as next_start,
+        coalesce(lead(first_day) over (partition by company_id, meter_id order by first_day), 'infinity') as next_first,
+        coalesce(max(last_day) over (partition by company_id, meter_id order by first_day
+          rows between unbounded preceding and 1 preceding), '-infinity') as last_before
+      from (
+        select u.id as usage_id, u.document_id as bill_id, coalesce(u.document_id, u.id) as bill_key,
+          coalesce(d.created, u.created) as billed_at, u.company_id, coalesce(m.site_id, d.site_id) as site_id, u.meter_id,
+          m.datasource_type, u.start_date, u.end_date, metersync.first_day(u.start_date, u.end_date) as first_day,
+          metersync.last_day(u.start_date, u.end_date) as last_day, u.usage, u.usage_units,
+          coalesce(own.standard_units, common.standard_units, u.usage_units) as standard_units,
+          coalesce(own.dimension, common.dimension, 'unknown') as dimension,
+          coalesce(own.factor, common.factor, 1) as factor,
+          case coalesce(u.net_metering_type, m.raw ->> 'netMeteringType') when 'EXPORT' then -1 when 'GENERATION' then 0
+            else 1 end * case when u.exclusion then -1 else 1 end as sign,
+          u.is_estimated, u.exclusion as is_excluded,
+          coalesce(u.net_metering_type, m.raw ->> 'netMeteringType') as net_metering_type, u.billed_demand,
+          case
+            when u.start_date is null or u.end_date is null then 'missing'
+            when u.end_date < u.start_date then 'inverted'
+            when u.end_date = u.start_date then 'end_missing'
+            when u.end_date > current_date then 'future'
+            when u.end_date - u.start_date >= 65 then 'too_long'
+            else 'ok'
+          end as date_quality, u.raw, u.created, u.updated, u.api_version
+        from utility.usage_data u
+          left join utility.documents d on d.id = u.document_id
+          left join utility.meters m on m.id = u.meter_id
+          left join ops.unit_factors own on own.units = u.usage_units and own.datasource_type = m.datasource_type
+          left join ops.unit_factors common on common.units = u.usage_units and common.datasource_type = ''
+        where u.deleted_at is null and d.deleted_at is null
+          and case when d.revised_document_id is null then true else analytics.superseded_by(d.id) is null end
+      ) record
+    ) neighboured
+  ) bounded
+) overlapped;
+comment on view analytics.usage is 'One row for each usage record that counts: it lives, and so does its bill, which no other superseded.';
+select metersync.comment_columns('analytics.usage', '{
+  "usage_id": "The usage record.",
+  "bill_id": "Its document.",
+  "site_id": "Site of the meter, else of the document.",
+  "start_date": "First day, as the service sent it.",
+  "end_date": "Last day, as the service sent it.",
+  "period": "Days that it is for, half-open.",
+  "period_days": "Days in period.",
+  "boundary_rule": "How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the meter''s next record starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown (so are periods of more than ten years: they count on their last day); dates_swapped: the end was before the start; no_dates.",
+  "date_quality": "ok, end_missing (start and end are the same), inverted, too_long (more than 65 days), future or missing.",
+  "counted_days": "The days of period that no newer bill of the meter is for.",
+  "may_overlap": "Whether another record of the meter touches its days.",
+  "next_start": "Where the meter''s next record starts.",
+  "usage": "Amount, in usage_units, as billed.",
+  "usage_units": "Unit, as the service names it.",
+  "standard_usage": "The amount in standard_units.",
+  "standard_units": "Standard unit of the dimension (ops.unit_factors); usage_units where no factor is known.",
+  "dimension": "energy, power, volume, mass, …; unknown where no factor is known.",
+  "factor": "Standard units in one of usage_units.",
+  "sign": "1; -1 for what is excluded (subtracted) or exported; 0 for generation, which is neither.",
+  "signed_usage": "standard_usage × sign: what sums are made of.",
+  "is_excluded": "Whether it is subtracted in sums (exclusion).",
+  "net_metering_type": "IMPORT, EXPORT or GENERATION, of the record or its meter; NULL where it isn''t net metered.",
+  "billed_demand": "Demand that was billed, as the service sent it.",
+  "is_implied": "Whether it was derived from another meter, as sewer from water.",
+  "electricity_type": "USAGE or DEMAND rows of electricity, where the API version tells them apart.",
+  "time_of_use": "PEAK, OFF_PEAK, … where a version of the API has a row for each.",
+  "tariff": "Tariff.",
+  "supplier": "Supplier of the energy.",
+  "utility": "Utility."
+}');

@@ -1,0 +1,161 @@
+-- Usage by calendar month, as bills tell it. Months between two bills that no bill is for are there with NULL.
+create or replace view analytics.monthly_usage as
+select company_id, site_id, meter_id, datasource_type, month, standard_units as units,
+  billed_usage, counted_usage as usage, counted_usage * days_in_month / nullif(days_covered, 0) as extrapolated_usage,
+  original_usage, original_units, generated_usage, peak_demand,
+  days_in_month, days_covered, round(days_covered::numeric / days_in_month, 4) as coverage, days_overlapped, estimated_days,
+  days_covered = days_in_month and days_overlapped = 0 as is_complete,
+  coalesce(cardinality(bill_ids), 0) as bills, bill_ids
+from (
+  select company_id, site_id, meter_id, datasource_type, month, standard_units, days_in_month,
+    sum(share) as billed_usage, sum(case when overlapped_days is null then share else counted_share end) as counted_usage,
+    case when min(usage_units) = max(usage_units) then sum(share / factor) end as original_usage,
+    case when min(usage_units) = max(usage_units) then min(usage_units) end as original_units,
+    sum(generated) as generated_usage, max(billed_demand) as peak_demand,
+    (coalesce(sum(days) filter (where overlapped_days is null), 0)
+      + metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null)))::integer as days_covered,
+    metersync.days_in(range_agg(overlapped_days)) as days_overlapped,
+    (coalesce(sum(days) filter (where overlapped_days is null and is_estimated), 0)
+      + metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null and is_estimated)))::integer
+      as estimated_days,
+    array_agg(distinct bill_id) filter (where days > 0 and bill_id is not null) as bill_ids
+  from (
+    select u.company_id, u.site_id, u.meter_id, u.datasource_type, u.bill_id, u.usage_units, u.standard_units, u.factor,
+      u.is_estimated, m.month, m.days_in_month, m.days,
+      case when m.days > 0 then u.billed_demand end as billed_demand,
+      case when m.days > 0 and u.dimension not in ('power', 'apparent power', 'reactive power')
+        then metersync.share(u.signed_usage, m.before, m.through, u.period_days, greatest(scale(u.signed_usage), 6)) end
+        as share,
+      case when u.sign = 0 and m.days > 0
+        then metersync.share(u.standard_usage, m.before, m.through, u.period_days, greatest(scale(u.standard_usage), 6)) end
+        as generated,
+      case when not u.may_overlap then null else
+        datemultirange(u.period * m.dates) - u.counted_days end as overlapped_days,
+      case when u.may_overlap then datemultirange(u.period * m.dates) end as days_here,
+      case when u.may_overlap and m.days > 0 and u.dimension not in ('power', 'apparent power', 'reactive power')
+        then round(u.signed_usage * metersync.days_in(u.counted_days * datemultirange(m.dates)) / u.period_days,
+          greatest(scale(u.signed_usage), 6)) end as counted_share
+    from analytics.usage u
+      cross join lateral (
+        select first::date as month, daterange(first::date, (first + interval '1 month')::date) as dates,
+          (first + interval '1 month')::date - first::date as days_in_month,
+          first::date - lower(u.period) as before,
+          least((first + interval '1 month')::date, upper(u.period)) - lower(u.period) as through,
+          greatest(0, least((first + interval '1 month')::date, upper(u.period)) - greatest(first::date, lower(u.period)))
+            as days
+        from generate_series(date_trunc('month', lower(u.period)::timestamp), greatest(upper(u.period) - 1,
+          (date_trunc('month', u.next_start::timestamp) - interval '1 day')::date), interval '1 month') as first
+        offset 0
+      ) m
+  ) shared
+  group by company_id, site_id, meter_id, datasource_type, month, standard_units, days_in_month
+) grouped;
+comment on view analytics.monthly_usage is 'Usage of each meter in each calendar month, from its bills spread evenly over their days. Months without any day billed are NULL, not zero.';
+select metersync.comment_columns('analytics.monthly_usage', '{
+  "month": "First day of the month.",
+  "units": "Standard unit of the amounts.",
+  "billed_usage": "Share of every bill that counts: the months of a bill add up to it exactly, what rounding leaves falls in its last month. Where bills overlap, their days are in it twice.",
+  "usage": "The same with each day counted once, from the newest bill that is for it. NULL when no day of the month is billed; for part of the month when coverage is below 1.",
+  "extrapolated_usage": "usage by the days covered, for the days of the whole month: an estimate.",
+  "original_usage": "billed_usage in the unit of the bills; NULL where they use several.",
+  "original_units": "That unit.",
+  "generated_usage": "Generation (net metering), which usage leaves out.",
+  "peak_demand": "Highest demand that a bill of the month has, in the bill''s own unit; never a share.",
+  "days_in_month": "Days of the month.",
+  "days_covered": "Days that at least one bill is for.",
+  "coverage": "days_covered / days_in_month.",
+  "days_overlapped": "Days that more than one bill is for.",
+  "estimated_days": "Days whose bill is estimated.",
+  "is_complete": "Whether each day is billed, and once.",
+  "bills": "Bills that have days in the month.",
+  "bill_ids": "Their documents."
+}');
+
+create or replace view analytics.monthly_usage_by_site as
+select company_id, site_id, datasource_type, month, units, sum(billed_usage) as billed_usage, sum(usage) as usage,
+  sum(generated_usage) as generated_usage, max(peak_demand) as peak_demand, count(*)::integer as meters,
+  (count(*) filter (where is_complete))::integer as meters_complete,
+  round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage, sum(days_overlapped)::integer as days_overlapped,
+  sum(estimated_days)::integer as estimated_days, bool_and(is_complete) as is_complete
+from analytics.monthly_usage
+group by company_id, site_id, datasource_type, month, units;
+comment on view analytics.monthly_usage_by_site is 'monthly_usage of the meters of each site, net: what was exported is subtracted.';
+
+create or replace view analytics.monthly_usage_by_company as
+select company_id, datasource_type, month, units, sum(billed_usage) as billed_usage, sum(usage) as usage,
+  sum(generated_usage) as generated_usage, max(peak_demand) as peak_demand, count(distinct site_id)::integer as sites,
+  count(*)::integer as meters, (count(*) filter (where is_complete))::integer as meters_complete,
+  round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage, sum(days_overlapped)::integer as days_overlapped,
+  sum(estimated_days)::integer as estimated_days, bool_and(is_complete) as is_complete
+from analytics.monthly_usage
+group by company_id, datasource_type, month, units;
+comment on view analytics.monthly_usage_by_company is 'monthly_usage of the meters of each company, net: what was exported is subtracted.';
+select metersync.comment_columns(view, '{
+  "month": "First day of the month.",
+  "units": "Standard unit of the amounts.",
+  "billed_usage": "Sum over meters: adds up to the bills exactly.",
+  "usage": "Sum over meters, each day counted once; NULL when no meter has a day billed.",
+  "generated_usage": "Generation, which usage leaves out.",
+  "peak_demand": "Highest demand of any one meter: meters peak at different times, so it is no sum.",
+  "meters": "Meters that have bills before and after, or in, the month.",
+  "meters_complete": "Those with each day billed once.",
+  "coverage": "Days covered of the days of all its meters.",
+  "days_overlapped": "Days that more than one bill is for, over all meters.",
+  "estimated_days": "Days whose bill is estimated, over all meters.",
+  "is_complete": "Whether all meters are complete."
+}') from unnest(array['analytics.monthly_usage_by_site', 'analytics.monthly_usage_by_company']::regclass[]) as view;
+
+create or replace view analytics.monthly_cost as
+select company_id, site_id, meter_id, datasource_type, currency, month, sum(share) as cost, days_in_month,
+  metersync.days_in(range_agg(days_here)) as days_covered,
+  round(metersync.days_in(range_agg(days_here))::numeric / days_in_month, 4) as coverage,
+  (coalesce(sum(days), 0) - metersync.days_in(range_agg(days_here)))::integer as days_overlapped,
+  count(distinct bill_id) filter (where days > 0)::integer as bills,
+  array_agg(distinct bill_id) filter (where days > 0) as bill_ids
+from (
+  select c.company_id, c.site_id, c.meter_id, c.datasource_type, c.currency, c.bill_id, m.month, m.days_in_month, m.days,
+    c.period * m.dates as days_here,
+    case when m.days > 0 or c.period is null then metersync.share(c.cost, m.before, m.through, m.total,
+      greatest(scale(c.cost), 2)) end as share
+  from analytics.bill_costs c
+    cross join lateral (
+      select first::date as month, daterange(first::date, (first + interval '1 month')::date) as dates,
+        (first + interval '1 month')::date - first::date as days_in_month, first::date - lower(c.period) as before,
+        least((first + interval '1 month')::date, upper(c.period)) - lower(c.period) as through,
+        upper(c.period) - lower(c.period) as total,
+        least((first + interval '1 month')::date, upper(c.period)) - greatest(first::date, lower(c.period)) as days
+      from generate_series(date_trunc('month', lower(c.period)::timestamp), upper(c.period) - 1, interval '1 month') as first
+      union all
+      select null, null, null, 0, 1, 1, null where c.period is null
+    ) m
+) shared
+group by company_id, site_id, meter_id, datasource_type, currency, month, days_in_month;
+comment on view analytics.monthly_cost is 'Cost of each meter in each calendar month and currency, from its bills spread evenly over their days. Months of a bill add up to its cost exactly.';
+
+create or replace view analytics.monthly_cost_by_site as
+select company_id, site_id, currency, month, sum(cost) as cost, count(distinct meter_id)::integer as meters,
+  round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage
+from analytics.monthly_cost
+group by company_id, site_id, currency, month;
+comment on view analytics.monthly_cost_by_site is 'monthly_cost of the meters of each site.';
+
+create or replace view analytics.monthly_cost_by_company as
+select company_id, currency, month, sum(cost) as cost, count(distinct site_id)::integer as sites,
+  count(distinct meter_id)::integer as meters, round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage
+from analytics.monthly_cost
+group by company_id, currency, month;
+comment on view analytics.monthly_cost_by_company is 'monthly_cost of the meters of each company.';
+select metersync.comment_columns(view, '{
+  "month": "First day of the month; NULL for bills without any date.",
+  "cost": "Share of the cost of bills, in currency.",
+  "coverage": "Days covered of the days of the month, over all its meters."
+}') from unnest(array['analytics.monthly_cost', 'analytics.monthly_cost_by_site', 'analytics.monthly_cost_by_company']::regclass[])
+  as view;
+select metersync.comment_columns('analytics.monthly_cost', '{
+  "meter_id": "Meter; NULL for bills without usage.",
+  "days_in_month": "Days of the month.",
+  "days_covered": "Days that at least one bill is for.",
+  "days_overlapped": "Days that bills are for once more.",
+  "bills": "Bills that have days in the month.",
+  "bill_ids": "Their documents."
+}');

@@ -1,0 +1,307 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { BilledCompany, type BillSaid } from '../support/bills.ts';
+import { delivery, documentEvent } from '../support/events.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+async function newCompany(meters: Readonly<Record<string, object>> = {}): Promise<BilledCompany> {
+  const company = new BilledCompany(warehouse);
+  await company.add(meters);
+  return company;
+}
+
+const bill = (billed: number, revisedDocumentId: string | null = null, id = randomUUID()): BillSaid => ({
+  id,
+  billed,
+  cost: `${billed}.00`,
+  usage: [],
+  more: { revisedDocumentId, startDate: '2026-01-01', endDate: '2026-01-31', accountNumber: 'A-1' },
+});
+const ids = (rows: readonly Record<string, unknown>[]) => rows.map((row) => row.bill_id).sort();
+
+describe('bills that count', () => {
+  test('a chain of links is followed to its end, and only the last bill counts', async () => {
+    const company = await newCompany();
+    const [a, b, c] = [randomUUID(), randomUUID(), randomUUID()];
+    await company.bill([bill(1, b, a), bill(2, c, b), bill(3, null, c)]);
+    expect(ids(await company.rows('bills', 'bill_id'))).toEqual([c]);
+    const all = await company.rows('bills_all', 'created');
+    expect(all).toMatchObject([
+      { bill_id: a, is_effective: false, reason: 'superseded', superseded_by: c },
+      { bill_id: b, is_effective: false, reason: 'superseded', superseded_by: c },
+      { bill_id: c, is_effective: true, reason: null, superseded_by: null },
+    ]);
+  });
+
+  test('a link that is cleared brings the old bill back', async () => {
+    const company = await newCompany();
+    const [a, b] = [randomUUID(), randomUUID()];
+    await company.bill([bill(1, b, a), bill(2, null, b)]);
+    await company.bill([{ ...bill(1, null, a), billed: 3 }]);
+    expect(ids(await company.rows('bills', 'bill_id'))).toEqual([a, b].sort());
+  });
+
+  test('a deleted bill does not count, and passes the place on: back to the old one, or to its own successor', async () => {
+    const company = await newCompany();
+    const [a, b, c] = [randomUUID(), randomUUID(), randomUUID()];
+    await company.bill([bill(1, b, a), bill(2, null, b)]);
+    const deletion = delivery(
+      documentEvent('deleted', b, '2026-06-01T00:00:00', { company: { id: company.id } }),
+    );
+    await recordEvents(warehouse.db, [deletion]);
+    expect(await company.rows('bills_all', 'created')).toMatchObject([
+      { bill_id: a, is_effective: true },
+      { bill_id: b, is_effective: false, reason: 'deleted' },
+    ]);
+    await warehouse.db.execute(
+      sql`update utility.documents set raw = jsonb_set(raw, '{revisedDocumentId}', to_jsonb(${c}::text)) where id = ${b}::uuid`,
+    );
+    await company.bill([bill(4, null, c)]);
+    expect(ids(await company.rows('bills', 'bill_id'))).toEqual([c]);
+  });
+
+  test('a link to a bill that was not seen yet is believed', async () => {
+    const company = await newCompany();
+    const unseen = randomUUID();
+    await company.bill([bill(1, unseen)]);
+    expect(await company.rows('bills_all', 'created')).toMatchObject([
+      { is_effective: false, superseded_by: unseen },
+    ]);
+  });
+
+  test('of a ring of links the bill created last counts, and what leads into the ring does not', async () => {
+    const company = await newCompany();
+    const [a, b, c, d] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+    await company.bill([bill(1, b, a), bill(3, c, b), bill(2, b, c), bill(4, d, d)]);
+    expect(ids(await company.rows('bills', 'bill_id'))).toEqual([b, d].sort());
+  });
+
+  test('odd values of any field make no view fail', async () => {
+    const company = await newCompany();
+    const odd = {
+      startDate: '2026-02-30',
+      endDate: { day: 1 },
+      billDate: 'soon',
+      currentCharges: 'much',
+      totalCharges: 7.5,
+      lineItems: ['free', { totalCharge: [] }],
+      isFlagged: 'yes',
+      revisedDocumentId: 5,
+    };
+    const usage = { meterId: 'm', start: '0001-01-01', end: '9999-12-31', usage: '1' };
+    await company.bill([{ billed: 1, usage: [usage], more: odd }]);
+    expect(await company.rows('bills', 'bill_id')).toMatchObject([
+      { cost: '7.5', cost_source: 'total_charges', boundary_rule: 'one_day', is_flagged: null },
+    ]);
+    expect(await company.rows('bill_line_items', 'seq')).toMatchObject([
+      { amount: null },
+      { amount: null, is_current: true },
+    ]);
+    expect(await company.rows('monthly_cost', 'month')).toMatchObject([{ month: '9999-12-01', cost: '7.5' }]);
+  });
+});
+
+describe('periods', () => {
+  const january = { start: '2026-01-01', end: '2026-01-31' };
+  const period = async (...dates: { start: string; end: string }[]) => {
+    const company = await newCompany({});
+    await company.bill(
+      dates.map((one, billed) => ({
+        billed,
+        usage: [{ ...one, meterId: 'm', usage: '1' }],
+        more: { startDate: one.start, endDate: one.end, accountNumber: 'A-1' },
+      })),
+    );
+    const shown = (rows: Record<string, unknown>[]) => rows.map((row) => [row.period, row.boundary_rule]);
+    const bills = shown(await company.rows('bills', 'created'));
+    expect(shown(await company.rows('usage', 'created'))).toEqual(bills);
+    return bills;
+  };
+
+  test('the end is the last day', async () => {
+    expect(await period(january)).toEqual([['[2026-01-01,2026-02-01)', 'end_inclusive']]);
+  });
+
+  test('a day on which the next one starts belongs to that one', async () => {
+    expect(await period(january, { start: '2026-01-31', end: '2026-02-27' })).toEqual([
+      ['[2026-01-01,2026-01-31)', 'shared_day_to_next'],
+      ['[2026-01-31,2026-02-28)', 'end_inclusive'],
+    ]);
+  });
+
+  test('longer overlaps and gaps stay what they are', async () => {
+    expect(
+      await period(
+        january,
+        { start: '2026-01-30', end: '2026-02-10' },
+        { start: '2026-02-20', end: '2026-03-01' },
+      ),
+    ).toEqual([
+      ['[2026-01-01,2026-02-01)', 'end_inclusive'],
+      ['[2026-01-30,2026-02-11)', 'end_inclusive'],
+      ['[2026-02-20,2026-03-02)', 'end_inclusive'],
+    ]);
+  });
+
+  test('one day, swapped dates and periods that no bill has are told', async () => {
+    expect(await period({ start: '2026-01-05', end: '2026-01-05' })).toEqual([
+      ['[2026-01-05,2026-01-06)', 'one_day'],
+    ]);
+    expect(await period({ start: '2026-01-31', end: '2026-01-01' })).toEqual([
+      ['[2026-01-01,2026-02-01)', 'dates_swapped'],
+    ]);
+    expect(await period({ start: '1900-01-01', end: '2026-01-01' })).toEqual([
+      ['[2026-01-01,2026-01-02)', 'one_day'],
+    ]);
+  });
+});
+
+describe('usage', () => {
+  test('is signed: exclusions and exports are subtracted, generation is apart', async () => {
+    const company = await newCompany({
+      m: {},
+      out: { netMeteringType: 'EXPORT' },
+      sun: { netMeteringType: 'GENERATION' },
+    });
+    const of = (meterId: string, more: object = {}) => ({
+      ...{ meterId, start: '2026-01-01', end: '2026-01-31', usage: '31', more },
+    });
+    await company.bill([
+      {
+        billed: 1,
+        usage: [of('m'), of('m', { exclusion: true }), of('out'), of('sun'), of('m', { usageUnits: 'MWh' })],
+      },
+    ]);
+    const signs = await company.rows('usage', 'meter_id, signed_usage');
+    expect(signs.map((row) => [row.meter_id, row.signed_usage])).toEqual([
+      ['m', '-31'],
+      ['m', '31'],
+      ['m', '31000'],
+      ['out', '-31'],
+      ['sun', '0'],
+    ]);
+    expect(await company.rows('monthly_usage_by_site', 'month')).toMatchObject([
+      { usage: '30969.000000', generated_usage: '31', units: 'kWh', meters: 3, is_complete: true },
+    ]);
+  });
+
+  test('demand is a maximum and no usage; a unit without a factor stays as it is', async () => {
+    const company = await newCompany({});
+    const of = (units: string, usage: string, more: object = {}) => ({
+      ...{ meterId: 'm', start: '2026-01-01', end: '2026-02-28', usage, units, more },
+    });
+    await company.bill([
+      { billed: 1, usage: [of('kWh', '59', { billedDemand: '7.5' }), of('KW', '9'), of('teu', '2')] },
+    ]);
+    const months = await company.rows('monthly_usage', 'units, month');
+    expect(months.map((row) => [row.units, row.month, row.usage, row.peak_demand])).toEqual([
+      ['kW', '2026-01-01', null, null],
+      ['kW', '2026-02-01', null, null],
+      ['kWh', '2026-01-01', '31.000000', '7.5'],
+      ['kWh', '2026-02-01', '28.000000', '7.5'],
+      ['teu', '2026-01-01', '1.050847', null],
+      ['teu', '2026-02-01', '0.949153', null],
+    ]);
+  });
+
+  test('a month that no bill is for is NULL, and a day of two bills is counted from the newer', async () => {
+    const company = await newCompany({});
+    const of = (billed: number, start: string, end: string, usage: string) => ({
+      ...{ billed, usage: [{ meterId: 'm', start, end, usage }] },
+    });
+    await company.bill([
+      of(1, '2026-01-01', '2026-01-31', '310'),
+      of(2, '2026-01-22', '2026-01-31', '200'),
+      of(3, '2026-04-16', '2026-04-30', '15'),
+    ]);
+    const months = await company.rows('monthly_usage', 'month');
+    expect(months).toMatchObject([
+      {
+        month: '2026-01-01',
+        usage: '410.000000',
+        billed_usage: '510',
+        days_covered: 31,
+        days_overlapped: 10,
+        bills: 2,
+      },
+      { month: '2026-02-01', usage: null, billed_usage: null, days_covered: 0, coverage: '0.0000', bills: 0 },
+      { month: '2026-03-01', usage: null, days_covered: 0 },
+      { month: '2026-04-01', usage: '15', days_covered: 15, coverage: '0.5000', is_complete: false },
+    ]);
+    expect(Number(months[3]?.extrapolated_usage)).toBe(30);
+  });
+});
+
+describe('cost', () => {
+  const january = { start: '2026-01-01', end: '2026-01-31' };
+  const lines = [
+    { totalCharge: '10.00', quantity: '30', quantityUnits: 'kWh', electricityChargeType: 'SUPPLY' },
+    { totalCharge: '20.00', quantity: '2', quantityUnits: 'thm (US)', gasChargeType: 'DELIVERY' },
+    { totalCharge: '3.01', chargeType: 'FIXED' },
+    { totalCharge: '99.00', chargeType: 'FIXED', billingPeriod: 'PREVIOUS' },
+  ];
+
+  test('of a bill over several meters is divided by its lines and adds up to it', async () => {
+    const company = await newCompany({ gas: { datasourceType: 'GAS' }, one: {}, two: {} });
+    const electric = { datasourceType: 'ELECTRICITY' };
+    const usage = [
+      { meterId: 'one', ...january, usage: '20', more: electric },
+      { meterId: 'two', ...january, usage: '10', more: electric },
+      { meterId: 'gas', ...january, usage: '2', units: 'thm (US)', more: { datasourceType: 'GAS' } },
+    ];
+    await company.bill([{ billed: 1, cost: '33.01', usage, more: { lineItems: lines } }]);
+    const costs = await company.rows('bill_costs', 'meter_id');
+    expect(costs.map((row) => [row.meter_id, row.cost, row.allocation_method])).toEqual([
+      ['gas', '21.00', 'line_items'],
+      ['one', '7.67', 'line_items'],
+      ['two', '4.34', 'line_items'],
+    ]);
+  });
+
+  test('currencies stay apart, and a bill without usage is not lost', async () => {
+    const company = await newCompany({});
+    const usage = [{ meterId: 'm', ...january, usage: '1' }];
+    const dated = { startDate: january.start, endDate: january.end };
+    await company.bill([
+      { billed: 1, cost: '5.00', usage },
+      { billed: 2, cost: '7.00', currency: 'CAD', usage },
+      { billed: 3, cost: '1.00', usage: [], more: dated },
+      { billed: 4, cost: '2.00', usage: [] },
+    ]);
+    const months = await company.rows('monthly_cost_by_company', 'currency, month');
+    expect(months.map((row) => [row.currency, row.month, row.cost])).toEqual([
+      ['CAD', '2026-01-01', '7.00'],
+      ['USD', '2026-01-01', '6.00'],
+      ['USD', null, '2.00'],
+    ]);
+  });
+});
+
+test('a correction shows each field that it changed, by what it was learnt, and what it did to the cost', async () => {
+  const company = await newCompany({});
+  const said = (billed: number, cost: string, usage: string): BillSaid => ({
+    ...{ id: 'b0000000-0000-4000-8000-000000000001', billed, cost },
+    usage: [{ meterId: 'm', start: '2026-01-01', end: '2026-01-31', usage }],
+  });
+  await company.bill([said(1, '100.00', '10')]);
+  await company.bill([said(2, '90.50', '9')]);
+  expect(await company.rows('bill_restatements', 'field')).toMatchObject([
+    {
+      field: 'cost',
+      old_value: '100.00',
+      new_value: '90.50',
+      cost_change: '-9.50',
+      usage_change: '-1',
+      currency: 'USD',
+    },
+    { field: 'usage', old_value: '10', new_value: '9', usage_units: 'kWh' },
+  ]);
+});

@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import type { Warehouse } from '../../db/connect.ts';
+import { writeRecords } from './pages.ts';
+
+/** A usage record as a test says it: whatever the service could send. */
+export interface UsageSaid {
+  readonly meterId: string;
+  readonly start: string;
+  readonly end: string;
+  readonly usage: string;
+  readonly units?: string;
+  readonly more?: object;
+}
+
+/** A bill as a test says it; `billed` orders bills, the newest last. */
+export interface BillSaid {
+  readonly id?: string;
+  readonly billed: number;
+  readonly cost?: string;
+  readonly currency?: string;
+  readonly usage: readonly UsageSaid[];
+  readonly more?: object;
+}
+
+/** A company with a site and meters, and the bills that it is sent; each call writes as a read of the API does. */
+export class BilledCompany {
+  readonly id = randomUUID();
+  readonly siteId = randomUUID();
+  readonly #warehouse: Warehouse;
+  #reads = 0;
+
+  constructor(warehouse: Warehouse) {
+    this.#warehouse = warehouse;
+  }
+
+  async add(meters: Readonly<Record<string, object>>): Promise<void> {
+    const site = { id: this.siteId, name: 'Main street' };
+    const company = { id: this.id, name: 'Acme', sites: [site] };
+    await this.#write('companies', [company]);
+    await this.#write('sites', [company]);
+    const records = Object.entries(meters).map(([id, more]) => ({
+      id,
+      site: this.siteId,
+      datasourceType: 'ELECTRICITY',
+      ...more,
+    }));
+    await this.#write('meters', records);
+  }
+
+  /** Writes bills, or new states of bills; returns their ids. */
+  async bill(bills: readonly BillSaid[]): Promise<string[]> {
+    const records = bills.map((said) => {
+      const stamp = new Date(Date.UTC(2025, 0, 1) + said.billed * 1000).toISOString().slice(0, -1);
+      const id = said.id ?? randomUUID();
+      const usageData = said.usage.map((one) => ({
+        id: randomUUID(),
+        created: stamp,
+        updated: stamp,
+        meter: one.meterId,
+        startDate: one.start,
+        endDate: one.end,
+        usage: one.usage,
+        usageUnits: one.units ?? 'kWh',
+        ...one.more,
+      }));
+      const money = { currentCharges: said.cost, chargesUnits: said.currency ?? 'USD' };
+      return { id, created: stamp, updated: stamp, company: this.id, ...money, usageData, ...said.more };
+    });
+    await this.#write('documents', records);
+    const usage = records.flatMap((document) =>
+      document.usageData.map((one) => ({ ...one, document: { id: document.id } })),
+    );
+    if (usage.length > 0) await this.#write('usageData', usage);
+    return records.map(({ id }) => id);
+  }
+
+  /** Rows of a view of this company. */
+  async rows<T = Record<string, unknown>>(view: string, order: string): Promise<T[]> {
+    const { rows } = await this.#warehouse.db.execute(
+      sql`select * from ${sql.raw(`analytics.${view}`)} where company_id = ${this.id}::uuid order by ${sql.raw(order)}`,
+    );
+    return rows as T[];
+  }
+
+  #write(listing: Parameters<typeof writeRecords>[1], records: readonly object[]) {
+    this.#reads++;
+    const readAt = new Date(Date.UTC(2026, 5, 1) + this.#reads * 1000).toISOString();
+    return writeRecords(this.#warehouse, listing, records, { companyId: this.id, readAt });
+  }
+}
