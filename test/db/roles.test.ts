@@ -98,6 +98,22 @@ describe('a user with the role of the analyst', () => {
     await expect(attempt(analyst, `select * from ${table} limit 1`)).resolves.toBeDefined();
   });
 
+  test('reads every view and what the bills said before', async () => {
+    const bill = { updated: '2026-05-01T00:00:00.000001', lineItems: [{}], usageData: [{}] };
+    const [id, successor] = [randomUUID(), randomUUID()];
+    await writeRecords(warehouse, 'documents', [{ ...bill, id, revisedDocumentId: successor }]);
+    await writeRecords(warehouse, 'usageData', [
+      { id: randomUUID(), updated: bill.updated, document: { id }, startDate: '2026-01-01', meter: 'm' },
+    ]);
+    const views = await analyst.db.execute<{ name: string }>(
+      sql`select schemaname || '.' || viewname as name from pg_views where schemaname in ('analytics', 'ops')`,
+    );
+    expect(views.rows.map(({ name }) => name)).toContain('analytics.bills');
+    for (const { name } of views.rows)
+      await expect(attempt(analyst, `select * from ${name}`), name).resolves.toBeDefined();
+    await expect(attempt(analyst, 'select * from analytics.bills_as_of(now())')).resolves.toBeDefined();
+  });
+
   test.each([
     'select * from metersync.events',
     'select * from metersync.rejected_records',
