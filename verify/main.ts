@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { commandPage } from './command-page.ts';
 import { describeDictionary } from './dictionary-page.ts';
 import { failuresPage } from './failures-page.ts';
+import { hostileInputsPage, verifyHostileInputs } from './hostile-inputs.ts';
 import { verifyLock } from './lock.ts';
 import { replaceGenerated } from './markdown.ts';
 import { verifyMigrations } from './migrations.ts';
@@ -34,6 +35,7 @@ const pages: Readonly<Record<string, (text: string) => string | Promise<string>>
   'docs/command.md': commandPage,
   'docs/warehouse.md': async (text) => replaceGenerated(text, (await references).warehouse),
   'docs/dictionary.md': async (text) => replaceGenerated(text, (await references).dictionary),
+  'docs/hostile-inputs.md': () => hostileInputsPage(project),
   'docs/service-coverage.md': () => serviceCoveragePage(project),
 };
 
@@ -57,6 +59,7 @@ function checks(write: boolean): Readonly<Record<string, Check>> {
     'db/migrations make the schema of db/schema': () => verifyMigrations(project),
     'package-lock.json is the lock of package.json': () => verifyLock(project),
     "each statement of the service's document has a test": () => verifyServiceCoverage(project),
+    'each row of the table of hostile inputs has a test': () => verifyHostileInputs(project),
     "test/sandbox/statements.ts has each statement of the service's document": () =>
       verifyStatements(project),
     ...Object.fromEntries(pageChecks),

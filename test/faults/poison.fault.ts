@@ -19,7 +19,7 @@ fault('C16', 'one event in a hundred cannot be applied', seeds().slice(0, 1), as
     const load = startLoad(rig.service, seedOf(seed, 'C16'), eventsPerSecond);
     const ids: string[] = [];
     for (let sent = 0; sent < poisons; sent++) {
-      ids.push(await deliverPoison(rig.receiverUrl, rig.env.WEBHOOK_SECRETS ?? '', random));
+      ids.push(await deliverPoison(rig, random));
       await delay(random.int(200, 800));
     }
     const { perSecond } = await load.end(20);

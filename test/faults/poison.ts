@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Random } from '../../bench/load/random.ts';
-import { keyOf, signedHeaders } from '../receiver/signing.ts';
+import { deliverBody } from '../support/deliver.ts';
 import { documentEvent, intervalsEvent } from '../support/events.ts';
+import type { Rig } from './rig.ts';
 
 const created = (updated: string, more: object = {}) => documentEvent('created', randomUUID(), updated, more);
 const sound = '2026-01-01T00:00:00';
@@ -24,17 +25,9 @@ const poisons: readonly (() => string)[] = [
   () => JSON.stringify(intervalsEvent('m-9', '2026-01-02', '2026-01-01', 1)),
 ];
 
-/** Signs one and delivers it; returns its id once it is acknowledged. */
-export async function deliverPoison(receiverUrl: string, secret: string, random: Random): Promise<string> {
-  const id = `msg_${random.uuid()}`;
-  const body = random.pick(poisons)();
-  const timestamp = String(Math.floor(Date.now() / 1000));
-  const answer = await fetch(receiverUrl, {
-    method: 'POST',
-    headers: signedHeaders({ id, timestamp, body, key: keyOf(secret) }),
-    body,
-  });
-  await answer.arrayBuffer();
-  if (answer.status !== 204) throw new Error(`an event that cannot be applied was answered ${answer.status}`);
+/** Delivers one to the rig's receiver; returns its id once it is acknowledged. */
+export async function deliverPoison(rig: Rig, random: Random): Promise<string> {
+  const { id, status } = await deliverBody(rig, random.pick(poisons)(), `msg_${random.uuid()}`);
+  if (status !== 204) throw new Error(`an event that cannot be applied was answered ${status}`);
   return id;
 }

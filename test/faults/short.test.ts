@@ -75,8 +75,7 @@ test('answers that are lost after the event was taken, or after the start was ma
   for (const proxy of Object.values(proxies)) proxy.cutWhen(() => false);
   const alsoAcknowledged: string[] = [];
   await rig.service.random(100, seed + 400);
-  while (alsoAcknowledged.length < 10)
-    alsoAcknowledged.push(await deliverPoison(rig.receiverUrl, rig.env.WEBHOOK_SECRETS ?? '', random));
+  while (alsoAcknowledged.length < 10) alsoAcknowledged.push(await deliverPoison(rig, random));
   const figures = await verdict(rig, { alsoAcknowledged });
   expect(figures.dead).toBe(alsoAcknowledged.length);
 });

@@ -1,14 +1,26 @@
 import { randomUUID } from 'node:crypto';
 import { keyOf, signedHeaders } from '../receiver/signing.ts';
-import type { Pipeline } from './pipeline.ts';
 
-/** Delivers an event as the service would, signed under the pipeline's secret; returns the status of the answer. */
+/** Whose receiver is meant, and under which secret it expects signatures. */
+interface Receiving {
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Delivers an event as the service would, signed under the secret; returns the status of the answer. */
 export async function deliver(
-  { env }: Pipeline,
+  to: Receiving,
   payload: object,
+  id?: string,
+): Promise<{ id: string; status: number }> {
+  return await deliverBody(to, JSON.stringify(payload), id);
+}
+
+/** The same with any body. */
+export async function deliverBody(
+  { env }: Receiving,
+  body: string,
   id: string = `msg_${randomUUID()}`,
 ): Promise<{ id: string; status: number }> {
-  const body = JSON.stringify(payload);
   const timestamp = String(Math.floor(Date.now() / 1000));
   const answer = await fetch(`http://127.0.0.1:${env.RECEIVER_PORT}/webhooks`, {
     method: 'POST',

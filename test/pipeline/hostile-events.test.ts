@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { deliver, deliverBody } from '../support/deliver.ts';
+import { documentEvent, intervalsEvent } from '../support/events.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { until } from '../support/poll.ts';
+
+let pipeline: Pipeline;
+beforeAll(async () => {
+  pipeline = await startPipeline({ size: { companies: 1, documents: 10, intervalDays: 1 } });
+  await pipeline.backfill();
+});
+afterAll(() => pipeline?.stop());
+
+interface Kept extends Record<string, unknown> {
+  type: string;
+  outcome: string;
+  error: string | null;
+  payload: unknown;
+  body: string | null;
+}
+
+/** What the journal says of an event, once it says something final. */
+async function kept(id: string): Promise<Kept> {
+  return await until(`event ${id} has its outcome`, async () => {
+    const { rows } = await pipeline.warehouse.db.execute<Kept>(sql`
+      select type, outcome, error, payload::text as payload, convert_from(body, 'UTF8') as body
+      from metersync.events where id = ${id} and outcome <> 'pending'`);
+    return rows[0];
+  });
+}
+
+const sound = '2026-01-01T00:00:00';
+const created = (updated: string, more: object = {}) =>
+  JSON.stringify(documentEvent('created', randomUUID(), updated, more));
+const without = (member: string) => created(sound).replace(`"${member}":`, '"other":');
+
+const dead: [row: string, what: string, body: string][] = [
+  ['38', 'an empty body', ''],
+  ['49', 'text that is not JSON', 'hello'],
+  ['49', 'a scalar', '42'],
+  ['49', 'an array', '[1]'],
+  ['50', 'nesting that never ends', '['.repeat(100_000)],
+  [
+    '53',
+    'a number that no column holds',
+    created(sound, { n: 1 }).replace('"n":1', `"n":1e${'9'.repeat(6)}`),
+  ],
+  ['54', 'an escaped NUL', created(sound, { note: 'a\u0000b' })],
+  ['54', 'a lone surrogate', created(sound, { note: 'NOTE' }).replace('NOTE', '\\ud800')],
+  ['55', 'the 30th of February', created('2026-02-30T00:00:00')],
+  ['55', 'the year 275761', created('+275761-01-01T00:00:00')],
+  ['55', 'infinity', created('infinity')],
+  [
+    '55',
+    'a range that ends before it begins',
+    JSON.stringify(intervalsEvent('m-1', '2026-01-02', '2026-01-01', 1)),
+  ],
+  ['56', 'a document without its id', without('id')],
+  ['56', 'a document without its time', without('updated')],
+];
+
+test.each(dead)(
+  '%s: %s is taken, and dead with its reason and its bytes; events beside it are applied',
+  async (_row, _what, body) => {
+    const { service } = pipeline;
+    const [company] = await service.read<{ id: string }[]>('/company');
+    const beside = service.change({ type: 'createConnection', companyId: company?.id });
+    const { id, status } = await deliverBody(pipeline, body);
+    expect(status).toBe(204);
+    expect(await kept(id)).toMatchObject({
+      outcome: 'dead',
+      error: expect.stringMatching(/\S/),
+      payload: null,
+      body,
+    });
+    const [connectionId] = await beside;
+    await until('its neighbour is in the warehouse', async () => {
+      const { rows } = await pipeline.warehouse.db.execute(
+        sql`select from utility.connections where id = ${connectionId}::uuid`,
+      );
+      return rows.length === 1;
+    });
+  },
+);
+
+test('51: keys of prototypes are fields like any other', async () => {
+  const body = '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}';
+  const { id, status } = await deliverBody(pipeline, body);
+  expect(status).toBe(204);
+  const event = await kept(id);
+  expect([event.outcome, JSON.parse(String(event.payload))]).toEqual(['ignored', JSON.parse(body)]);
+  expect(await pipeline.audit()).toMatchObject({ differences: 0 });
+});
+
+test('52: of a key that comes twice the last counts', async () => {
+  const { id, status } = await deliverBody(pipeline, '{"eventType":"first.v1","eventType":"last.v1"}');
+  expect(status).toBe(204);
+  expect(await kept(id)).toMatchObject({ type: 'last.v1', payload: '{"eventType": "last.v1"}' });
+});
+
+test('53: a number that no double holds is kept to its last digit', async () => {
+  const body = '{"eventType":"measured.v1","a":9007199254740993,"b":0.12345678901234567890}';
+  const { id, status } = await deliverBody(pipeline, body);
+  expect(status).toBe(204);
+  expect((await kept(id)).payload).toBe(
+    '{"a": 9007199254740993, "b": 0.12345678901234567890, "eventType": "measured.v1"}',
+  );
+});
+
+test('56: an unknown type is counted and kept, and fields that nobody knows are no reason to refuse one', async () => {
+  const unknown = await deliver(pipeline, { eventType: 'planet.moved.v9', more: true });
+  const [document] = await pipeline.service
+    .read<{ documents: { id: string }[] }>(
+      `/document/company/${(await pipeline.service.read<{ id: string }[]>('/company'))[0]?.id}`,
+    )
+    .then(({ documents }) => documents);
+  const known = await deliver(
+    pipeline,
+    documentEvent('created', document?.id ?? '', sound, { planet: 'Mars' }),
+  );
+  expect([unknown.status, known.status]).toEqual([204, 204]);
+  expect((await kept(unknown.id)).outcome).toBe('ignored');
+  expect(['applied', 'superseded']).toContain((await kept(known.id)).outcome);
+});
+
+test('20: the same event signed again is taken and has no second effect; 21: nor has another body under its id', async () => {
+  const told = { eventType: 'planet.moved.v9', to: 1 };
+  const { id } = await deliver(pipeline, told);
+  const first = await kept(id);
+  expect((await deliver(pipeline, told, id)).status).toBe(204);
+  expect((await deliver(pipeline, { ...told, to: 2 }, id)).status).toBe(204);
+  await pipeline.settled();
+  expect(await kept(id)).toEqual(first);
+});
