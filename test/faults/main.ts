@@ -51,7 +51,7 @@ async function main(): Promise<boolean> {
 /** The page names the commit that ran: so the files have to be those of a commit. */
 function cleanCommit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim();
-  const changed = git('status', '--porcelain', '--untracked-files=no');
+  const changed = git('status', '--porcelain', '--untracked-files=no', '--', '.', ':!docs/reliability.md');
   if (changed !== '') throw new Error(`--write names the commit that ran: commit first\n${changed}`);
   return git('rev-parse', '--short=10', 'HEAD');
 }
