@@ -78,7 +78,7 @@ describe('before anything runs', () => {
     expect(await json('status')).toEqual({
       status: 0,
       said: {
-        events: { pending: 0, applied: 0, superseded: 0, ignored: 0, dead: 0 },
+        events: { pending: 0, applied: 0, superseded: 0, ignored: 0, dead: 0, missing: 0 },
         ...{ oldestPendingSeconds: 0, lastEventSecondsAgo: null },
         backfills: { running: 0, last: null },
         ...{ waiting: [], parked: [], rejectedRecords: 0, quarantinedDeletes: 0 },
