@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { BilledCompany } from '../support/bills.ts';
+import { writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const january = { start: '2026-01-01', end: '2026-01-31' };
+
+/** A company with one billed meter, and a connection in a status that collects for it. */
+async function connected(status: string): Promise<BilledCompany> {
+  const company = new BilledCompany(warehouse);
+  const meterId = randomUUID();
+  await company.add({ [meterId]: {} });
+  await company.bill([
+    { billed: 1, usage: [{ meterId, ...january, usage: '310' }], more: { billDate: january.end } },
+  ]);
+  const connection = {
+    ...{ id: randomUUID(), status, updated: '2026-02-01T00:00:00', datasource: { name: 'City Power' } },
+    statusFirstSeenTime: '2026-01-15T00:00:00.000001',
+    accounts: [{ id: randomUUID(), accountNumber: 'A-1', meters: [meterId] }],
+  };
+  await writeRecords(warehouse, 'connections', [connection], { companyId: company.id });
+  return company;
+}
+
+test.each([
+  ['MFA_TOKEN_EXPIRED', 'needs_customer', 'customer', /disable multi-factor authentication/, true],
+  ['PASSWORD_INCORRECT', 'needs_customer', 'customer', /password/, true],
+  ['COMPANY_INACTIVE', 'inactive', 'inactive', /activated/, true],
+  ['WEBSITE_DOWN', 'provider_problem', 'provider', /tries again/, false],
+  ['NEVER_HEARD_OF', 'unknown', 'utility', /tries again/, false],
+])(
+  'a connection that is %s needs attention: %s, late by the %s',
+  async (status, statusClass, cause, what, must) => {
+    const company = await connected(status);
+    expect(await company.rows('connections_needing_attention', 'connection_id')).toMatchObject([
+      {
+        ...{ company: 'Acme', status, status_class: statusClass, customer_must_act: must, is_late: true },
+        ...{
+          since: '2026-01-15 00:00:00.000001+00',
+          data_until: '2026-01-31',
+          what_to_do: expect.stringMatching(what),
+        },
+      },
+    ]);
+    expect(await company.rows('freshness', 'connection_id')).toMatchObject([
+      {
+        utility_published_until: '2026-01-31',
+        next_bill_expected_on: '2026-03-19',
+        cause_of_lateness: cause,
+      },
+    ]);
+  },
+);
+
+test('a connection that is well needs nobody', async () => {
+  const company = await connected('CONNECTED');
+  expect(await company.rows('connections_needing_attention', 'connection_id')).toEqual([]);
+});
+
+test('statements are counted by why they count or not, and a month without one shows none', async () => {
+  const company = await connected('CONNECTED');
+  const [meter] = await company.rows<{ meter_id: string }>('connection_meters', 'meter_id');
+  const usage = (start: string, end: string) => [{ meterId: meter?.meter_id ?? '', start, end, usage: '1' }];
+  const successor = randomUUID();
+  const at = (billDate: string, more: object = {}) => ({ site: company.siteId, billDate, ...more });
+  await company.bill([
+    { billed: 2, usage: [], more: at('2026-03-31', { revisedDocumentId: successor }) },
+    {
+      ...{ id: successor, billed: 3, usage: usage('2026-03-01', '2026-03-31') },
+      more: at('2026-03-31', { isFlagged: true }),
+    },
+  ]);
+  const months = (await company.rows('statement_availability', 'month')).filter(
+    (row) => row.site_id !== null,
+  );
+  expect(months.slice(-2)).toMatchObject([
+    {
+      month: '2026-02-01',
+      bills: 0,
+      included: 0,
+      meters_expected: 1,
+      meters_billed: 0,
+      availability: '0.0000',
+    },
+    {
+      month: '2026-03-01',
+      bills: 2,
+      included: 1,
+      excluded_superseded: 1,
+      included_flagged: 1,
+      meters_billed: 1,
+    },
+  ]);
+});
+
+test("emissions are NULL without a factor, and the region's own factor goes before the one for all", async () => {
+  const company = await connected('CONNECTED');
+  const emissions = async () =>
+    (await company.rows('emissions_monthly', 'month')).map((row) => [row.usage, row.kg_co2e, row.version]);
+  expect(await emissions()).toEqual([['310', null, null]]);
+  const factor = (region: string, value: string) => sql`
+    insert into ops.emission_factors (region, datasource_type, scope, method, units, kg_co2e_per_unit, source, version)
+    values (${region}, 'ELECTRICITY', 2, 'location', 'kWh', ${value}, 'test', '2026')`;
+  await warehouse.db.execute(factor('', '0.5'));
+  expect(await emissions()).toEqual([['310', '155.0', '2026']]);
+  await warehouse.db.execute(factor('here', '0.1'));
+  await warehouse.db.execute(
+    sql`insert into ops.site_overrides (site_id, emission_region) values (${company.siteId}::uuid, 'here')`,
+  );
+  expect(await emissions()).toEqual([['310', '31.0', '2026']]);
+});
+
+test('a time zone that there is none of is refused by name', async () => {
+  const bad = warehouse.db.execute(
+    sql`insert into ops.site_overrides (site_id, time_zone) values (gen_random_uuid(), 'Mars/Olympus')`,
+  );
+  await expect(bad).rejects.toMatchObject({ cause: { message: 'time zone "Mars/Olympus" not recognized' } });
+});
