@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { BilledCompany } from '../support/bills.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const seed = Number(process.env.SEED ?? 20_261_123);
+
+interface Span {
+  /** Seconds since 1970. */
+  readonly start: number;
+  readonly seconds: number;
+}
+
+/** The local day of a second by Intl, which knows the zones by itself. */
+function localDay(zone: string): (at: number) => string {
+  const format = new Intl.DateTimeFormat('en-CA', {
+    timeZone: zone,
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+  });
+  return (at) => format.format(at * 1000);
+}
+
+/** Five minutes: every start and length here, and every change of the clocks, is a multiple of it. */
+const step = 300;
+
+/** Covered steps of each local day, by length of reading: each step is looked at by itself. */
+function coveredSteps(spans: readonly Span[], zone: string): Map<string, number> {
+  const dayOf = localDay(zone);
+  const covered = new Map<number, Set<number>>();
+  for (const { start, seconds } of spans) {
+    const steps = covered.get(seconds) ?? new Set();
+    for (let at = start; at < start + seconds; at += step) steps.add(at);
+    covered.set(seconds, steps);
+  }
+  const days = new Map<string, number>();
+  for (const [seconds, steps] of covered) {
+    for (const at of steps) {
+      const key = `${dayOf(at)} ${seconds}`;
+      days.set(key, (days.get(key) ?? 0) + 1);
+    }
+  }
+  return days;
+}
+
+function stepsOfDay(day: string, zone: string): number {
+  const dayOf = localDay(zone);
+  const noon = Date.parse(`${day}T12:00:00Z`) / 1000;
+  let steps = 0;
+  for (let at = noon - 86_400 * 2; at < noon + 86_400 * 2; at += step) if (dayOf(at) === day) steps++;
+  return steps;
+}
+
+async function metered(zone: string, spans: readonly Span[]): Promise<BilledCompany> {
+  const company = new BilledCompany(warehouse);
+  const meterId = randomUUID();
+  await company.add({ [meterId]: {} });
+  await warehouse.db.execute(
+    sql`insert into ops.site_overrides (site_id, time_zone) values (${company.siteId}::uuid, ${zone})`,
+  );
+  const rows = JSON.stringify(spans);
+  await warehouse.db.execute(sql`select metersync.ensure_interval_month(to_timestamp((r ->> 'start')::int))
+    from jsonb_array_elements(${rows}::jsonb) r`);
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
+    select ${meterId}, to_timestamp((r ->> 'start')::int), (r ->> 'seconds')::int, 'kWh', 1.25, 'ACTUAL', now()
+    from jsonb_array_elements(${rows}::jsonb) r on conflict do nothing`);
+  return company;
+}
+
+const zones = ['America/New_York', 'Australia/Lord_Howe', 'Africa/Cairo', 'America/Santiago', 'UTC'];
+const changes = [
+  '2026-03-08',
+  '2026-11-01',
+  '2026-04-05',
+  '2026-10-04',
+  '2026-04-24',
+  '2026-10-29',
+  '2026-09-06',
+];
+
+const span = fc.record({
+  from: fc.integer({ min: 0, max: 3 * 288 }),
+  count: fc.integer({ min: 1, max: 120 }),
+  seconds: fc.constantFrom(300, 900, 1800, 3600, 86_400),
+});
+
+test(`coverage, gaps and overlaps are right for any readings around changes of the clocks (seed ${seed})`, {
+  timeout: 120_000,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...zones),
+      fc.constantFrom(...changes),
+      fc.array(span, { minLength: 1, maxLength: 4 }),
+      async (zone, change, runs) => {
+        const origin = Date.parse(`${change}T00:00:00Z`) / 1000 - 86_400;
+        const drawn = runs.flatMap(({ from, count, seconds }) =>
+          Array.from({ length: seconds === 86_400 ? Math.min(count, 2) : count }, (_, at) => ({
+            ...{ start: origin + from * step + at * seconds, seconds },
+          })),
+        );
+        const spans = [...new Map(drawn.map((one) => [`${one.start}/${one.seconds}`, one])).values()];
+        const company = await metered(zone, spans);
+
+        const byResolution = await company.rows('interval_days_by_resolution', 'local_date');
+        const told = byResolution.map((row) => [
+          `${row.local_date} ${row.granularity_seconds}`,
+          Number(row.covered_seconds) / step,
+        ]);
+        expect(new Map(told as [string, number][])).toEqual(coveredSteps(spans, zone));
+
+        for (const row of await company.rows('interval_daily', 'local_date')) {
+          const day = String(row.local_date);
+          expect([day, Number(row.day_seconds) / step]).toEqual([day, stepsOfDay(day, zone)]);
+          const ofDay = byResolution.filter((one) => one.local_date === day);
+          const full = ofDay.filter((one) => Number(one.covered_seconds) === Number(row.day_seconds));
+          const finest = Math.min(...full.map((one) => Number(one.granularity_seconds)));
+          if (full.length > 0) expect(row.granularity_seconds).toBe(finest);
+          const most = Math.max(...ofDay.map((one) => Number(one.covered_seconds)));
+          expect(Number(row.covered_seconds)).toBe(most);
+        }
+        const sum = byResolution.reduce((total, row) => total + Math.round(Number(row.usage) * 1e6), 0);
+        expect(sum).toBe(spans.length * 1_250_000);
+
+        const held = new Map<number, number>();
+        for (const { start, seconds } of spans)
+          for (let at = start; at < start + seconds; at += step) held.set(at, (held.get(at) ?? 0) + 1);
+        const [first, last] = [Math.min(...held.keys()), Math.max(...held.keys())];
+        const missing = (last - first) / step + 1 - held.size;
+        const gaps = await company.rows('interval_gaps', 'gap_start');
+        expect(gaps.reduce((total, row) => total + Number(row.seconds), 0)).toBe(missing * step);
+        const doubly = [...held.values()].filter((times) => times > 1).length;
+        const overlaps = await company.rows('interval_overlaps', 'overlap_start');
+        expect(overlaps.reduce((total, row) => total + Number(row.seconds), 0)).toBe(doubly * step);
+      },
+    ),
+    { seed, numRuns: 80 },
+  );
+});
+
+test('days of 23, 24 and 25 hours expect 92, 96 and 100 quarter-hours', async () => {
+  const day = (date: string) => ({ start: Date.parse(`${date}T12:00:00Z`) / 1000, seconds: 900 });
+  const company = await metered('America/New_York', ['2026-03-08', '2026-07-01', '2026-11-01'].map(day));
+  const rows = await company.rows('interval_daily', 'local_date');
+  expect(rows.map((row) => [row.local_date, Number(row.expected_readings), row.time_zone_source])).toEqual([
+    ['2026-03-08', 92, 'site'],
+    ['2026-07-01', 96, 'site'],
+    ['2026-11-01', 100, 'site'],
+  ]);
+});
