@@ -15,9 +15,9 @@ import {
   extraRows,
   knownCompanies,
   metersWithReadings,
-  type RecordResource,
 } from '../db/read/audit.ts';
 import { forgetVersions, removeReadings } from '../db/repair.ts';
+import type { RecordResource } from '../db/resources.ts';
 import { writeIntervals } from '../db/write/intervals.ts';
 import { itemTexts } from '../db/write/item-texts.ts';
 import type { ServiceClient } from '../service/client.ts';

@@ -1,19 +1,11 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { CompanyResource } from '../contract/names.ts';
 import { array, printedUuids } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
+import { tableOf } from './resources.ts';
 
 /** Resources that a listing shows whole, so that a record can be absent from it. */
-export type ListedResource = Exclude<CompanyResource, 'intervals'> | 'companies';
-
-const tables: Readonly<Record<ListedResource, string>> = {
-  companies: 'companies',
-  connections: 'connections',
-  meters: 'meters',
-  documents: 'documents',
-  usageData: 'usage_data',
-};
-const tableOf = (resource: ListedResource): SQL => sql.raw(`utility.${tables[resource]} t`);
+const listedResources = ['companies', 'connections', 'meters', 'documents', 'usageData'] as const;
+export type ListedResource = (typeof listedResources)[number];
 
 /** A listing of a company, or the list of companies when there is none. */
 export interface Listing {
@@ -54,7 +46,7 @@ export async function countAbsent(
 ): Promise<{ live: number; absent: number }> {
   const result = await db.execute<{ live: number; absent: number }>(sql`
     select count(*)::int as live, count(*) filter (where ${absentFrom(listing, seen)})::int as absent
-    from ${tableOf(listing.resource)} where ${listed(listing)}`);
+    from ${tableOf(listing.resource)} t where ${listed(listing)}`);
   return result.rows[0] ?? { live: 0, absent: 0 };
 }
 
@@ -89,7 +81,7 @@ export async function retireAbsent(
             and d.state in ('rejected', 'undone')
         ) then 'quarantined' else 'applied' end,
         ${seen.beganAt}::timestamptz
-      from ${tableOf(resource)} where ${listed(listing)} and ${absentFrom(listing, seen)}
+      from ${tableOf(resource)} t where ${listed(listing)} and ${absentFrom(listing, seen)}
       order by t.id
       on conflict (run_id, resource, record_id) do update set state = excluded.state
       returning state`);
@@ -122,7 +114,7 @@ export async function clearQuarantine(db: Executor, { resource, companyId }: Lis
 
 async function tombstone(tx: Executor, runId: string, resource: ListedResource, which: SQL): Promise<number> {
   const result = await tx.execute(sql`
-    update ${tableOf(resource)} set deleted_at = clock_timestamp(), deleted_reason = 'absent'
+    update ${tableOf(resource)} t set deleted_at = clock_timestamp(), deleted_reason = 'absent'
     from metersync.deletes d
     where d.run_id = ${runId}::uuid and d.resource = ${resource} and d.record_id = t.id::text and ${which}`);
   return result.rowCount ?? 0;
@@ -161,7 +153,7 @@ export async function approveDeletes(
   return await db.transaction(async (tx) => {
     let tombstoned = 0;
     let waiting = 0;
-    for (const resource of Object.keys(tables) as ListedResource[]) {
+    for (const resource of listedResources) {
       waiting += (await lock(tx, runId, resource, 'quarantined')).length;
       tombstoned += await tombstone(
         tx,
@@ -171,7 +163,7 @@ export async function approveDeletes(
       );
       await tx.execute(sql`
         update metersync.deletes d set state = 'applied', decided_at = clock_timestamp()
-        from ${tableOf(resource)} where d.run_id = ${runId}::uuid and d.resource = ${resource}
+        from ${tableOf(resource)} t where d.run_id = ${runId}::uuid and d.resource = ${resource}
           and d.state = 'quarantined' and t.id::text = d.record_id and t.deleted_reason = 'absent'`);
     }
     await tx.execute(
@@ -193,10 +185,10 @@ export async function rejectDeletes(db: Executor, runId: string): Promise<{ kept
 export async function undoDeletes(db: Database, runId: string): Promise<{ revived: number }> {
   return await db.transaction(async (tx) => {
     let revived = 0;
-    for (const resource of Object.keys(tables) as ListedResource[]) {
+    for (const resource of listedResources) {
       await lock(tx, runId, resource, 'applied');
       const result = await tx.execute(sql`
-        update ${tableOf(resource)} set deleted_at = null, deleted_reason = null
+        update ${tableOf(resource)} t set deleted_at = null, deleted_reason = null
         from metersync.deletes d
         where d.run_id = ${runId}::uuid and d.resource = ${resource} and d.state = 'applied'
           and t.id::text = d.record_id and t.deleted_reason = 'absent'`);
@@ -243,7 +235,7 @@ export async function countMissed(
       where run_id <> ${runId}::uuid and company_id = ${companyId}::uuid and resource = ${resource}
         and state = 'complete'
     )
-    select count(*)::int as missed from ${tableOf(resource)}, this, before
+    select count(*)::int as missed from ${tableOf(resource)} t, this, before
     where t.company_id = ${companyId}::uuid and before.at is not null and case
       when t.deleted_at is null then t.synced_at >= this.at and t.raw_updated >= before.at
         and t.raw_updated < this.at - make_interval(secs => ${graceSeconds})

@@ -1,19 +1,9 @@
 import { sql } from 'drizzle-orm';
 import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
-import type { RecordResource } from './read/audit.ts';
-
-const tables = {
-  connections: 'connections',
-  documents: 'documents',
-  usageData: 'usage_data',
-  companies: 'companies',
-  sites: 'sites',
-  meters: 'meters',
-} as const satisfies Record<RecordResource, string>;
+import { dated, type RecordResource, tableOf } from './resources.ts';
 
 const withRawUpdated: readonly RecordResource[] = ['connections', 'documents'];
-const withUpdated: readonly RecordResource[] = [...withRawUpdated, 'usageData'];
 
 /**
  * Forgets how new the given rows are and that they are gone, so that whatever is written next is taken. Rows that a
@@ -29,11 +19,11 @@ export async function forgetVersions(
     'synced_at = null',
     'deleted_at = null',
     'deleted_reason = null',
-    ...(withUpdated.includes(resource) ? ['updated = null'] : []),
+    ...(dated.includes(resource) ? ['updated = null'] : []),
     ...(withRawUpdated.includes(resource) ? ['raw_updated = null'] : []),
   ];
   await db.execute(sql`
-    update ${sql.raw(`utility.${tables[resource]}`)} t set ${sql.raw(forgotten.join(', '))}
+    update ${tableOf(resource)} t set ${sql.raw(forgotten.join(', '))}
     where t.id::text = any(${array(ids, 'text')})
       and (t.synced_at is null or t.synced_at < ${readAt}::timestamptz)
       and not exists (select from metersync.events e

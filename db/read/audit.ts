@@ -1,14 +1,12 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { AuditResource } from '../../contract/names.ts';
 import { array, printedUuids } from '../arrays.ts';
 import type { Database, Executor } from '../connect.ts';
 import { isRefusal } from '../failures.ts';
 import { halving } from '../halving.ts';
+import { dated, type RecordResource, tableOf } from '../resources.ts';
 import type { IntervalColumns } from '../write/interval-text.ts';
 import { itemTexts, pageOfTexts } from '../write/item-texts.ts';
 import { items, type RecordPage, rawOf } from '../write/page.ts';
-
-export type RecordResource = Exclude<AuditResource, 'intervals'>;
 
 /** A record that the warehouse lacks, or holds otherwise than the service. */
 export interface Difference {
@@ -23,18 +21,6 @@ export interface DifferentField {
   readonly service: string | null;
   readonly warehouse: string | null;
 }
-
-/** Resources whose records say when the service last changed them: only those can be audited since a moment. */
-const dated: readonly RecordResource[] = ['connections', 'documents', 'usageData'];
-
-const tables: Readonly<Record<RecordResource, string>> = {
-  companies: 'companies',
-  sites: 'sites',
-  connections: 'connections',
-  documents: 'documents',
-  usageData: 'usage_data',
-  meters: 'meters',
-};
 
 /** Columns that events write too, and what raw says of each: they must agree. */
 const headers: Partial<Record<RecordResource, Readonly<Record<string, string>>>> = {
@@ -109,7 +95,7 @@ async function compareRecords(
         ${columnFields}
       ) both_sides where a is distinct from b
     ) as fields
-    from ${source} left join ${sql.raw(`utility.${tables[resource]}`)} t on t.id = ${id}
+    from ${source} left join ${tableOf(resource)} t on t.id = ${id}
     where (t.id is null or t.deleted_at is not null or t.raw is distinct from ${rawOf} ${belied}) and ${recent}`);
   return result.rows.map((row) =>
     row.missing ? { id: row.id, state: 'missing' } : { id: row.id, state: 'different', fields: row.fields },
@@ -129,7 +115,7 @@ export async function extraRows(
   const owner = resource === 'companies' ? sql`id` : sql`company_id`;
   const seen = resource === 'meters' ? seenIds : printedUuids(seenIds);
   const result = await db.execute<{ id: string }>(sql`
-    select id::text as id from ${sql.raw(`utility.${tables[resource]}`)}
+    select id::text as id from ${tableOf(resource)}
     where deleted_at is null and (${companyId}::uuid is null or ${owner} = ${companyId}::uuid)
       and not (id::text = any(${array(seen, 'text')})) and ${recent} order by id`);
   return result.rows.map((row) => ({ id: row.id, state: 'extra' }));
