@@ -37,7 +37,7 @@ interface Pass {
 }
 
 /** How long an event may be on its way before a change that it should have told of counts as missed. */
-const missedGraceSeconds = 300;
+export const missedGraceSeconds = 300;
 
 /**
  * Reads a listing to the end, again where it moved meanwhile, at most three times. Rows that it no longer

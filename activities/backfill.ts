@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { sql } from 'drizzle-orm';
-import { type CompanyResource, companyResources, type RunState } from '../contract/names.ts';
+import { type CompanyResource, companyResources, type RunKind, type RunState } from '../contract/names.ts';
 import { array } from '../db/arrays.ts';
 import {
   companiesAfter,
@@ -88,8 +88,8 @@ export function backfillActivities(deps: ActivityDependencies) {
       },
     ),
 
-    failRun: failing(async (input: RunKey & { error: string }): Promise<void> => {
-      await failRun(deps, input, input.error);
+    failRun: failing(async (input: RunKey & { error: string; kind?: RunKind }): Promise<void> => {
+      await failRun(deps, input, input.error, input.kind);
     }),
 
     concludeRun: failing(
@@ -121,8 +121,13 @@ async function noteCompanies(deps: ActivityDependencies, ids: readonly string[])
     on conflict (id) do nothing`);
 }
 
-async function failRun(deps: ActivityDependencies, key: RunKey, error: string): Promise<void> {
-  await startRun(deps.warehouse.db, key);
+async function failRun(
+  deps: ActivityDependencies,
+  key: RunKey,
+  error: string,
+  kind?: RunKind,
+): Promise<void> {
+  await startRun(deps.warehouse.db, key, kind);
   await finishRun(deps.warehouse.db, key, 'failed', { error });
 }
 

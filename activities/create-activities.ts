@@ -1,6 +1,7 @@
 import { backfillActivities } from './backfill.ts';
 import { catchUpActivities } from './catch-up.ts';
 import type { ActivityDependencies } from './dependencies.ts';
+import { reconcileActivities } from './reconcile.ts';
 import { recordActivities } from './record.ts';
 import { retentionActivities } from './retention.ts';
 
@@ -11,6 +12,7 @@ export function createActivities(deps: ActivityDependencies) {
     ...catchUpActivities(deps),
     ...backfillActivities(deps),
     ...retentionActivities(deps),
+    ...reconcileActivities(deps),
   };
 }
 

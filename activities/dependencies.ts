@@ -16,6 +16,8 @@ export interface ActivityDependencies {
   readonly deletesCap: DeletesCap;
   /** Days after which payloads of settled events are dropped; 0 keeps them. */
   readonly journalPayloadDays: number;
+  /** Days before today of which a reconcile reads what was updated. */
+  readonly reconcileDays: number;
   /** Starts the catch-up of a kind, or tells the running one that there is more to do. */
   readonly wake: (kind: CatchUpKind) => Promise<void>;
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;

@@ -121,6 +121,7 @@ export async function startWorker(options: {
     companies: settings.service.companies,
     deletesCap: settings.deletesCap,
     journalPayloadDays: settings.journalPayloadDays,
+    reconcileDays: settings.reconcileDays,
     wake: wakeOf(client),
     log,
   });

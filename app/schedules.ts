@@ -9,9 +9,9 @@ import {
   type ScheduleSpec,
 } from '@temporalio/client';
 import {
-  type ScheduleName,
+  type RunKind,
+  runKinds,
   scheduleIds,
-  scheduleNames,
   taskQueues,
   workflowIds,
   workflowNames,
@@ -41,18 +41,24 @@ interface Definition {
 }
 
 /** What a worker makes when it is not there, and what `set` begins with. */
-const definitions: Readonly<Record<ScheduleName, Definition>> = {
+const definitions: Readonly<Record<RunKind, Definition>> = {
   full: {
     scheduleId: scheduleIds.full,
     workflowType: workflowNames.backfillAll,
     workflowId: workflowIds.backfillAll('scheduled'),
     times: { cron: '0 3 * * *', jitterMs: 30 * minutes, catchUpMs: 12 * hours },
   },
+  reconcile: {
+    scheduleId: scheduleIds.reconcile,
+    workflowType: workflowNames.reconcile,
+    workflowId: workflowIds.reconcile('scheduled'),
+    times: { everyMs: hours, jitterMs: 10 * minutes, catchUpMs: hours },
+  },
 };
 
 /** A schedule as `metersync schedule show` tells it. Times are ISO 8601 in UTC. */
 export interface ScheduleState {
-  readonly name: ScheduleName;
+  readonly name: RunKind;
   /** `absent`: no worker has made it yet; `removed`: somebody removed it, and no worker makes it anew. */
   readonly state: 'active' | 'paused' | 'removed' | 'absent';
   /** Why it is paused. */
@@ -82,13 +88,16 @@ const lastRuns = 5;
 
 /** Makes the schedules that are not there. One that was changed, paused or removed stays as it is. */
 export async function ensureSchedules(client: Client): Promise<void> {
-  for (const name of scheduleNames) await create(client, name, definitions[name].times);
+  for (const name of runKinds) await create(client, name, definitions[name].times);
 }
 
 /** Makes the schedule or changes its times, which begin with the defaults each time; a paused one stays paused. */
-export async function setSchedule(client: Client, name: ScheduleName, times: ScheduleTimes): Promise<void> {
+export async function setSchedule(client: Client, name: RunKind, times: ScheduleTimes): Promise<void> {
   const { times: standard } = definitions[name];
-  const when = times.cron === undefined && times.everyMs === undefined ? { cron: standard.cron } : {};
+  const when =
+    times.cron === undefined && times.everyMs === undefined
+      ? { cron: standard.cron, everyMs: standard.everyMs }
+      : {};
   const given = Object.fromEntries(Object.entries(times).filter(([, value]) => value !== undefined));
   const whole = { jitterMs: standard.jitterMs, catchUpMs: standard.catchUpMs, ...when, ...given };
   try {
@@ -106,16 +115,16 @@ export async function setSchedule(client: Client, name: ScheduleName, times: Sch
 }
 
 /** @throws Error when there is no such schedule, as do those below */
-export async function pauseSchedule(client: Client, name: ScheduleName, reason: string): Promise<void> {
+export async function pauseSchedule(client: Client, name: RunKind, reason: string): Promise<void> {
   await (await there(client, name)).pause(reason);
 }
 
-export async function resumeSchedule(client: Client, name: ScheduleName): Promise<void> {
+export async function resumeSchedule(client: Client, name: RunKind): Promise<void> {
   await (await there(client, name)).unpause('resumed with metersync schedule resume');
 }
 
 /** Starts a run now; while one runs, it waits for its turn. */
-export async function triggerSchedule(client: Client, name: ScheduleName): Promise<void> {
+export async function triggerSchedule(client: Client, name: RunKind): Promise<void> {
   await (await there(client, name)).trigger(ScheduleOverlapPolicy.BUFFER_ONE);
 }
 
@@ -123,12 +132,12 @@ export async function triggerSchedule(client: Client, name: ScheduleName): Promi
  * Takes the schedule's times away and leaves it paused: it is Temporal that remembers that somebody removed it, so
  * that no worker makes it anew.
  */
-export async function removeSchedule(client: Client, name: ScheduleName): Promise<void> {
+export async function removeSchedule(client: Client, name: RunKind): Promise<void> {
   const handle = await there(client, name);
   await handle.update((known) => ({ ...known, spec: {}, state: { paused: true, note: removedNote } }));
 }
 
-export async function readSchedule(client: Client, name: ScheduleName): Promise<ScheduleState> {
+export async function readSchedule(client: Client, name: RunKind): Promise<ScheduleState> {
   const known = await describe(client, name);
   const none = { next: [], running: [], last: [], missed: 0, reason: null, times: null };
   if (known === undefined) return { name, state: 'absent', ...none, jitterSeconds: 0, catchUpSeconds: 0 };
@@ -149,7 +158,7 @@ export async function readSchedule(client: Client, name: ScheduleName): Promise<
   };
 }
 
-async function create(client: Client, name: ScheduleName, times: Definition['times']): Promise<boolean> {
+async function create(client: Client, name: RunKind, times: Definition['times']): Promise<boolean> {
   const { scheduleId } = definitions[name];
   try {
     await client.schedule.create({ scheduleId, ...scheduleOf(name, times) });
@@ -160,7 +169,7 @@ async function create(client: Client, name: ScheduleName, times: Definition['tim
   }
 }
 
-function scheduleOf(name: ScheduleName, times: Definition['times']) {
+function scheduleOf(name: RunKind, times: Definition['times']) {
   const { workflowType, workflowId } = definitions[name];
   const { cron, everyMs, timeZone, jitterMs, catchUpMs } = times;
   const spec: ScheduleSpec = {
@@ -178,10 +187,10 @@ function scheduleOf(name: ScheduleName, times: Definition['times']) {
   return { spec, action, policies };
 }
 
-const handleOf = (client: Client, name: ScheduleName): ScheduleHandle =>
+const handleOf = (client: Client, name: RunKind): ScheduleHandle =>
   client.schedule.getHandle(definitions[name].scheduleId);
 
-async function describe(client: Client, name: ScheduleName): Promise<ScheduleDescription | undefined> {
+async function describe(client: Client, name: RunKind): Promise<ScheduleDescription | undefined> {
   try {
     return await handleOf(client, name).describe();
   } catch (error) {
@@ -192,7 +201,7 @@ async function describe(client: Client, name: ScheduleName): Promise<ScheduleDes
 
 const isRemoved = ({ state }: ScheduleDescription): boolean => state.paused && state.note === removedNote;
 
-async function there(client: Client, name: ScheduleName): Promise<ScheduleHandle> {
+async function there(client: Client, name: RunKind): Promise<ScheduleHandle> {
   const known = await describe(client, name);
   if (known !== undefined && !isRemoved(known)) return handleOf(client, name);
   const what = known === undefined ? 'there is no' : 'somebody removed the';

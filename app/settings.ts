@@ -27,6 +27,8 @@ export interface Settings {
   readonly databaseUrl: string | undefined;
   /** Whether Temporal's own environment configuration names a server; if not, the embedded one stands in. */
   readonly temporalConfigured: boolean;
+  /** Days before today of which a reconcile reads what was updated. */
+  readonly reconcileDays: number;
   /** Whether a worker makes the schedules that are not there yet. */
   readonly makeSchedules: boolean;
   readonly receiver: { readonly host: string; readonly port: number };
@@ -96,6 +98,7 @@ const environment = z.object({
     .optional(),
   WEBHOOK_TOLERANCE_SECONDS: integer(1, 86_400, 300),
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/warehouse').optional(),
+  RECONCILE_DAYS: integer(1, 31, 2),
   MAKE_SCHEDULES: z.enum(['on', 'off'], 'has to be on or off').default('on'),
   RECEIVER_HOST: z.string().min(1).default('127.0.0.1'),
   RECEIVER_PORT: integer(0, 65_535, 8080),
@@ -145,6 +148,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     },
     databaseUrl: e.DATABASE_URL,
     temporalConfigured: temporalVariables.some((name) => given[name] !== undefined),
+    reconcileDays: e.RECONCILE_DAYS,
     makeSchedules: e.MAKE_SCHEDULES === 'on',
     receiver: { host: e.RECEIVER_HOST, port: e.RECEIVER_PORT },
     logLevel: e.LOG_LEVEL,

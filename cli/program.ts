@@ -2,7 +2,7 @@ import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../app/schedule-times.ts';
 import { readVersion } from '../app/version.ts';
 import { failureTypes, parkingCodes } from '../contract/failures.ts';
-import { auditResources, eventOutcomes, scheduleNames, tracedKinds } from '../contract/names.ts';
+import { auditResources, eventOutcomes, runKinds, tracedKinds } from '../contract/names.ts';
 
 function count(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('has to be a whole number.');
@@ -110,7 +110,12 @@ export function buildProgram(): Command {
         ...['set', 'show', 'pause', 'resume', 'trigger', 'remove'],
       ]),
     )
-    .addArgument(new Argument('[schedule]', 'which one: full when not given').choices(scheduleNames))
+    .addArgument(
+      new Argument(
+        '[schedule]',
+        'full, the backfill of everything (when not given), or reconcile, what was updated lately',
+      ).choices(runKinds),
+    )
     .addOption(new Option('--cron <expression>', 'set: for example "0 3 * * *"').conflicts('every'))
     .option('--every <duration>', 'set: for example 15m, 6h, 1d', duration)
     .option('--time-zone <zone>', 'set: zone of the cron expression; UTC when not given')

@@ -67,6 +67,13 @@ export const failureTypes = {
     means: 'A listing changed while it was read, so that what it did not show may be there.',
     operator: 'Nothing: it is read again.',
   },
+  SERVICE_FILTER_IGNORED: {
+    action: 'park',
+    means:
+      'Asked for what was updated lately, the service shows as many records as without that filter: it has none by these parameters.',
+    operator:
+      'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or leave it out. The full backfill finds what events did not tell.',
+  },
   WAREHOUSE_UNAVAILABLE: {
     action: 'retry',
     means:

@@ -22,6 +22,7 @@ export const workflowNames = {
   dropPayloads: 'dropPayloads',
   backfillAll: 'backfillAll',
   backfillCompany: 'backfillCompany',
+  reconcile: 'reconcile',
 } as const;
 
 export const workflowIds = {
@@ -33,6 +34,7 @@ export const workflowIds = {
   catchUp: (kind: CatchUpKind): string => `catch-up/${kind}`,
   backfillAll: (runId: string): string => `backfill-run/${runId}`,
   backfillCompany: (companyId: string): string => `backfill/${companyId}`,
+  reconcile: (runId: string): string => `reconcile/${runId}`,
 } as const;
 
 export const signalNames = { wake: 'wake' } as const;
@@ -41,11 +43,8 @@ export const scheduleIds = {
   wakeCatchUps: 'metersync-wake-catch-ups',
   dropPayloads: 'metersync-drop-payloads',
   full: 'metersync-backfill',
+  reconcile: 'metersync-reconcile',
 } as const;
-
-/** What runs by itself, as `metersync schedule` names it. */
-export const scheduleNames = ['full'] as const;
-export type ScheduleName = (typeof scheduleNames)[number];
 
 /** What became of an event. */
 export const eventOutcomes = ['pending', 'applied', 'superseded', 'ignored', 'dead', 'missing'] as const;
@@ -58,6 +57,10 @@ export type TracedKind = (typeof tracedKinds)[number];
 /** Everything that the service has, or what was updated lately. */
 export const runKinds = ['full', 'reconcile'] as const;
 export type RunKind = (typeof runKinds)[number];
+
+/** What of a company is read by what was updated lately: where the service has a filter for that. */
+export const reconciledResources = ['documents', 'usageData'] as const;
+export type ReconciledResource = (typeof reconciledResources)[number];
 
 /** How a run, or one resource of a company in it, stands. */
 export const runStates = ['running', 'complete', 'partial', 'suspect', 'failed'] as const;

@@ -241,7 +241,7 @@ export async function countMissed(
         and t.raw_updated < this.at - make_interval(secs => ${graceSeconds})
         and not exists (select from metersync.events e
           where e.record_id = t.id::text and e.occurred_at >= t.raw_updated)
-      else t.deleted_reason = 'absent' and t.deleted_at >= this.at
+      else t.deleted_reason in ('absent', 'listed') and t.deleted_at >= this.at
     end`);
   return result.rows[0]?.missed ?? 0;
 }

@@ -153,7 +153,7 @@ export async function settleRecords(
           else 'applied' end
         from ${table} r
         where r.id = record_id::uuid
-          and (r.raw_updated >= occurred_at or r.deleted_reason in ('not_found', 'absent'))
+          and (r.raw_updated >= occurred_at or r.deleted_reason in ('not_found', 'absent', 'listed'))
       ) as outcome
       from metersync.events where ${covered} order by id for update
     ) settled

@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { codeOfReason } from '../contract/failures.ts';
-import type { RunState } from '../contract/names.ts';
+import type { RunKind, RunState } from '../contract/names.ts';
 import type { ListedResource } from './absent.ts';
 import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
@@ -34,10 +34,10 @@ export interface RunCounts {
 const is = (key: RunKey): SQL => sql`run_id = ${key.runId}::uuid
   and company_id is not distinct from ${key.companyId}::uuid and resource is not distinct from ${key.resource}`;
 
-export async function startRun(db: Executor, key: RunKey): Promise<void> {
+export async function startRun(db: Executor, key: RunKey, kind: RunKind = 'full'): Promise<void> {
   await db.execute(sql`
-    insert into metersync.runs (run_id, company_id, resource, state)
-    values (${key.runId}::uuid, ${key.companyId}::uuid, ${key.resource}, 'running')
+    insert into metersync.runs (run_id, company_id, resource, kind, state)
+    values (${key.runId}::uuid, ${key.companyId}::uuid, ${key.resource}, ${kind}, 'running')
     on conflict (run_id, company_id, resource) do update set state = 'running', finished_at = null, error = null,
       error_code = null`);
 }

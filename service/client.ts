@@ -1,4 +1,4 @@
-import type { Endpoint, EndpointName } from '../contract/endpoints.ts';
+import type { Endpoint, EndpointName, ListingFilter } from '../contract/endpoints.ts';
 import { Failure } from '../contract/failures.ts';
 import type { RequestCounts } from './counts.ts';
 import { isObject } from './json.ts';
@@ -20,6 +20,8 @@ interface Request {
 export interface PageRequest extends Request {
   /** Parameters beyond those of the catalogue. */
   readonly query?: Readonly<Record<string, string>> | undefined;
+  /** Filters of the catalogue that apply. */
+  readonly filters?: readonly ListingFilter[] | undefined;
   /** 1-indexed (seed 8). One beyond the last brings the last (seed 7): compare `currentPage`. */
   readonly page: number;
 }
@@ -35,8 +37,8 @@ export type RecordAnswer =
  * catalogue, without the API key in it, or with the signal's reason as soon as the signal aborts.
  */
 export interface ServiceClient {
-  /** Whether the catalogue has this endpoint. A call to one that it lacks is a SERVICE_NOT_FOUND without status. */
-  has(endpoint: EndpointName): boolean;
+  /** Whether the catalogue has this endpoint, and the filter of it. A call to one that it lacks is a SERVICE_NOT_FOUND without status. */
+  has(endpoint: EndpointName, filter?: ListingFilter): boolean;
   /** @throws Failure SERVICE_ANSWER_UNREADABLE when the answer holds no array of records */
   page(request: PageRequest): Promise<Page>;
   /**
@@ -68,10 +70,10 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   }
 
   return {
-    has: (name) => endpoints[name] !== null,
-    async page({ endpoint: name, params, query, page, lane, signal }) {
+    has: (name, filter) => endpoints[name] !== null && (filter === undefined || filter in endpoints[name]),
+    async page({ endpoint: name, params, query, filters, page, lane, signal }) {
       const endpoint = catalogued(name);
-      const path = requestPath({ endpoint, params, query, page });
+      const path = requestPath({ endpoint, params, query, filters, page });
       const read = (body: string): Page => readPage({ body, endpoint, asked: page, quote });
       return await requests.get({ name, path, lane, signal, read });
     },

@@ -1,4 +1,4 @@
-import type { Endpoint } from '../contract/endpoints.ts';
+import type { Endpoint, ListingFilter } from '../contract/endpoints.ts';
 import { Failure } from '../contract/failures.ts';
 
 const placeholder = /\{(\w+)\}/g;
@@ -9,6 +9,8 @@ export interface PathRequest {
   readonly params: Readonly<Record<string, string>>;
   /** Parameters beyond those of the catalogue; they win over the catalogue's. */
   readonly query?: Readonly<Record<string, string>> | undefined;
+  /** Filters of the catalogue that apply; one that the endpoint lacks adds nothing. */
+  readonly filters?: readonly ListingFilter[] | undefined;
   /** 1-indexed (seed 8); left out for a single record. */
   readonly page?: number | undefined;
 }
@@ -18,12 +20,13 @@ export interface PathRequest {
  * parameter whose placeholder has no value is left out.
  * @throws Failure SERVICE_REQUEST_REFUSED when a placeholder of the path has no usable value: nothing is sent.
  */
-export function requestPath({ endpoint, params, query, page }: PathRequest): string {
+export function requestPath({ endpoint, params, query, filters = [], page }: PathRequest): string {
   const path = endpoint.path.replace(placeholder, (_, name: string) =>
     segment(params[name], name, endpoint.path),
   );
   const parameters = new Map<string, string>();
-  for (const [name, template] of Object.entries(endpoint.query ?? {})) {
+  const templates = Object.assign({}, endpoint.query, ...filters.map((filter) => endpoint[filter]));
+  for (const [name, template] of Object.entries<string>(templates)) {
     const value = filled(template, params);
     if (value !== undefined) parameters.set(name, value);
   }

@@ -1,4 +1,4 @@
-import type { EndpointName } from '../contract/endpoints.ts';
+import type { EndpointName, ListingFilter } from '../contract/endpoints.ts';
 import type { ServiceClient } from './client.ts';
 import type { Page } from './page.ts';
 import { manifestOf, type PageManifest } from './stability.ts';
@@ -17,6 +17,7 @@ export interface WalkOptions {
   readonly endpoint: EndpointName;
   readonly params: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string>> | undefined;
+  readonly filters?: readonly ListingFilter[] | undefined;
   /** The page to begin with: 1, or the cursor of a walk that was interrupted. */
   readonly from?: number;
   readonly lane: Lane;
@@ -57,7 +58,7 @@ export interface Walk extends AsyncIterable<Page> {
  * @throws Failure of the client; the signal's reason when it aborts
  */
 export function walkPages(options: WalkOptions): Walk {
-  const { client, endpoint, params, query, from = 1, lane, signal } = options;
+  const { client, endpoint, params, query, filters, from = 1, lane, signal } = options;
   const manifest: PageManifest[] = [];
   let ended: WalkEnd | null = null;
   let pages = 0;
@@ -67,7 +68,7 @@ export function walkPages(options: WalkOptions): Walk {
     let before: Page | undefined;
     let pagesMax = Number.POSITIVE_INFINITY;
     for (let asked = from; ; asked++) {
-      const page = await client.page({ endpoint, params, query, page: asked, lane, signal });
+      const page = await client.page({ endpoint, params, query, filters, page: asked, lane, signal });
       const wrong = before === undefined ? undefined : samePage(before, page) ? 'repeated' : undefined;
       const end = page.currentPage === asked ? wrong : 'shrunk';
       if (end !== undefined && before !== undefined && !before.endSaid) {

@@ -67,6 +67,10 @@ export const settings: Readonly<Record<string, Setting>> = {
     hasTo: 'be in that file',
   },
   TEMPORAL_CONFIG_FILE: { means: 'That file, when it is not at its usual place.', hasTo: 'name a TOML file' },
+  RECONCILE_DAYS: {
+    default: '2',
+    means: 'Days before today, by UTC, of which a reconcile reads what was updated.',
+  },
   MAKE_SCHEDULES: {
     default: 'on',
     means:
@@ -107,7 +111,8 @@ export function settingsPage(): string {
     'Where the service keeps each resource. `SERVICE_ENDPOINTS` names a JSON file with any of these entries; an entry replaces the',
     'default as a whole, and `null` says that the service has no such endpoint. `path` and `query` may hold `{companyId}`, `{meterId}`,',
     '`{id}`, `{start}` and `{end}`; a query parameter whose placeholder has no value is left out. `items` and `total` name the keys of',
-    "the service's envelope; a bare array instead of an envelope is one page.",
+    "the service's envelope; a bare array instead of an envelope is one page. `updatedSince` are the parameters by which a listing shows",
+    'what was updated since the day `{since}`, `withDeleted` those that bring deleted records in: a reconcile asks with them.',
     '',
     '```json',
     catalogue(),

@@ -15,6 +15,7 @@ import {
 import { queryNames, type RunState, taskQueues, workflowIds } from '../contract/names.ts';
 import { backfillCompany, reasonOf } from './backfill-company.ts';
 import { backfillBounds, backfilling, companyBusy, noting } from './proxies.ts';
+import { someAtOnce } from './some-at-once.ts';
 
 export interface BackfillInput {
   /** Absent when a schedule starts it. */
@@ -105,16 +106,4 @@ async function readWhenFree(runId: string, companyId: string): Promise<void> {
       return;
     }
   }
-}
-
-async function someAtOnce<T>(
-  items: readonly T[],
-  atOnce: number,
-  work: (item: T) => Promise<void>,
-): Promise<void> {
-  let next = 0;
-  const worker = async () => {
-    for (let item = items[next++]; item !== undefined; item = items[next++]) await work(item);
-  };
-  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
 }

@@ -44,6 +44,19 @@ export const backfilling = proxyActivities<Activities>({
   },
 });
 
+/** Reading what was updated lately: given up sooner, as the next run begins within the hour and reads it too. */
+export const reconciling = proxyActivities<Activities>({
+  taskQueue: taskQueues.backfill,
+  startToCloseTimeout: '1 hour',
+  heartbeatTimeout: '30 seconds',
+  retry: {
+    initialInterval: '2 seconds',
+    backoffCoefficient: 2,
+    maximumInterval: '2 minutes',
+    maximumAttempts: 6,
+  },
+});
+
 /** Notes about a run. */
 export const noting = proxyActivities<Activities>({
   taskQueue: taskQueues.backfill,

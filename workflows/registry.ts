@@ -4,4 +4,5 @@ export { backfillAll } from './backfill-all.ts';
 export { backfillCompany } from './backfill-company.ts';
 export { catchUp } from './catch-up.ts';
 export { dropPayloads } from './drop-payloads.ts';
+export { reconcile } from './reconcile.ts';
 export { wakeCatchUps } from './wake-catch-ups.ts';

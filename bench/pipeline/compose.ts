@@ -93,6 +93,7 @@ export async function startBenchWorkers(options: {
     companies: [],
     deletesCap: settings.deletesCap,
     journalPayloadDays: settings.journalPayloadDays,
+    reconcileDays: settings.reconcileDays,
     wake: service === undefined ? async () => {} : wakeOf(client),
     log,
   });

@@ -10,7 +10,7 @@ import {
   triggerSchedule,
 } from '../../app/schedules.ts';
 import { connectClient } from '../../app/temporal.ts';
-import { type ScheduleName, scheduleNames } from '../../contract/names.ts';
+import { type RunKind, runKinds } from '../../contract/names.ts';
 import { openContext, UsageError } from '../context.ts';
 
 export type ScheduleAction = 'set' | 'show' | 'pause' | 'resume' | 'trigger' | 'remove';
@@ -40,7 +40,7 @@ const optionsOf: Readonly<Record<ScheduleAction, readonly (keyof ScheduleOptions
 /** `metersync schedule`: when everything is read again by itself. Shows the schedule after what was done to it. */
 export async function schedule(
   action: ScheduleAction,
-  name: ScheduleName | undefined,
+  name: RunKind | undefined,
   options: ScheduleOptions,
 ): Promise<void> {
   checkOptions(action, options);
@@ -49,7 +49,7 @@ export async function schedule(
     const { client, close } = await connectClient(context.stack.temporal);
     try {
       await act(client, action, name ?? 'full', options);
-      const shown = action === 'show' && name === undefined ? scheduleNames : [name ?? 'full'];
+      const shown = action === 'show' && name === undefined ? runKinds : [name ?? 'full'];
       const schedules = await Promise.all(shown.map((one) => readSchedule(client, one)));
       console.log(options.json ? JSON.stringify({ schedules }) : schedules.map(describeSchedule).join('\n'));
     } finally {
@@ -79,7 +79,7 @@ type Client = Parameters<typeof readSchedule>[0];
 async function act(
   client: Client,
   action: ScheduleAction,
-  name: ScheduleName,
+  name: RunKind,
   options: ScheduleOptions,
 ): Promise<void> {
   const { cron, every: everyMs, timeZone, jitter: jitterMs, catchUp: catchUpMs } = options;

@@ -21,14 +21,20 @@ export async function status(options: { json?: boolean }): Promise<void> {
   }
 }
 
+function describeRuns(name: string, { running, last }: WarehouseStatus['backfills']): string {
+  const ended = last === null ? 'none' : `${last.state}, ended ${last.finishedAt}`;
+  const why = last === null || last.error === null ? '' : `: ${last.error}`;
+  return `${name} running: ${running}; last: ${ended}${why}`;
+}
+
 function describe(now: WarehouseStatus): string {
-  const { last, running } = now.backfills;
   const ago = (seconds: number | null) => (seconds === null ? 'never' : `${Math.round(seconds)} s ago`);
   const lines = [
     table(['events', 'count'], Object.entries(now.events)),
     table(['live rows', 'count'], Object.entries(now.rows)),
     `last event: ${ago(now.lastEventSecondsAgo)}; oldest pending: ${Math.round(now.oldestPendingSeconds)} s`,
-    `backfills running: ${running}; last: ${last === null ? 'none' : `${last.state}, ended ${last.finishedAt}`}`,
+    describeRuns('backfills', now.backfills),
+    describeRuns('reconciles', now.reconciles),
   ];
   if (now.rejectedRecords > 0)
     lines.push(`records that Postgres refused: ${now.rejectedRecords}, see metersync.rejected_records`);

@@ -1,7 +1,19 @@
 import { sql } from 'drizzle-orm';
 import { type FailureCode, failureTypes, parkingCodes } from '../../contract/failures.ts';
+import type { RunKind, RunState } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+
+/** Runs of a kind; `error` is why the last one is not complete, or what it left out. */
+export interface RunsStatus {
+  readonly running: number;
+  readonly last: {
+    readonly runId: string;
+    readonly state: RunState;
+    readonly finishedAt: string;
+    readonly error: string | null;
+  } | null;
+}
 
 /** What `metersync status` shows. Ages are seconds. */
 export interface WarehouseStatus {
@@ -10,10 +22,8 @@ export interface WarehouseStatus {
   >;
   readonly oldestPendingSeconds: number;
   readonly lastEventSecondsAgo: number | null;
-  readonly backfills: {
-    readonly running: number;
-    readonly last: { readonly runId: string; readonly state: string; readonly finishedAt: string } | null;
-  };
+  readonly backfills: RunsStatus;
+  readonly reconciles: RunsStatus;
   readonly waiting: readonly { readonly reason: string; readonly events: number }[];
   /** Work that the service refused, by failure. */
   readonly parked: readonly ParkedWork[];
@@ -84,20 +94,7 @@ export async function readStatus(db: Executor): Promise<WarehouseStatus> {
   const waiting = await db.execute<{ reason: string; events: number }>(sql`
     select error as reason, count(*)::int as events from metersync.events
     where outcome = 'pending' and error is not null group by error order by count(*) desc limit 10`);
-  const backfills = await db.execute<{
-    running: number;
-    run_id: string;
-    state: string;
-    finished_at: string;
-  }>(sql`
-    select (select count(*)::int from metersync.runs where resource is null and company_id is null and state = 'running')
-        as running, last.run_id, last.state, last.finished_at::text
-    from (select 1) one left join lateral (
-      select run_id, state, finished_at from metersync.runs
-      where resource is null and company_id is null and finished_at is not null
-      order by finished_at desc limit 1) last on true`);
   const count = (outcome: string) => events.rows.find((row) => row.outcome === outcome)?.count ?? 0;
-  const backfill = backfills.rows[0];
   return {
     events: {
       pending: count('pending'),
@@ -109,18 +106,25 @@ export async function readStatus(db: Executor): Promise<WarehouseStatus> {
     },
     oldestPendingSeconds: Math.max(0, ages.rows[0]?.pending ?? 0),
     lastEventSecondsAgo: ages.rows[0]?.last ?? null,
-    backfills: {
-      running: backfill?.running ?? 0,
-      last: backfill?.run_id
-        ? { runId: backfill.run_id, state: backfill.state, finishedAt: backfill.finished_at }
-        : null,
-    },
+    backfills: await readRuns(db, 'full'),
+    reconciles: await readRuns(db, 'reconcile'),
     waiting: waiting.rows,
     parked: await readParked(db),
     rejectedRecords: ages.rows[0]?.rejected ?? 0,
     quarantinedDeletes: ages.rows[0]?.quarantined ?? 0,
     rows: await countRows(db),
   };
+}
+
+async function readRuns(db: Executor, kind: RunKind): Promise<RunsStatus> {
+  const whole = sql`from metersync.runs where resource is null and company_id is null and kind = ${kind}`;
+  const running = await db.execute<{ count: number }>(
+    sql`select count(*)::int as count ${whole} and state = 'running'`,
+  );
+  const last = await db.execute<NonNullable<RunsStatus['last']> & Record<string, unknown>>(sql`
+    select run_id as "runId", state, finished_at::text as "finishedAt", error ${whole}
+      and finished_at is not null order by finished_at desc limit 1`);
+  return { running: running.rows[0]?.count ?? 0, last: last.rows[0] ?? null };
 }
 
 const recordTables = [

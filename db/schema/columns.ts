@@ -6,7 +6,7 @@ export const time = (name: string) => timestamp(name, { withTimezone: true, prec
 
 export const now: SQL = sql`now()`;
 
-export const deletedReasons = ['event', 'absent', 'not_found', 'document'] as const;
+export const deletedReasons = ['event', 'absent', 'not_found', 'document', 'listed'] as const;
 
 /** What every record table carries beside the service's own fields. */
 export const synced = () => ({

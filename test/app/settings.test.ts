@@ -29,7 +29,7 @@ describe('defaults', () => {
       },
       ...{ deletesCap: { rows: 50, percent: 5 }, journalPayloadDays: 90 },
       webhooks: { secrets: [], secretsFile: undefined, headerPrefix: undefined, toleranceSeconds: 300 },
-      ...{ databaseUrl: undefined, temporalConfigured: false, makeSchedules: true },
+      ...{ databaseUrl: undefined, temporalConfigured: false, makeSchedules: true, reconcileDays: 2 },
       receiver: { host: '127.0.0.1', port: 8080 },
       ...{ logLevel: 'info', dataDir: '.metersync' },
     });
@@ -58,6 +58,7 @@ describe('what is set', () => {
       ...{ WEBHOOK_TOLERANCE_SECONDS: '60', DATABASE_URL: 'postgresql://u:p@h/w' },
       ...{ RECEIVER_HOST: '0.0.0.0', RECEIVER_PORT: '0', LOG_LEVEL: 'debug', METERSYNC_DIR: '/var/lib/m' },
       MAKE_SCHEDULES: 'off',
+      RECONCILE_DAYS: '5',
     });
     expect(settings).toEqual({
       service: {
@@ -69,7 +70,12 @@ describe('what is set', () => {
         ...{ secrets: ['whsec_a', 'whsec_b'], secretsFile: '/run/secrets' },
         ...{ headerPrefix: 'Acme-', toleranceSeconds: 60 },
       },
-      ...{ databaseUrl: 'postgresql://u:p@h/w', temporalConfigured: false, makeSchedules: false },
+      ...{
+        databaseUrl: 'postgresql://u:p@h/w',
+        temporalConfigured: false,
+        makeSchedules: false,
+        reconcileDays: 5,
+      },
       receiver: { host: '0.0.0.0', port: 0 },
       ...{ logLevel: 'debug', dataDir: '/var/lib/m' },
     });

@@ -80,7 +80,7 @@ describe('before anything runs', () => {
       said: {
         events: { pending: 0, applied: 0, superseded: 0, ignored: 0, dead: 0, missing: 0 },
         ...{ oldestPendingSeconds: 0, lastEventSecondsAgo: null },
-        backfills: { running: 0, last: null },
+        ...{ backfills: { running: 0, last: null }, reconciles: { running: 0, last: null } },
         ...{ waiting: [], parked: [], rejectedRecords: 0, quarantinedDeletes: 0 },
         rows: {
           ...{ companies: 0, sites: 0, connections: 0, documents: 0 },
@@ -166,7 +166,7 @@ describe('while metersync start runs', () => {
       },
       { timeoutMs: 30_000 },
     );
-    expect(last).toEqual({ runId, state: 'complete', finishedAt: expect.any(String) });
+    expect(last).toEqual({ runId, state: 'complete', finishedAt: expect.any(String), error: null });
   });
 
   test('status --json counts events by outcome, and status shows the same to a person', async () => {

@@ -14,8 +14,17 @@ describe('the defaults', () => {
         path: '/connection/company/{companyId}',
         ...{ items: 'connections', total: 'totalConnections', query: { limit: '100' } },
       },
-      documents: { path: '/document/company/{companyId}', items: 'documents', total: 'totalDocuments' },
-      usageData: { path: '/usage/company/{companyId}', items: 'usageData', total: 'totalUsageData' },
+      documents: {
+        path: '/document/company/{companyId}',
+        ...{ items: 'documents', total: 'totalDocuments' },
+        updatedSince: { dateType: 'UPDATED_DATE', startDate: '{since}' },
+        withDeleted: { isDeleted: 'true' },
+      },
+      usageData: {
+        path: '/usage/company/{companyId}',
+        ...{ items: 'usageData', total: 'totalUsageData' },
+        updatedSince: { dateType: 'UPDATED_DATE', startDate: '{since}' },
+      },
       meters: { path: '/meter/company/{companyId}', items: 'meters', total: 'totalMeters' },
       intervals: {
         path: '/interval/meter/{meterId}',

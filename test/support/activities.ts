@@ -36,6 +36,7 @@ export async function activitiesOn(
     companies: [],
     deletesCap: { rows: 50, percent: 5 },
     journalPayloadDays: 90,
+    reconcileDays: 2,
     wake: async (kind) => void woken.push(kind),
     log: pino({ level: 'silent' }),
   });

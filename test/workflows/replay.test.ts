@@ -36,6 +36,9 @@ describe('replay', () => {
           workflowId: 'recorded-drop',
           taskQueue: taskQueues.backfill,
         });
+        await pipeline.client.workflow.execute(workflowNames.reconcile, {
+          ...{ workflowId: 'recorded-reconcile', taskQueue: taskQueues.backfill, args: [{}] },
+        });
         for (const type of types)
           writeFileSync(`${folder}${type}.history.pb`, await longest(pipeline.client, type));
       } finally {

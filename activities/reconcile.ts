@@ -1,0 +1,250 @@
+import { Context } from '@temporalio/activity';
+import type { ListingFilter } from '../contract/endpoints.ts';
+import { Failure } from '../contract/failures.ts';
+import type { ReconciledResource, RunState } from '../contract/names.ts';
+import { countMissed } from '../db/absent.ts';
+import { warehouseNow } from '../db/catch-up.ts';
+import { type ListedDocument, reconciledSince, tombstoneListed } from '../db/reconcile.ts';
+import { finishRun, startRun } from '../db/runs.ts';
+import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
+import type { Page } from '../service/page.ts';
+import { confirmsPass, judgePass, type PageManifest } from '../service/stability.ts';
+import { walkPages } from '../service/walk.ts';
+import { missedGraceSeconds } from './backfill-listing.ts';
+import type { ActivityDependencies } from './dependencies.ts';
+import { asFailure, failing } from './failing.ts';
+import { heartbeat } from './heartbeat.ts';
+import { write } from './listing.ts';
+
+/** Pages of one listing that a reconcile reads: more is a first sync, or work for the night. */
+const pagesMax = 100;
+
+export interface CompanyReconcile {
+  readonly runId: string;
+  readonly companyId: string;
+  readonly resources: readonly ReconciledResource[];
+}
+
+interface ListingReconcile {
+  readonly runId: string;
+  readonly companyId: string;
+  readonly resource: ReconciledResource;
+}
+
+export function reconcileActivities(deps: ActivityDependencies) {
+  const { db } = deps.warehouse;
+  return {
+    beginReconcile: failing(async ({ runId }: { runId: string }): Promise<void> => {
+      await startRun(db, { runId, companyId: null, resource: null }, 'reconcile');
+    }),
+
+    /**
+     * Reads what the service updated lately of a company; returns the resources that no other company need be asked
+     * for: the filter is ignored, or the key refused. What the service refuses for good fails that resource alone;
+     * what passes is retried by Temporal.
+     */
+    reconcileCompany: failing(
+      async ({ runId, companyId, resources }: CompanyReconcile): Promise<{ vain: ReconciledResource[] }> => {
+        const vain: ReconciledResource[] = [];
+        for (const resource of resources) {
+          const failure = await reconcileOrFail(deps, { runId, companyId, resource });
+          // Nobody's key is right for one company and wrong for another.
+          if (failure?.code === 'SERVICE_KEY_REFUSED') return { vain: [...resources] };
+          if (failure?.code === 'SERVICE_FILTER_IGNORED') vain.push(resource);
+        }
+        return { vain };
+      },
+    ),
+  };
+}
+
+async function reconcileOrFail(
+  deps: ActivityDependencies,
+  input: ListingReconcile,
+): Promise<Failure | undefined> {
+  const { db } = deps.warehouse;
+  await startRun(db, input, 'reconcile');
+  try {
+    await reconcileListing(deps, input);
+    return undefined;
+  } catch (error) {
+    Context.current().cancellationSignal.throwIfAborted();
+    const failure = asFailure(error);
+    if (failure === undefined || failure.action === 'retry') throw error;
+    const { companyId, resource } = input;
+    deps.log.warn({ companyId, resource, code: failure.code, err: failure }, 'not reconciled');
+    await finishRun(db, input, 'failed', { error: `${failure.code}: ${failure.message}` });
+    return failure;
+  }
+}
+
+/** What a run says of a resource that it did not read, or not to its end. */
+class NotRead extends Error {
+  readonly state: RunState;
+  constructor(state: RunState, message: string) {
+    super(message);
+    this.state = state;
+  }
+}
+
+async function reconcileListing(deps: ActivityDependencies, input: ListingReconcile): Promise<void> {
+  const { db } = deps.warehouse;
+  const { runId, companyId, resource } = input;
+  try {
+    if (!deps.service.has(resource)) {
+      throw new NotRead('complete', 'the endpoint catalogue has no such endpoint');
+    }
+    if (!deps.service.has(resource, 'updatedSince')) {
+      throw new NotRead('complete', 'the endpoint catalogue has no filter of what was updated');
+    }
+    const since = await reconciledSince(db, deps.reconcileDays);
+    const deletable = resource === 'documents' && deps.service.has(resource, 'withDeleted');
+    // Before the others: of what it shows, those that live are still there when the others are read.
+    const withDeleted = deletable
+      ? await readUpdated(deps, { ...input, since, filters: ['updatedSince', 'withDeleted'], keep: false })
+      : undefined;
+    const live = await readUpdated(deps, { ...input, since, filters: ['updatedSince'], keep: true });
+    const gone =
+      withDeleted === undefined ? nobody : await buryDeleted(deps, input, since, withDeleted, live);
+    const ids = new Set(idsOf(live.manifest));
+    const { inserted, changed, rejected } = live.written;
+    await finishRun(db, input, gone.unsure === undefined ? 'complete' : 'suspect', {
+      ...(gone.unsure === undefined ? {} : { error: gone.unsure }),
+      counts: {
+        ...live.written,
+        pages: live.manifest.length,
+        passes: 1,
+        totalSaid: live.manifest[0]?.total ?? null,
+        distinctIds: ids.size,
+        unchanged: Math.max(0, ids.size - inserted - changed - rejected),
+        tombstoned: gone.tombstoned,
+        missed: await countMissed(db, runId, { resource, companyId }, missedGraceSeconds),
+        requests: live.manifest.length + (withDeleted?.manifest.length ?? 0) + gone.pages,
+      },
+    });
+  } catch (error) {
+    if (!(error instanceof NotRead)) throw error;
+    await finishRun(db, input, error.state, { error: error.message });
+  }
+}
+
+interface UpdatedListing extends ListingReconcile {
+  readonly since: string;
+  readonly filters: readonly ListingFilter[];
+  /** Whether the records go to their table: deleted ones do not. */
+  readonly keep: boolean;
+}
+
+interface Read {
+  readonly beganAt: string;
+  readonly manifest: readonly PageManifest[];
+  readonly documents: readonly ListedDocument[];
+  readonly written: PageWritten;
+}
+
+/** Reads a listing by its filters to the end. */
+async function readUpdated(deps: ActivityDependencies, listing: UpdatedListing): Promise<Read> {
+  const { db } = deps.warehouse;
+  const { companyId, resource, since, filters, keep } = listing;
+  const walk = walkPages({
+    client: deps.service,
+    endpoint: resource,
+    params: { companyId, since },
+    filters,
+    lane: 'backfill',
+    signal: Context.current().cancellationSignal,
+  });
+  const beganAt = await warehouseNow(db);
+  let readAt = beganAt;
+  let written = nothingWritten;
+  let trusted = false;
+  const documents: ListedDocument[] = [];
+  for await (const page of walk) {
+    if (page.totalPages !== null && page.totalPages > pagesMax) {
+      const said = `${page.totalPages} pages were updated since ${since}`;
+      throw new NotRead('partial', `${said}: more than ${pagesMax} are left to the full backfill`);
+    }
+    if (!trusted) trusted = await filterHolds(deps, listing, page);
+    if (keep) written = sum(written, await write(deps, { listing: resource, companyId, readAt, page }));
+    for (const [at, id] of page.ids.entries()) {
+      if (id !== null) documents.push({ id, updated: updatedOf(page.items[at]) ?? null });
+    }
+    heartbeat();
+    if (page.hasNext) readAt = await warehouseNow(db);
+  }
+  return { beganAt, manifest: walk.report().manifest, documents, written };
+}
+
+/**
+ * Records older than what was asked for say that the filter was ignored, unless the service shows more without it:
+ * then it goes by another time than the one that the records tell. Returns true when the total settled it for good.
+ * @throws Failure SERVICE_FILTER_IGNORED
+ */
+async function filterHolds(
+  deps: ActivityDependencies,
+  { companyId, resource, since, filters }: UpdatedListing,
+  page: Page,
+): Promise<boolean> {
+  // A day more, as the zone of a record's time may be another.
+  const oldest = new Date(Date.parse(since) - 86_400_000).toISOString().slice(0, 10);
+  const old = page.items.filter((item) => (updatedOf(item)?.slice(0, 10) ?? since) < oldest).length;
+  if (old === 0) return false;
+  const whole = await deps.service.page({
+    ...{ endpoint: resource, params: { companyId }, page: 1, lane: 'backfill' },
+    filters: filters.filter((filter) => filter !== 'updatedSince'),
+    signal: Context.current().cancellationSignal,
+  });
+  if (page.total !== null && whole.total !== null && page.total < whole.total) return true;
+  throw new Failure(
+    'SERVICE_FILTER_IGNORED',
+    `of ${resource} updated since ${since} the service says ${page.total} records, of all ${whole.total}, and ${old} of a page are older`,
+  );
+}
+
+function updatedOf(item: unknown): string | undefined {
+  const { updated } = (item ?? {}) as { updated?: unknown };
+  return typeof updated === 'string' && /^\d{4}-\d{2}-\d{2}/.test(updated) ? updated : undefined;
+}
+
+const idsOf = (manifest: readonly PageManifest[]): string[] =>
+  manifest.flatMap((page) => page.ids.filter((id) => id !== null));
+
+interface Buried {
+  readonly tombstoned: number;
+  readonly pages: number;
+  /** Why nobody was, though the service shows deleted documents. */
+  readonly unsure?: string;
+}
+const nobody: Buried = { tombstoned: 0, pages: 0 };
+
+/**
+ * Tombstones what the service shows among deleted documents and not among those that live. Whether the former are
+ * deleted ones alone or all of them (service-facts 1.1) makes no difference. The listing of those that live may move
+ * while it is read, so it is read once more, to be sure that it showed them all.
+ */
+async function buryDeleted(
+  deps: ActivityDependencies,
+  input: ListingReconcile,
+  since: string,
+  withDeleted: Read,
+  live: Read,
+): Promise<Buried> {
+  const alive = new Set(idsOf(live.manifest));
+  const suspects = withDeleted.documents.filter(({ id }) => !alive.has(id));
+  if (suspects.length === 0) return nobody;
+  const again = judgePass(live.manifest).stable
+    ? await readUpdated(deps, { ...input, since, filters: ['updatedSince'], keep: true })
+    : undefined;
+  const pages = again?.manifest.length ?? 0;
+  if (again === undefined || !confirmsPass(live.manifest, again.manifest)) {
+    return {
+      ...nobody,
+      pages,
+      unsure: 'the listing moved while it was read: no deleted document was buried',
+    };
+  }
+  const stillAlive = new Set(idsOf(again.manifest));
+  const gone = suspects.filter(({ id }) => !stillAlive.has(id));
+  const tombstoned = await tombstoneListed(deps.warehouse.db, input.companyId, gone, withDeleted.beganAt);
+  return { tombstoned, pages };
+}

@@ -1,0 +1,192 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { describe, expect, test } from 'vitest';
+import { pageOf } from '../service/listing.ts';
+import type { Asked, Reply } from '../service/scripted-server.ts';
+import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { documents } from '../support/scripted-service.ts';
+
+const companyId = randomUUID();
+const input = () => ({ runId: randomUUID(), companyId, resources: ['documents'] as const });
+const old = (count: number) => documents(count);
+const recent = (count: number) =>
+  documents(count).map((document) => ({ ...document, updated: new Date().toISOString() }));
+
+/** A service with the filter, of which a test says what it shows: what lives, and what was deleted. */
+function filtering(live: () => readonly object[], deleted: () => readonly object[] = () => []) {
+  return (asked: Asked): Reply => {
+    const { query } = asked;
+    const held = query.get('isDeleted') === 'true' ? deleted() : live();
+    const since = query.get('startDate');
+    expect(query.get('dateType')).toBe(since === null ? null : 'UPDATED_DATE');
+    return pageOf(
+      held.filter((one) => since === null || (one as { updated: string }).updated >= since),
+      asked,
+    );
+  };
+}
+
+const run = async ({ warehouse }: ActivitiesUnderTest) =>
+  (
+    await warehouse.db.execute<Record<string, unknown>>(sql`select resource, kind, state, error,
+      rows_inserted::int as inserted, rows_tombstoned::int as tombstoned, requests
+      from metersync.runs where resource is not null order by started_at desc limit 1`)
+  ).rows[0];
+const states = async ({ warehouse }: ActivitiesUnderTest) =>
+  (
+    await warehouse.db.execute<{ id: string; deleted_reason: string | null }>(
+      sql`select id, deleted_reason from utility.documents order by id`,
+    )
+  ).rows;
+const reconcile = async (under: ActivitiesUnderTest) =>
+  await under.run(under.activities.reconcileCompany, input());
+
+describe('what was updated lately', () => {
+  test('is read by days of UTC, two before today and all after, and nothing else is', async () => {
+    const [fresh, stale] = [recent(120), old(300)];
+    const under = await activitiesOn(filtering(() => [...stale, ...fresh]));
+    const twoDaysAgo = () => new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 10);
+    const before = twoDaysAgo();
+    expect(await reconcile(under)).toEqual({ vain: [] });
+    const [, since] = /startDate=([\d-]+)/.exec(under.asked()[0] ?? '') ?? [];
+    expect([before, twoDaysAgo()]).toContain(since);
+    const filter = `dateType=UPDATED_DATE&startDate=${since}`;
+    expect(under.asked()).toEqual([
+      `/document/company/${companyId}?${filter}&isDeleted=true&page=1`,
+      `/document/company/${companyId}?${filter}&page=1`,
+      `/document/company/${companyId}?${filter}&page=2`,
+    ]);
+    expect(await run(under)).toEqual({
+      ...{ resource: 'documents', kind: 'reconcile', state: 'complete', error: null },
+      ...{ inserted: 120, tombstoned: 0, requests: 3 },
+    });
+  });
+
+  test('is left to the full backfill when it is more than a hundred pages', async () => {
+    const many = recent(10_001);
+    const under = await activitiesOn(filtering(() => many));
+    expect(await reconcile(under)).toEqual({ vain: [] });
+    expect(await run(under)).toMatchObject({ state: 'partial', inserted: 0 });
+    expect(under.asked().length).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('a service without the filter', () => {
+  test('is found out by old records and the same total, and nothing is read in its place', async () => {
+    const held = old(250);
+    const under = await activitiesOn((asked) => pageOf(held, asked));
+    expect(await reconcile(under)).toEqual({ vain: ['documents'] });
+    expect(await states(under)).toEqual([]);
+    expect(under.asked()).toHaveLength(2);
+    expect(await run(under)).toMatchObject({
+      ...{ kind: 'reconcile', state: 'failed' },
+      error: expect.stringMatching(/^SERVICE_FILTER_IGNORED: .* says 250 records, of all 250/),
+    });
+  });
+
+  test('that refuses the parameters is one as well, for this run', async () => {
+    const under = await activitiesOn(({ query }) =>
+      query.has('dateType') ? { status: 400, json: { detail: 'what?' } } : { json: [] },
+    );
+    expect(await reconcile(under)).toEqual({ vain: [] });
+    expect(await run(under)).toMatchObject({
+      state: 'failed',
+      error: expect.stringMatching(/^SERVICE_REQUEST_REFUSED/),
+    });
+  });
+
+  test('that refuses the key is asked once, for all companies', async () => {
+    const under = await activitiesOn(() => ({ status: 401, json: {} }));
+    const all = { ...input(), resources: ['documents', 'usageData'] as const };
+    expect(await under.run(under.activities.reconcileCompany, all)).toEqual({
+      vain: ['documents', 'usageData'],
+    });
+    expect(under.asked()).toHaveLength(1);
+  });
+
+  test('by the catalogue is asked nothing', async () => {
+    const path = '/document/company/{companyId}';
+    const under = await activitiesOn(() => ({ json: [] }), { documents: { path } });
+    expect(await reconcile(under)).toEqual({ vain: [] });
+    expect(under.asked()).toEqual([]);
+    expect(await run(under)).toMatchObject({
+      state: 'complete',
+      error: expect.stringMatching(/no filter of what was updated/),
+    });
+  });
+
+  test('is not one that goes by a time which its records do not tell', async () => {
+    const [shown, rest] = [old(3), old(50)];
+    const under = await activitiesOn((asked) =>
+      pageOf(asked.query.has('startDate') ? shown : [...shown, ...rest], asked),
+    );
+    expect(await reconcile(under)).toEqual({ vain: [] });
+    expect(await run(under)).toMatchObject({ state: 'complete', inserted: 3 });
+  });
+});
+
+describe('deleted documents', () => {
+  test.each([
+    ['beside those that live', true],
+    ['alone', false],
+  ])('listed %s are buried, and those that live are not', async (_, beside) => {
+    const [live, gone] = [recent(150), recent(2)];
+    let [shown, deleted]: object[][] = [[...live, ...gone], []];
+    const under = await activitiesOn(
+      filtering(
+        () => shown as object[],
+        () => [...(beside ? (shown as object[]) : []), ...(deleted as object[])],
+      ),
+    );
+    await reconcile(under);
+    [shown, deleted] = [live, gone];
+    await reconcile(under);
+    expect(await run(under)).toMatchObject({ state: 'complete', tombstoned: 2 });
+    const buried = (await states(under)).filter(({ deleted_reason }) => deleted_reason !== null);
+    expect(buried).toEqual(
+      gone.map(({ id }) => ({ id, deleted_reason: 'listed' })).sort((a, b) => (a.id < b.id ? -1 : 1)),
+    );
+    // It was a mistake: the service shows them again.
+    [shown, deleted] = [[...live, ...gone], []];
+    await reconcile(under);
+    expect((await states(under)).filter(({ deleted_reason }) => deleted_reason !== null)).toEqual([]);
+  });
+
+  test('are never told from absence: what no listing shows lives on', async () => {
+    const [live, gone] = [recent(5), recent(2)];
+    let shown: object[] = [...live, ...gone];
+    const under = await activitiesOn(
+      filtering(
+        () => shown,
+        () => shown,
+      ),
+    );
+    await reconcile(under);
+    shown = live;
+    await reconcile(under);
+    expect(await run(under)).toMatchObject({ state: 'complete', tombstoned: 0 });
+    expect((await states(under)).map(({ deleted_reason }) => deleted_reason)).toEqual(Array(7).fill(null));
+  });
+
+  test('are not believed while the listing moves, which may hide one that lives', async () => {
+    const live = recent(150);
+    let reads = 0;
+    const hidden = () => {
+      reads += 1;
+      // Between its two pages a record goes from the second to the first: nobody sees it.
+      return reads % 2 === 0 ? [live[120] as object, ...live.filter((_, at) => at !== 120)] : live;
+    };
+    const under = await activitiesOn(
+      filtering(
+        () => hidden(),
+        () => live,
+      ),
+    );
+    await reconcile(under);
+    expect(await run(under)).toMatchObject({
+      state: 'suspect',
+      tombstoned: 0,
+      error: expect.stringMatching(/moved/),
+    });
+  });
+});

@@ -1,0 +1,35 @@
+import { sql } from 'drizzle-orm';
+import { expect, onTestFinished, test } from 'vitest';
+import { type RunState, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
+import { startPipeline } from '../support/pipeline.ts';
+
+test('a reconcile finds what no event told: documents that came, changed and went', {
+  timeout: 120_000,
+}, async () => {
+  const pipeline = await startPipeline({
+    size: { companies: 3, documents: 120, intervalDays: 1 },
+    parts: ['worker'],
+  });
+  onTestFinished(() => pipeline.stop());
+  const { service, client, warehouse } = pipeline;
+  expect(await pipeline.backfill()).toBe('complete');
+  // Nobody is at the endpoint: these events are lost.
+  await service.random(60, 5, ['createDocument', 'reprocessDocument', 'deleteDocument']);
+  expect((await pipeline.audit()).differences).toBeGreaterThan(20);
+
+  const ended: RunState = await client.workflow.execute(workflowNames.reconcile, {
+    workflowId: workflowIds.reconcile('by-test'),
+    taskQueue: taskQueues.backfill,
+    args: [{}],
+  });
+  expect(ended).toBe('complete');
+  expect(await pipeline.audit()).toMatchObject({ differences: 0, examples: [] });
+  const runs = await warehouse.db.execute<{ resource: string; requests: number; tombstoned: number }>(sql`
+    select resource, sum(requests)::int as requests, sum(rows_tombstoned)::int as tombstoned
+    from metersync.runs where kind = 'reconcile' and company_id is not null group by resource order by 1`);
+  const [documents, usageData] = runs.rows;
+  expect(documents).toMatchObject({ resource: 'documents', tombstoned: expect.toSatisfy((n) => n > 0) });
+  expect(usageData).toMatchObject({ resource: 'usageData', tombstoned: 0 });
+  const requests = (documents?.requests ?? 0) + (usageData?.requests ?? 0);
+  expect(requests, 'a page or two of each listing and company').toBeLessThanOrEqual(3 * 5);
+});

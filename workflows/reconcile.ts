@@ -1,0 +1,57 @@
+import {
+  ActivityFailure,
+  CancellationScope,
+  continueAsNew,
+  isCancellation,
+  uuid4,
+} from '@temporalio/workflow';
+import { type ReconciledResource, type RunState, reconciledResources } from '../contract/names.ts';
+import { reasonOf } from './backfill-company.ts';
+import { backfillBounds, noting, reconciling } from './proxies.ts';
+import { someAtOnce } from './some-at-once.ts';
+
+export interface ReconcileInput {
+  /** Absent when a schedule starts it. */
+  readonly runId?: string;
+  /** Set when a long run continues as new: the last company of the run before, and what is left to read of each. */
+  readonly after?: { readonly companyId: string; readonly resources: readonly ReconciledResource[] };
+}
+
+/**
+ * Reads what the service updated lately, of all companies: what events should have told of. A resource whose filter
+ * the service turns out to ignore is left to the full backfill; then nothing is read in its place.
+ */
+export async function reconcile(input: ReconcileInput): Promise<RunState> {
+  const runId = input.runId ?? uuid4();
+  let resources = input.after?.resources ?? reconciledResources;
+  const read = async (companyId: string): Promise<void> => {
+    if (resources.length === 0) return;
+    try {
+      const { vain } = await reconciling.reconcileCompany({ runId, companyId, resources });
+      resources = resources.filter((resource) => !vain.includes(resource));
+    } catch (error) {
+      if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
+      const key = { runId, companyId, resource: null, kind: 'reconcile' } as const;
+      for (const resource of resources) await noting.failRun({ ...key, resource, error: reasonOf(error) });
+    }
+  };
+  try {
+    if (input.after === undefined) await noting.beginReconcile({ runId });
+    const { companiesAtOnce, companiesPerRun } = backfillBounds;
+    const ids = await noting.companiesAfter({
+      after: input.after?.companyId ?? null,
+      limit: companiesPerRun,
+    });
+    await someAtOnce(ids, companiesAtOnce, read);
+    const last = ids.at(-1);
+    if (last !== undefined && ids.length === companiesPerRun) {
+      await continueAsNew<typeof reconcile>({ runId, after: { companyId: last, resources } });
+    }
+    return await noting.concludeRun({ runId });
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+    const key = { runId, companyId: null, resource: null, kind: 'reconcile' } as const;
+    await CancellationScope.nonCancellable(() => noting.failRun({ ...key, error: 'cancelled' }));
+    throw error;
+  }
+}
