@@ -1,13 +1,12 @@
 import type { CatchUpKind } from '../contract/names.ts';
-import { companyOfMeter, dueOwners, dueRanges, settleRanges, warehouseNow } from '../db/catch-up.ts';
+import { dueOwners } from '../db/catch-up.ts';
 import { trySleep } from '../db/record/wake.ts';
 import { catchUpConnections } from './catch-up-connections.ts';
 import { catchUpDocuments } from './catch-up-documents.ts';
+import { catchUpIntervals } from './catch-up-intervals.ts';
 import type { EndpointsTried } from './catch-up-single.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { failing } from './failing.ts';
-import { readRange } from './intervals.ts';
-import { walkListing } from './listing.ts';
 import { eachUnlessParked } from './parking.ts';
 
 export function catchUpActivities(deps: ActivityDependencies) {
@@ -41,16 +40,4 @@ export function catchUpActivities(deps: ActivityDependencies) {
       },
     ),
   };
-}
-
-async function catchUpIntervals(deps: ActivityDependencies, meterId: string): Promise<void> {
-  const { db } = deps.warehouse;
-  const readAt = await warehouseNow(db);
-  const ranges = await dueRanges(db, meterId);
-  for (const range of ranges) await readRange(deps, { meterId, ...range }, 'live');
-  const { companyId, known } = await companyOfMeter(db, meterId);
-  if (!known && companyId !== null && deps.service.has('meters')) {
-    await walkListing(deps, { listing: 'meters', companyId, params: { companyId }, lane: 'live' });
-  }
-  await settleRanges(db, meterId, readAt, ranges);
 }

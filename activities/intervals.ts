@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { warehouseNow } from '../db/catch-up.ts';
-import { writeIntervals } from '../db/write/intervals.ts';
+import { noteFetched } from '../db/interval-ledger.ts';
+import { sliceOf, writeIntervals } from '../db/write/intervals.ts';
 import { itemTexts } from '../db/write/item-texts.ts';
 import { nothingWritten, type PageWritten, rejectRecord, sum } from '../db/write/write-page.ts';
 import { type IntervalColumns, readIntervals } from '../service/intervals.ts';
@@ -9,7 +10,7 @@ import { walkPages } from '../service/walk.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { heartbeat } from './heartbeat.ts';
 
-/** Readings that are collected from pages before they are written together. */
+/** Readings that are collected from pages before they are written together, and the most that are written at once. */
 const readingsTogether = 5_000;
 
 export interface IntervalRange {
@@ -19,16 +20,26 @@ export interface IntervalRange {
   readonly end?: string;
 }
 
+export interface RangeRead {
+  readonly written: PageWritten;
+  readonly pages: number;
+  readonly readings: number;
+  readonly total: number | null;
+  /** Whether the listing was read to its end and showed as many readings as it said: then the ledger has the range. */
+  readonly whole: boolean;
+}
+
 /**
- * Reads a range of a meter's intervals and writes it. `cursor` is what the heartbeats carry meanwhile: the range is
- * read again from its start when the activity is.
+ * Reads a range of a meter's intervals and writes it, a bounded number of readings at a time. `cursor` is what the
+ * heartbeats carry meanwhile: the range is read again from its start when the activity is.
  */
 export async function readRange(
   deps: ActivityDependencies,
   range: IntervalRange,
   lane: 'live' | 'backfill',
   cursor?: unknown,
-): Promise<{ written: PageWritten; pages: number; readings: number; total: number | null }> {
+): Promise<RangeRead> {
+  const { warehouse } = deps;
   const context = Context.current();
   const params: Record<string, string> = { meterId: range.meterId };
   if (range.start !== undefined) params.start = range.start;
@@ -39,15 +50,20 @@ export async function readRange(
     params,
     lane,
     signal: context.cancellationSignal,
+    judged: false,
   });
   let written = nothingWritten;
-  let readAt = await warehouseNow(deps.warehouse.db);
+  let readAt = await warehouseNow(warehouse.db);
   let waiting = noReadings();
   let total: number | null = null;
   const flush = async () => {
-    written = sum(written, await writeIntervals(deps.warehouse, range.meterId, readAt, waiting));
+    for (let at = 0; at < waiting.startAt.length; at += readingsTogether) {
+      const some = sliceOf(waiting, at, at + readingsTogether);
+      written = sum(written, await writeIntervals(warehouse, range.meterId, readAt, some));
+      heartbeat(cursor);
+    }
     waiting = noReadings();
-    readAt = await warehouseNow(deps.warehouse.db);
+    readAt = await warehouseNow(warehouse.db);
   };
   for await (const page of walk) {
     const columns = readIntervals(page.body, page.itemsKey, page.items);
@@ -61,8 +77,10 @@ export async function readRange(
     if (waiting.startAt.length >= readingsTogether) await flush();
   }
   await flush();
-  const { pages, rows } = walk.report();
-  return { written, pages, readings: rows, total };
+  const { pages, rows, ended } = walk.report();
+  const whole = ended === 'last' && (total === null || rows >= total);
+  if (whole) await noteFetched(warehouse.db, range);
+  return { written, pages, readings: rows, total, whole };
 }
 
 function noReadings(): IntervalColumns {

@@ -62,6 +62,12 @@ export const failureTypes = {
     operator:
       'Nothing: it is looked for again, each time later, until its events are `missing`. Whatever shows it later has them looked at again.',
   },
+  READINGS_NOT_SHOWN: {
+    action: 'retry',
+    means: 'The service shows fewer readings of a range than an event told of.',
+    operator:
+      'Nothing: they are looked for a few times; then what is shown is taken, and `status` and metersync.interval_ledger show the shortfall.',
+  },
   LISTING_UNSTABLE: {
     action: 'retry',
     means: 'A listing changed while it was read, so that what it did not show may be there.',

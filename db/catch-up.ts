@@ -11,7 +11,8 @@ import { serviceParked } from './parking.ts';
  */
 export const notShownAttemptsMax = 8;
 
-const due: SQL = sql`outcome = 'pending' and coalesce(next_attempt_at, '-infinity') <= clock_timestamp()`;
+/** Events that wait and may be looked at now. */
+export const due: SQL = sql`outcome = 'pending' and coalesce(next_attempt_at, '-infinity') <= clock_timestamp()`;
 
 /** Why events wait: a failure of the catalogue, in words. */
 export interface WaitingReason {
@@ -19,8 +20,11 @@ export interface WaitingReason {
   readonly message: string;
 }
 
-/** Postpones events that are due, longer each time they wait for the same reason: from one second to a quarter of an hour. */
-function postponed({ code, message }: WaitingReason, leastSeconds = 1): SQL {
+/**
+ * `set` of an update that postpones events, longer each time they wait for the same reason: from one
+ * second to a quarter of an hour.
+ */
+export function postponed({ code, message }: WaitingReason, leastSeconds = 1): SQL {
   const attempts = sql`case when error_code = ${code} then attempts else 0 end`;
   return sql`attempts = ${attempts} + 1, error_code = ${code}, error = ${message},
     next_attempt_at = clock_timestamp() + greatest(interval '1 second' * ${leastSeconds}::int,
@@ -198,50 +202,6 @@ export async function parkOwner(
     update metersync.events set ${postponed(reason, 10)} where kind = ${eventKind[kind]} and ${of} and ${due}`);
 }
 
-export interface DueRange {
-  readonly start: string;
-  readonly end: string;
-}
-
-/** Announced ranges of a meter, overlapping and touching ones merged, as ISO times in UTC. */
-export async function dueRanges(db: Executor, meterId: string): Promise<DueRange[]> {
-  const iso = sql.raw(`'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`);
-  const result = await db.execute<{ start: string; end: string }>(sql`
-    select to_char(lower(span) at time zone 'UTC', ${iso}) as start, to_char(upper(span) at time zone 'UTC', ${iso}) as end
-    from (
-      select unnest(range_agg(tstzrange(range_start, range_end, '[]'))) as span
-      from metersync.events where kind = 'interval' and record_id = ${meterId} and ${due}
-    ) merged
-    order by span`);
-  return result.rows.map(({ start, end }) => ({ start, end }));
-}
-
-/** Settles the announcements of a meter that the given ranges, read from `readAt` on, cover. */
-export async function settleRanges(
-  db: Executor,
-  meterId: string,
-  readAt: string,
-  ranges: readonly DueRange[],
-): Promise<number> {
-  const result = await db.execute(sql`
-    update metersync.events e
-    set outcome = 'applied', applied_at = clock_timestamp(), error = null, error_code = null, next_attempt_at = null
-    from (
-      select range_agg(tstzrange(s::timestamptz, e::timestamptz, '[]')) as spans
-      from unnest(${array(
-        ranges.map((r) => r.start),
-        'text',
-      )}, ${array(
-        ranges.map((r) => r.end),
-        'text',
-      )}) as t (s, e)
-    ) fetched
-    where e.outcome = 'pending' and e.kind = 'interval' and e.record_id = ${meterId}
-      and e.recorded_at <= ${readAt}::timestamptz
-      and tstzrange(e.range_start, e.range_end, '[]') <@ fetched.spans`);
-  return result.rowCount ?? 0;
-}
-
 /**
  * What of a company is known by name only, and so needs its listing read; of meters also those of which the usage of
  * the given documents says something else than they do.
@@ -266,20 +226,4 @@ export async function unreadNeighbours(
           or m.datasource_type <> u.raw ->> 'datasourceType')
       ) as meters`);
   return result.rows[0] ?? { companies: false, meters: false };
-}
-
-/** The company that a meter belongs to, as the meter's row or an event of its intervals says. */
-export async function companyOfMeter(
-  db: Executor,
-  meterId: string,
-): Promise<{ companyId: string | null; known: boolean }> {
-  const result = await db.execute<{ company_id: string | null; known: boolean }>(sql`
-    select
-      coalesce(
-        (select company_id from utility.meters where id = ${meterId}),
-        (select c.id from metersync.events e join utility.companies c on c.external_id = e.payload ->> 'companyExternalId'
-          where e.kind = 'interval' and e.record_id = ${meterId} limit 1)) as company_id,
-      exists (select from utility.meters where id = ${meterId}) as known`);
-  const row = result.rows[0];
-  return { companyId: row?.company_id ?? null, known: row?.known ?? false };
 }

@@ -22,6 +22,8 @@ export interface WalkOptions {
   readonly from?: number;
   readonly lane: Lane;
   readonly signal?: AbortSignal | undefined;
+  /** False for a walk whose pages nobody judges: then it remembers no ids, however long it is. */
+  readonly judged?: boolean;
 }
 
 /**
@@ -40,7 +42,7 @@ export interface WalkReport {
   readonly rows: number;
   /**
    * Every page as the service answered it, for `judgePass`: also one that was not given out because it was another
-   * than the one asked for, or the same as the one before.
+   * than the one asked for, or the same as the one before. Empty where the walk is not judged.
    */
   readonly manifest: readonly PageManifest[];
 }
@@ -58,7 +60,7 @@ export interface Walk extends AsyncIterable<Page> {
  * @throws Failure of the client; the signal's reason when it aborts
  */
 export function walkPages(options: WalkOptions): Walk {
-  const { client, endpoint, params, query, filters, from = 1, lane, signal } = options;
+  const { client, endpoint, params, query, filters, from = 1, lane, signal, judged = true } = options;
   const manifest: PageManifest[] = [];
   let ended: WalkEnd | null = null;
   let pages = 0;
@@ -73,11 +75,11 @@ export function walkPages(options: WalkOptions): Walk {
       const end = page.currentPage === asked ? wrong : 'shrunk';
       if (end !== undefined && before !== undefined && !before.endSaid) {
         // The listing ended with the page before; it had no way to say so.
-        manifest.push({ ...(manifest.pop() as PageManifest), hasNext: false });
+        if (judged) manifest.push({ ...(manifest.pop() as PageManifest), hasNext: false });
         ended = 'last';
         return;
       }
-      manifest.push(manifestOf(asked, page));
+      if (judged) manifest.push(manifestOf(asked, page));
       if (end !== undefined) {
         ended = end;
         return;

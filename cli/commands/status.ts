@@ -45,6 +45,11 @@ function describe(now: WarehouseStatus): string {
   lines.push(...now.parked.flatMap(describeParked));
   if (now.events.missing > 0)
     lines.push(`records that the service never showed: ${now.events.missing} events, see metersync.events`);
+  const { events: short, readings } = now.intervalShortfall;
+  if (short > 0)
+    lines.push(
+      `readings that the service told of and does not show: ${readings}, of ${short} events, see metersync.interval_ledger`,
+    );
   for (const { reason, events } of now.waiting) lines.push(`${events} events wait: ${reason}`);
   return lines.join('\n');
 }

@@ -27,6 +27,8 @@ export interface WarehouseStatus {
   readonly waiting: readonly { readonly reason: string; readonly events: number }[];
   /** Work that the service refused, by failure. */
   readonly parked: readonly ParkedWork[];
+  /** Interval events whose ranges show fewer readings than they told of, and how many readings that is. */
+  readonly intervalShortfall: { readonly events: number; readonly readings: number };
   readonly rejectedRecords: number;
   /** Rows that a backfill found absent and that wait for `metersync deletes`. */
   readonly quarantinedDeletes: number;
@@ -110,6 +112,7 @@ export async function readStatus(db: Executor): Promise<WarehouseStatus> {
     reconciles: await readRuns(db, 'reconcile'),
     waiting: waiting.rows,
     parked: await readParked(db),
+    intervalShortfall: await readShortfall(db),
     rejectedRecords: ages.rows[0]?.rejected ?? 0,
     quarantinedDeletes: ages.rows[0]?.quarantined ?? 0,
     rows: await countRows(db),
@@ -125,6 +128,13 @@ async function readRuns(db: Executor, kind: RunKind): Promise<RunsStatus> {
     select run_id as "runId", state, finished_at::text as "finishedAt", error ${whole}
       and finished_at is not null order by finished_at desc limit 1`);
   return { running: running.rows[0]?.count ?? 0, last: last.rows[0] ?? null };
+}
+
+async function readShortfall(db: Executor): Promise<WarehouseStatus['intervalShortfall']> {
+  const result = await db.execute<{ events: number; readings: number }>(sql`
+    select count(*)::int as events, coalesce(sum(interval_count - intervals_found), 0)::float8 as readings
+    from metersync.events where kind = 'interval' and outcome = 'applied' and intervals_found < interval_count`);
+  return result.rows[0] ?? { events: 0, readings: 0 };
 }
 
 const recordTables = [

@@ -54,6 +54,9 @@ export const events = metersync.table(
     index('events_record').on(t.recordId, t.recordedAt),
     index('events_received').on(t.receivedAt, t.id),
     index('events_pending').on(t.kind, t.companyId, t.recordId).where(sql`outcome = 'pending'`),
+    index('events_short')
+      .on(t.recordId)
+      .where(sql`kind = 'interval' and outcome = 'applied' and intervals_found < interval_count`),
     index('events_unhappy').on(t.outcome, t.recordedAt).where(sql`outcome in ('dead', 'ignored', 'missing')`),
     index('events_parked')
       .on(t.errorCode, t.nextAttemptAt)

@@ -46,7 +46,8 @@ export async function writeIntervals(
   }
 }
 
-function sliceOf(columns: IntervalColumns, from: number, to: number): IntervalColumns {
+/** The readings at places `from` (inclusive) to `to` (exclusive). */
+export function sliceOf(columns: IntervalColumns, from: number, to: number): IntervalColumns {
   return {
     startAt: columns.startAt.slice(from, to),
     endAt: columns.endAt.slice(from, to),

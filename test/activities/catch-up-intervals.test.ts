@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
+import { readStatus } from '../../db/read/status.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
@@ -27,8 +28,9 @@ const catchUp = ({ run, activities }: ActivitiesUnderTest) =>
 const announce = async (
   { warehouse }: ActivitiesUnderTest,
   ranges: readonly [start: string, end: string][],
+  count = 0,
 ) => {
-  const events = ranges.map(([start, end]) => delivery(intervalsEvent(meterId, start, end, 1)));
+  const events = ranges.map(([start, end]) => delivery(intervalsEvent(meterId, start, end, count)));
   await recordEvents(warehouse.db, events);
 };
 const rangesAsked = ({ asked }: ActivitiesUnderTest) =>
@@ -111,5 +113,97 @@ describe('catching up on intervals', () => {
       { outcome: 'applied', error: null, waits: null },
       { outcome: 'pending', error: expect.stringContaining('SERVICE_ACCESS_DENIED'), waits: true },
     ]);
+  });
+});
+
+describe('the ledger of a meter', () => {
+  const ledger = async ({ warehouse }: ActivitiesUnderTest) =>
+    (
+      await warehouse.db.execute(sql`
+        select announced = fetched as whole, isempty(missing) as nothing_missing, readings_told::int as told,
+          readings_found::int as found, shortfall::int as shortfall
+        from metersync.interval_ledger where meter_id = ${meterId}`)
+    ).rows[0];
+  const due = ({ warehouse }: ActivitiesUnderTest) =>
+    warehouse.db.execute(sql`update metersync.events set next_attempt_at = null where outcome = 'pending'`);
+
+  test('says what was announced, fetched and is missing, also when it is announced again', async () => {
+    const under = await activitiesOn(oneReading);
+    await announce(under, [[hour(1), hour(3)]], 1);
+    expect(await ledger(under)).toMatchObject({ whole: false, nothing_missing: false, told: 1, found: 0 });
+    await catchUp(under);
+    const fetched = { whole: true, nothing_missing: true, told: 1, found: 1, shortfall: 0 };
+    expect(await ledger(under)).toEqual(fetched);
+    await announce(under, [[hour(2), hour(3)]]);
+    expect(await ledger(under)).toMatchObject({ nothing_missing: false });
+    await catchUp(under);
+    expect(await ledger(under)).toMatchObject({ nothing_missing: true });
+  });
+
+  test('fewer readings than an event told of are looked for again, then the shortfall is kept until they come', async () => {
+    let shown = 1;
+    const under = await activitiesOn((asked) => {
+      if (!asked.path.startsWith('/v2.2/interval/')) return oneReading(asked);
+      const readings = Array.from({ length: shown }, (_, at) => ({
+        start: `2026-05-01T01:0${at}:00`,
+        end: `2026-05-01T01:0${at + 1}:00`,
+        usage: '1',
+        usageUnits: 'kWh',
+      }));
+      return pageOf(readings, asked, { key: 'intervals', total: 'totalIntervals' });
+    });
+    await announce(under, [[hour(1), hour(2)]], 3);
+    for (let look = 1; look <= 4; look++) {
+      await catchUp(under);
+      expect(await outcomes(under)).toEqual({ pending: 1 });
+      await due(under);
+    }
+    await catchUp(under);
+    expect(await outcomes(under)).toEqual({ applied: 1 });
+    expect(await ledger(under)).toMatchObject({ told: 3, found: 1, shortfall: 2 });
+    expect((await readStatus(under.warehouse.db)).intervalShortfall).toEqual({ events: 1, readings: 2 });
+    shown = 3;
+    await announce(under, [[hour(1), hour(2)]]);
+    await catchUp(under);
+    expect(await ledger(under)).toMatchObject({ shortfall: 0 });
+    expect((await readStatus(under.warehouse.db)).intervalShortfall).toEqual({ events: 0, readings: 0 });
+  });
+
+  test('a wide range is fetched in pieces that overlap, and goes on behind the last that was written', async () => {
+    let interruptAt: string | undefined = '2027';
+    const under = await activitiesOn((asked) => {
+      const start = asked.query.get('startDate') ?? '';
+      if (interruptAt !== undefined && start.startsWith(interruptAt)) return { status: 403, json: {} };
+      return oneReading(asked);
+    });
+    const wide: [string, string] = ['2026-01-01T00:00:00', '2028-01-01T00:00:00'];
+    await announce(under, [wide], 1);
+    await catchUp(under);
+    const before = rangesAsked(under);
+    expect(before.length).toBeGreaterThan(1);
+    expect(await outcomes(under)).toEqual({ pending: 1 });
+    interruptAt = undefined;
+    await due(under);
+    await catchUp(under);
+    const pieces = rangesAsked(under).slice(before.length);
+    for (const [at, [start = '']] of pieces.entries())
+      if (at > 0) expect((start ?? '') < (pieces[at - 1]?.[1] ?? '')).toBe(true);
+    expect(pieces.at(-1)?.[1]).toBe('2028-01-01T00:00:00.000000Z');
+
+    // An attempt that was interrupted behind the second piece.
+    await announce(under, [wide], 1);
+    const asked = rangesAsked(under).length;
+    const cursor = {
+      meterId,
+      readAt: '2100-01-01T00:00:00Z',
+      ranges: [{ start: pieces[0]?.[0], end: pieces.at(-1)?.[1] }],
+      granularity: { shortest: 900, longest: 86_400 },
+      range: 0,
+      piece: 2,
+    };
+    const { run, activities } = under;
+    await run(activities.catchUpOwners, { kind: 'intervals' as const, owners: [meterId] }, cursor);
+    expect(rangesAsked(under).slice(asked)).toEqual(pieces.slice(2));
+    expect(await outcomes(under)).toEqual({ applied: 2 });
   });
 });

@@ -82,6 +82,7 @@ describe('before anything runs', () => {
         ...{ oldestPendingSeconds: 0, lastEventSecondsAgo: null },
         ...{ backfills: { running: 0, last: null }, reconciles: { running: 0, last: null } },
         ...{ waiting: [], parked: [], rejectedRecords: 0, quarantinedDeletes: 0 },
+        intervalShortfall: { events: 0, readings: 0 },
         rows: {
           ...{ companies: 0, sites: 0, connections: 0, documents: 0 },
           ...{ usage_data: 0, meters: 0, intervals: 0 },
