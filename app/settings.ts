@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { defaultEndpoints, type EndpointCatalogue, endpointOverrides } from '../contract/endpoints.ts';
+import type { CodecKey } from './payload-codec.ts';
 
 /** Everything that metersync takes from its environment, decoded once. */
 export interface Settings {
@@ -29,6 +30,8 @@ export interface Settings {
   readonly temporalConfigured: boolean;
   /** Days before today of which a reconcile reads what was updated. */
   readonly reconcileDays: number;
+  /** Keys of what Temporal is given, the first of which encrypts; none: nothing is encrypted. */
+  readonly temporalCodecKeys: readonly CodecKey[];
   /** Whether a worker makes the schedules that are not there yet. */
   readonly makeSchedules: boolean;
   readonly receiver: { readonly host: string; readonly port: number };
@@ -75,6 +78,22 @@ const timeZone = z
   .default('UTC')
   .refine((zone) => isTimeZone(zone), 'has to be a time zone, for example UTC or Europe/Berlin');
 
+const codecKeysHaveTo =
+  'has to hold id:key pairs separated by commas, each key base64 of 32 bytes, each id once';
+/** Errors never show what was given. */
+const codecKeys = list
+  .refine((items) => items.every((item) => /^[\w.-]{1,64}:[A-Za-z0-9+/]{43}=$/.test(item)), {
+    message: codecKeysHaveTo,
+    abort: true,
+  })
+  .transform((items) =>
+    items.map((item): CodecKey => {
+      const [id = '', key = ''] = item.split(':');
+      return { id, key: Buffer.from(key, 'base64') };
+    }),
+  )
+  .refine((keys) => new Set(keys.map(({ id }) => id)).size === keys.length, codecKeysHaveTo);
+
 const environment = z.object({
   SERVICE_URL: url(['http:', 'https:'], 'https://service.example/v2.2')
     .refine((text) => /\/v\d[^/]*\/?$/.test(text), 'has to end in the version, for example /v2.2')
@@ -99,6 +118,7 @@ const environment = z.object({
   WEBHOOK_TOLERANCE_SECONDS: integer(1, 86_400, 300),
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/warehouse').optional(),
   RECONCILE_DAYS: integer(1, 31, 2),
+  TEMPORAL_CODEC_KEYS: codecKeys,
   MAKE_SCHEDULES: z.enum(['on', 'off'], 'has to be on or off').default('on'),
   RECEIVER_HOST: z.string().min(1).default('127.0.0.1'),
   RECEIVER_PORT: integer(0, 65_535, 8080),
@@ -149,6 +169,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     databaseUrl: e.DATABASE_URL,
     temporalConfigured: temporalVariables.some((name) => given[name] !== undefined),
     reconcileDays: e.RECONCILE_DAYS,
+    temporalCodecKeys: e.TEMPORAL_CODEC_KEYS,
     makeSchedules: e.MAKE_SCHEDULES === 'on',
     receiver: { host: e.RECEIVER_HOST, port: e.RECEIVER_PORT },
     logLevel: e.LOG_LEVEL,

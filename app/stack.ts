@@ -55,8 +55,12 @@ export async function openStack(
   }
   return {
     databaseUrl,
-    temporal:
-      embedded.temporal === undefined ? {} : { address: embedded.temporal.address, namespace: 'default' },
+    temporal: {
+      ...(embedded.temporal === undefined
+        ? {}
+        : { address: embedded.temporal.address, namespace: 'default' }),
+      codecKeys: settings.temporalCodecKeys,
+    },
     temporalUi: embedded.temporal?.uiUrl,
     standIns,
     databaseFor,

@@ -1,5 +1,5 @@
 import { Client, Connection, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
-import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import { type DataConverter, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { NativeConnection, Runtime } from '@temporalio/worker';
 import type { Logger } from 'pino';
@@ -12,11 +12,19 @@ import {
   workflowNames,
 } from '../contract/names.ts';
 import type { Start } from '../receiver/start-group.ts';
+import { type CodecKey, payloadCodec } from './payload-codec.ts';
 
 /** Where Temporal is: the embedded one, or what Temporal's own environment configuration says. */
 export interface TemporalPlace {
   readonly address?: string | undefined;
   readonly namespace?: string | undefined;
+  /** Keys of what is encrypted there; the first encrypts. Nothing is when there are none. */
+  readonly codecKeys?: readonly CodecKey[] | undefined;
+}
+
+/** How payloads are written for Temporal, by clients, workers and replays alike. */
+export function dataConverterOf({ codecKeys = [] }: TemporalPlace): DataConverter {
+  return { payloadCodecs: [payloadCodec(codecKeys)] };
 }
 
 const connectTimeout = '10 seconds';
@@ -42,18 +50,19 @@ export async function connectClient(
       throw inWords(error, connectionOptions.address);
     },
   );
-  return { client: new Client({ connection, namespace }), close: () => connection.close() };
+  const client = new Client({ connection, namespace, dataConverter: dataConverterOf(place) });
+  return { client, close: () => connection.close() };
 }
 
 /** The connection of workers. */
 export async function connectNative(
   place: TemporalPlace,
-): Promise<{ connection: NativeConnection; namespace: string }> {
+): Promise<{ connection: NativeConnection; namespace: string; dataConverter: DataConverter }> {
   const { connectionOptions, namespace } = connectOptions(place);
   const connection = await NativeConnection.connect(connectionOptions).catch((error: unknown) => {
     throw inWords(error, connectionOptions.address);
   });
-  return { connection, namespace };
+  return { connection, namespace, dataConverter: dataConverterOf(place) };
 }
 
 /** Where nobody answered: the library's errors name no address. */

@@ -1,3 +1,4 @@
+import type { DataConverter } from '@temporalio/common';
 import { type NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import type { Activities } from '../activities/create-activities.ts';
 import { taskQueues } from '../contract/names.ts';
@@ -21,13 +22,15 @@ export interface Workers {
 export async function runWorkers(options: {
   connection: NativeConnection;
   namespace: string;
+  dataConverter: DataConverter;
   workflowBundle: WorkflowBundleOption;
   activities: Activities;
 }): Promise<Workers> {
-  const { connection, namespace, workflowBundle, activities } = options;
+  const { connection, namespace, dataConverter, workflowBundle, activities } = options;
   const common = {
     connection,
     namespace,
+    dataConverter,
     workflowBundle,
     activities,
     maxHeartbeatThrottleInterval,

@@ -71,6 +71,11 @@ export const settings: Readonly<Record<string, Setting>> = {
     default: '2',
     means: 'Days before today, by UTC, of which a reconcile reads what was updated.',
   },
+  TEMPORAL_CODEC_KEYS: {
+    default: '',
+    means:
+      'Keys that encrypt what Temporal is given, events above all: `id:key` pairs separated by commas. The first encrypts, all decrypt. The receiver, the workers and commands need the same. Unset: nothing is encrypted.',
+  },
   MAKE_SCHEDULES: {
     default: 'on',
     means:

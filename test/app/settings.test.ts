@@ -29,7 +29,8 @@ describe('defaults', () => {
       },
       ...{ deletesCap: { rows: 50, percent: 5 }, journalPayloadDays: 90 },
       webhooks: { secrets: [], secretsFile: undefined, headerPrefix: undefined, toleranceSeconds: 300 },
-      ...{ databaseUrl: undefined, temporalConfigured: false, makeSchedules: true, reconcileDays: 2 },
+      ...{ databaseUrl: undefined, temporalConfigured: false, makeSchedules: true },
+      ...{ reconcileDays: 2, temporalCodecKeys: [] },
       receiver: { host: '127.0.0.1', port: 8080 },
       ...{ logLevel: 'info', dataDir: '.metersync' },
     });
@@ -59,6 +60,8 @@ describe('what is set', () => {
       ...{ RECEIVER_HOST: '0.0.0.0', RECEIVER_PORT: '0', LOG_LEVEL: 'debug', METERSYNC_DIR: '/var/lib/m' },
       MAKE_SCHEDULES: 'off',
       RECONCILE_DAYS: '5',
+      TEMPORAL_CODEC_KEYS:
+        'new:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=, old:AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=',
     });
     expect(settings).toEqual({
       service: {
@@ -70,12 +73,12 @@ describe('what is set', () => {
         ...{ secrets: ['whsec_a', 'whsec_b'], secretsFile: '/run/secrets' },
         ...{ headerPrefix: 'Acme-', toleranceSeconds: 60 },
       },
-      ...{
-        databaseUrl: 'postgresql://u:p@h/w',
-        temporalConfigured: false,
-        makeSchedules: false,
-        reconcileDays: 5,
-      },
+      ...{ databaseUrl: 'postgresql://u:p@h/w', temporalConfigured: false, makeSchedules: false },
+      reconcileDays: 5,
+      temporalCodecKeys: [
+        { id: 'new', key: Buffer.alloc(32, 1) },
+        { id: 'old', key: Buffer.alloc(32, 2) },
+      ],
       receiver: { host: '0.0.0.0', port: 0 },
       ...{ logLevel: 'debug', dataDir: '/var/lib/m' },
     });
@@ -137,6 +140,8 @@ describe('what is wrong', () => {
     ['SERVICE_TIME_ZONE', '+02:00', 'has to be a time zone'],
     ['DATABASE_URL', 'localhost:5432/warehouse', 'has to be a URL'],
     ['LOG_LEVEL', 'INFO', 'has to be trace'],
+    ['TEMPORAL_CODEC_KEYS', 'a:c2hvcnQ=', 'has to hold id:key pairs'],
+    ['TEMPORAL_CODEC_KEYS', `a:${'A'.repeat(43)}=,a:${'B'.repeat(43)}=`, 'each id once'],
   ])('%s=%s', (name, value, right) => {
     const problems = problemsOf({ ...service, [name]: value });
     expect(problems).toHaveLength(1);
