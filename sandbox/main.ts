@@ -9,6 +9,7 @@ const usage = `Runs the Utility Data Service on a database of its own.
   --organizations N --companies N --documents N --interval-days N
                             how much data: documents are for each company (1, 10, 50, 7)
   --until YYYY-MM-DD        last day of the generated history
+  --irregular X             share of bills that are out of the ordinary, 0 to 1 (0)
   --api-key KEY             one more key of the first organization
   --concurrency N           deliveries in flight for each endpoint (16)
   --header-prefix NAME      prefix of the signature headers (webhook)
@@ -31,6 +32,7 @@ const options = {
   documents: text,
   'interval-days': text,
   until: text,
+  irregular: text,
   'api-key': text,
   concurrency: text,
   'header-prefix': text,
@@ -88,6 +90,7 @@ function startOptions(values: ReturnType<typeof parse>) {
     ...optional('documents', number('documents')),
     ...optional('intervalDays', number('interval-days')),
     ...optional('until', values.until),
+    ...optional('irregular', number('irregular')),
     ...optional('apiKey', values['api-key']),
     ...optional('deliveryConcurrency', number('concurrency')),
     ...optional('headerPrefix', values['header-prefix']),

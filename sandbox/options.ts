@@ -22,6 +22,8 @@ export interface SandboxOptions {
   readonly intervalDays?: number;
   /** Last day of the generated history, `YYYY-MM-DD`, whatever day it is. */
   readonly until?: string;
+  /** Share of generated bills that are superseded, sent twice, overlapping, …: 0 to 1. */
+  readonly irregular?: number;
   /** One more key of the first organization. */
   readonly apiKey?: string;
   /** Deliveries in flight for each endpoint. */

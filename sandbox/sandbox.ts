@@ -61,6 +61,7 @@ async function generateWhenEmpty({ guard, pool }: Stores, options: SandboxOption
     documents: options.documents ?? 50,
     intervalDays: options.intervalDays ?? 7,
     until: options.until ?? defaultUntil,
+    irregular: options.irregular ?? 0,
   });
   await guard.query('commit');
   return true;

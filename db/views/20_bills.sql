@@ -84,49 +84,61 @@ language sql stable parallel safe security definer set search_path = pg_catalog,
 $$;
 comment on function analytics.superseded_by is 'The live document at the end of the chain of documents that superseded this one; NULL when it stands.';
 
--- Every bill, with the reason why it does not count where it doesn't.
-create or replace view analytics.bills_all as
-select bill_id, company_id, site_id, account_number, provider, invoice_id, period_start, period_end,
-  case when period_start is not null then daterange(period_start, period_end + 1 - shared) end as period,
-  period_end + 1 - shared - period_start as period_days,
-  case
-    when period_start is null then 'no_dates'
-    when shared = 1 then 'shared_day_to_next'
-    when end_date < start_date then 'dates_swapped'
-    when period_start = period_end then 'one_day'
-    else 'end_inclusive'
-  end as boundary_rule,
-  bill_date, due_date, currency, coalesce(current_charges, total_charges) as cost,
-  case when current_charges is not null then 'current_charges' when total_charges is not null then 'total_charges' end
-    as cost_source,
-  total_charges, current_charges, credits, tax_charges, interest_charges, previous_balance, previous_payment, open_balance,
-  source_type, status, is_flagged, flagged_status, is_estimated, notes, file_name, job_id, audit_trail_url, usage_rows,
-  created, updated, api_version, is_effective, reason, superseded_by, revised_document_id, deleted_at, deleted_reason
-from (
-  select *, coalesce(period_end > period_start and period_end = min(period_start) over (
-      partition by company_id, account, is_effective order by period_start
-      groups between 1 following and 1 following), false)::integer as shared
-  from (
-    select d.id as bill_id, d.company_id, d.site_id, b.*, p.period_start, p.period_end, coalesce(b.account_number, d.id::text) as account,
-      d.created, d.updated, d.api_version, s.reason is null as is_effective, s.reason, s.superseded_by,
-      d.revised_document_id, d.deleted_at, d.deleted_reason
-    from utility.documents d
-      cross join lateral (
-        select case when d.revised_document_id is not null and d.deleted_at is null
-          then analytics.superseded_by(d.id) end as superseded_by offset 0) l
-      cross join lateral (
-        select l.superseded_by, case when d.deleted_at is not null then 'deleted' when d.raw is null then 'not_read'
-          when l.superseded_by is not null then 'superseded' end as reason) s
-      cross join lateral analytics.read_bill(d.raw) b
-      cross join lateral (
-        select metersync.first_day(b.start_date, b.end_date) as period_start,
-          metersync.last_day(b.start_date, b.end_date) as period_end
-        offset 0) p
-  ) read
-) dated;
+-- Every bill, with the reason why it does not count where it doesn't. One text for bills as they are and as they were: a
+-- view takes no time, and of a function in a view each reader would need rights to the tables. That of earlier times
+-- runs with its owner's rights, as analysts read history through views alone.
+do $make$
+declare
+  bills text := $bills$
+    select bill_id, company_id, site_id, account_number, provider, invoice_id, period_start, period_end,
+      case when period_start is not null then daterange(period_start, period_end + 1 - shared) end as period,
+      period_end + 1 - shared - period_start as period_days,
+      case
+        when period_start is null then 'no_dates'
+        when shared = 1 then 'shared_day_to_next'
+        when end_date < start_date then 'dates_swapped'
+        when period_start = period_end then 'one_day'
+        else 'end_inclusive'
+      end as boundary_rule,
+      bill_date, due_date, currency, coalesce(current_charges, total_charges) as cost,
+      case when current_charges is not null then 'current_charges' when total_charges is not null then 'total_charges' end
+        as cost_source,
+      total_charges, current_charges, credits, tax_charges, interest_charges, previous_balance, previous_payment, open_balance,
+      source_type, status, is_flagged, flagged_status, is_estimated, notes, file_name, job_id, audit_trail_url, usage_rows,
+      created, updated, api_version, is_effective, reason, superseded_by, revised_document_id, deleted_at, deleted_reason
+    from (
+      select *, coalesce(period_end > period_start and period_end = min(period_start) over (
+          partition by company_id, account, is_effective order by period_start
+          groups between 1 following and 1 following), false)::integer as shared
+      from (
+        select d.id as bill_id, d.company_id, d.site_id, b.*, p.period_start, p.period_end, coalesce(b.account_number, d.id::text) as account,
+          d.created, d.updated, d.api_version, s.reason is null as is_effective, s.reason, s.superseded_by,
+          d.revised_document_id, d.deleted_at, d.deleted_reason
+        from %1$s d
+          cross join lateral (
+            select case when d.revised_document_id is not null and d.deleted_at is null
+              then analytics.superseded_by(d.id, %2$s) end as superseded_by offset 0) l
+          cross join lateral (
+            select l.superseded_by, case when d.deleted_at is not null then 'deleted' when d.raw is null then 'not_read'
+              when l.superseded_by is not null then 'superseded' end as reason) s
+          cross join lateral analytics.read_bill(d.raw) b
+          cross join lateral (
+            select metersync.first_day(b.start_date, b.end_date) as period_start,
+              metersync.last_day(b.start_date, b.end_date) as period_end
+            offset 0) p
+      ) read
+    ) dated
+  $bills$;
+begin
+  execute 'create or replace view analytics.bills_all as' || format(bills, 'utility.documents', 'null');
+  create or replace view analytics.bills as select * from analytics.bills_all where is_effective;
+  execute 'create or replace function analytics.bills_as_of(at timestamptz) returns setof analytics.bills
+    language sql stable security definer set search_path = pg_catalog, pg_temp as $function$'
+    || format(bills, 'analytics.documents_at(at)', 'at') || 'where is_effective $function$';
+end
+$make$;
 comment on view analytics.bills_all is 'One row for each document: those that count (is_effective) and, with the reason, those that do not.';
 
-create or replace view analytics.bills as select * from analytics.bills_all where is_effective;
 comment on view analytics.bills is 'One row for each bill that counts: it lives, and no live one superseded it.';
 select metersync.comment_columns(view, '{
   "bill_id": "The document.",
@@ -168,49 +180,6 @@ select metersync.comment_columns(view, '{
   "revised_document_id": "The service''s link to the document that superseded it."
 }') from unnest(array['analytics.bills_all', 'analytics.bills']::regclass[]) as view;
 
--- Runs with its owner's rights, as analysts read history through views alone.
-create or replace function analytics.bills_as_of(at timestamptz) returns setof analytics.bills
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-select bill_id, company_id, site_id, account_number, provider, invoice_id, period_start, period_end,
-  case when period_start is not null then daterange(period_start, period_end + 1 - shared) end as period,
-  period_end + 1 - shared - period_start as period_days,
-  case
-    when period_start is null then 'no_dates'
-    when shared = 1 then 'shared_day_to_next'
-    when end_date < start_date then 'dates_swapped'
-    when period_start = period_end then 'one_day'
-    else 'end_inclusive'
-  end as boundary_rule,
-  bill_date, due_date, currency, coalesce(current_charges, total_charges) as cost,
-  case when current_charges is not null then 'current_charges' when total_charges is not null then 'total_charges' end
-    as cost_source,
-  total_charges, current_charges, credits, tax_charges, interest_charges, previous_balance, previous_payment, open_balance,
-  source_type, status, is_flagged, flagged_status, is_estimated, notes, file_name, job_id, audit_trail_url, usage_rows,
-  created, updated, api_version, is_effective, reason, superseded_by, revised_document_id, deleted_at, deleted_reason
-from (
-  select *, coalesce(period_end > period_start and period_end = min(period_start) over (
-      partition by company_id, account, is_effective order by period_start
-      groups between 1 following and 1 following), false)::integer as shared
-  from (
-    select d.id as bill_id, d.company_id, d.site_id, b.*, p.period_start, p.period_end, coalesce(b.account_number, d.id::text) as account,
-      d.created, d.updated, d.api_version, s.reason is null as is_effective, s.reason, s.superseded_by,
-      d.revised_document_id, d.deleted_at, d.deleted_reason
-    from analytics.documents_at($1) d
-      cross join lateral (
-        select case when d.revised_document_id is not null and d.deleted_at is null
-          then analytics.superseded_by(d.id, $1) end as superseded_by offset 0) l
-      cross join lateral (
-        select l.superseded_by, case when d.deleted_at is not null then 'deleted' when d.raw is null then 'not_read'
-          when l.superseded_by is not null then 'superseded' end as reason) s
-      cross join lateral analytics.read_bill(d.raw) b
-      cross join lateral (
-        select metersync.first_day(b.start_date, b.end_date) as period_start,
-          metersync.last_day(b.start_date, b.end_date) as period_end
-        offset 0) p
-  ) read
-) dated
-where is_effective
-$$;
 comment on function analytics.bills_as_of is 'analytics.bills as the warehouse would have shown it at a time, after every transaction that was over by then.';
 
 -- The usage that a document tells of, where it is all in one unit.

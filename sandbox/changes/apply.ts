@@ -11,7 +11,14 @@ import {
   updateConnection,
   validateConnection,
 } from './connection.ts';
-import { createDocument, deleteDocument, reprocessDocument, touchDocument } from './document.ts';
+import {
+  createDocument,
+  deleteDocument,
+  linkDocument,
+  reprocessDocument,
+  supersedeDocument,
+  touchDocument,
+} from './document.ts';
 import { syncIntervals } from './intervals.ts';
 import { readWorkingSet } from './read.ts';
 import type { Change } from './schema.ts';
@@ -84,6 +91,11 @@ function applyOne(context: ChangeContext, change: Change): string {
       return change.id;
     case 'reprocessDocument':
       reprocessDocument(context, change);
+      return change.documentId;
+    case 'supersedeDocument':
+      return supersedeDocument(context, change);
+    case 'linkDocument':
+      linkDocument(context, change);
       return change.documentId;
     case 'deleteDocument':
       deleteDocument(context, change);

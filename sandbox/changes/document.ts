@@ -1,5 +1,6 @@
 import { documentPayload } from '../events/payloads.ts';
 import { composeBill } from '../generate/bills.ts';
+import { corrected } from '../generate/irregular.ts';
 import { createRandom } from '../generate/random.ts';
 import { Problem } from '../problem.ts';
 import type { Bill, Reading } from '../records/bill.ts';
@@ -31,7 +32,32 @@ export function createDocument(context: ChangeContext, change: ChangeOf<'createD
 export function reprocessDocument(context: ChangeContext, change: ChangeOf<'reprocessDocument'>): void {
   const before = present(context, change.documentId);
   const bill = reprocessed(context, before, change);
-  if (bill === before.bill) return;
+  if (bill !== before.bill) rewrite(context, before, bill);
+}
+
+/** A new bill takes a document's place: `document.created.v2`, and `document.updated.v2` for the link to it. */
+export function supersedeDocument(context: ChangeContext, change: ChangeOf<'supersedeDocument'>): string {
+  const before = present(context, change.documentId);
+  const id = change.id ?? context.newId();
+  const stamp = toText(context.now);
+  const bill = corrected(createRandom('supersede', id), before.bill);
+  const next = { id, company: before.company, created: stamp, updated: stamp, deletedAt: null, bill };
+  store(context, next, true);
+  emit(context.set, next.company.id, 'document.created.v2', payload(context, 'document.created.v2', next));
+  rewrite(context, before, { ...before.bill, revisedDocumentId: id });
+  return id;
+}
+
+/** Sets or clears the link to the superseding document, as a person does: `document.updated.v2`. */
+export function linkDocument(context: ChangeContext, change: ChangeOf<'linkDocument'>): void {
+  const before = present(context, change.documentId);
+  const { revisedDocumentId } = change;
+  if (revisedDocumentId !== before.bill.revisedDocumentId) {
+    rewrite(context, before, { ...before.bill, revisedDocumentId });
+  }
+}
+
+function rewrite(context: ChangeContext, before: Document, bill: Bill): void {
   const after = { ...before, updated: moved(context, before), bill };
   store(context, after, true);
   const oldSite = siteOf(context, before);

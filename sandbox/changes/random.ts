@@ -4,7 +4,7 @@ import { connectionStatuses } from '../records/connection.ts';
 import { fromText, secondsToMicros, toText } from '../timestamps.ts';
 import type { Change, ChangeType } from './schema.ts';
 
-/** How often each type is drawn. Touches, no-ops and new companies come only when asked for by name. */
+/** How often each type is drawn. Superseding bills, touches and no-ops come only when asked for by name. */
 const weights = {
   createDocument: 24,
   reprocessDocument: 22,
@@ -15,6 +15,7 @@ const weights = {
   rotateCredentials: 5,
   assignSites: 4,
   createConnection: 4,
+  supersedeDocument: 0,
   touch: 0,
   noop: 0,
 } as const satisfies Partial<Record<ChangeType, number>>;
@@ -98,7 +99,9 @@ function compose(
   const plain = type === 'touch' || type === 'noop';
   if (type === 'createDocument') return meter && { type, meterId: meter.id };
   if (type === 'syncIntervals') return meter && drawSync(random, meter, until);
-  if (type === 'reprocessDocument' || type === 'deleteDocument' || (plain && random.chance(0.5))) {
+  const ofDocument =
+    type === 'reprocessDocument' || type === 'supersedeDocument' || type === 'deleteDocument';
+  if (ofDocument || (plain && random.chance(0.5))) {
     return document && drawForDocument(random, type, document, drawn);
   }
   return connection && drawForConnection(random, type, connection, drawn.statuses);
@@ -107,15 +110,15 @@ function compose(
 /** Undefined when this batch has drawn the document before: it may be deleted by then. */
 function drawForDocument(
   random: Random,
-  type: 'reprocessDocument' | 'deleteDocument' | 'touch' | 'noop',
+  type: RandomType,
   document: DocumentSample,
   drawn: Drawn,
 ): Change | undefined {
   if (drawn.documents.has(document.id)) return undefined;
   drawn.documents.add(document.id);
-  if (type === 'deleteDocument') return { type, documentId: document.id };
+  if (type === 'deleteDocument' || type === 'supersedeDocument') return { type, documentId: document.id };
   if (type === 'reprocessDocument') return drawReprocess(random, document);
-  return { type, resource: 'document', id: document.id };
+  return { type: type === 'noop' ? type : 'touch', resource: 'document', id: document.id };
 }
 
 function drawReprocess(random: Random, document: DocumentSample): Change {

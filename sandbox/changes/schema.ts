@@ -82,6 +82,13 @@ export const changeSchema = z.discriminatedUnion('type', [
     /** For meterAssignment: the meter that the first reading moves to. */
     meterId: id.optional(),
   }),
+  z.strictObject({ type: z.literal('supersedeDocument'), id: id.optional(), documentId: id }),
+  z.strictObject({
+    type: z.literal('linkDocument'),
+    documentId: id,
+    /** The document that supersedes it; null clears the link. */
+    revisedDocumentId: id.nullable(),
+  }),
   z.strictObject({ type: z.literal('deleteDocument'), documentId: id }),
   z.strictObject({
     type: z.literal('syncIntervals'),

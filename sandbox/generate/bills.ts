@@ -77,6 +77,7 @@ export function composeBill(
 function reading(random: Random, meter: MeterInPlace, startDate: string, endDate: string): Reading {
   const type = meter.facts.datasourceType;
   const electric = type === 'ELECTRICITY';
+  if (meter.facts.netMeteringType === 'EXPORT') return exported(random, meter, startDate, endDate);
   return {
     usageId: random.uuid(),
     meterId: meter.id,
@@ -88,5 +89,21 @@ function reading(random: Random, meter: MeterInPlace, startDate: string, endDate
     deliveryRate: electric ? random.int(4_000, 9_000) : random.int(30_000, 90_000),
     supplyRate: electric ? random.int(6_000, 14_000) : random.int(40_000, 90_000),
     demandMilli: electric && random.chance(0.4) ? random.int(5_000, 400_000) : null,
+  };
+}
+
+/** What a meter sent back to the grid: usage is told as it is counted, and credited at less than it is sold for. */
+function exported(random: Random, meter: MeterInPlace, startDate: string, endDate: string): Reading {
+  return {
+    usageId: random.uuid(),
+    meterId: meter.id,
+    startDate,
+    endDate,
+    usageMilli: random.int(90_000, 900_000),
+    units: unitsOf(meter.facts.datasourceType),
+    isEstimated: false,
+    deliveryRate: 0,
+    supplyRate: -random.int(2_000, 5_000),
+    demandMilli: null,
   };
 }

@@ -19,6 +19,7 @@ import {
   type Utility,
   utilities,
 } from './catalogue.ts';
+import { makeIrregular } from './irregular.ts';
 import { createRandom, type Random } from './random.ts';
 import type { CompanyData, ConnectionRow, SiteRow } from './rows.ts';
 
@@ -28,6 +29,8 @@ export interface CompanyPlan extends BillingPlan {
   /** Ordinal in the whole data set, from 1; also the number before its first meter's. */
   readonly ordinal: number;
   readonly firstMeterNumber: number;
+  /** Share of bills that are out of the ordinary; above 0, some accounts are net metered too. */
+  readonly irregular: number;
 }
 
 interface Place {
@@ -74,7 +77,11 @@ export function generateCompany(plan: CompanyPlan): CompanyData {
     sites: places.map(({ site }) => site),
     connections,
     meters,
-    documents: generateBills(random, plan, company, meters),
+    documents: makeIrregular(
+      createRandom('irregular', plan.seed, plan.ordinal),
+      plan.irregular,
+      generateBills(random, plan, company, meters),
+    ),
   };
 }
 
@@ -134,8 +141,16 @@ function connect(
     const accountId = random.uuid();
     const accountNumber = random.digits(10);
     const types = random.chance(0.3) ? utility.types.slice(0, 2) : [random.pick(utility.types)];
-    const own = types.map(
-      (type, offset): MeterInPlace => ({
+    const netMetered = plan.irregular > 0 && types.includes('ELECTRICITY') && random.chance(0.3);
+    const flows = [
+      ...types.map((type) => ({
+        type,
+        netMeteringType: netMetered && type === 'ELECTRICITY' ? 'IMPORT' : null,
+      })),
+      ...(netMetered ? [{ type: 'ELECTRICITY', netMeteringType: 'EXPORT' }] : []),
+    ];
+    const own = flows.map(
+      ({ type, netMeteringType }, offset): MeterInPlace => ({
         id: random.uuid(),
         number: firstMeterNumber + meters.length + offset,
         companyId: company.id,
@@ -145,7 +160,7 @@ function connect(
         site: siteObject(at),
         utility: { name: utility.name, url: utility.url },
         country: at.city.country,
-        facts: meterFacts(random, at, type, accountId, accountNumber),
+        facts: { ...meterFacts(random, at, type, accountId, accountNumber), netMeteringType },
       }),
     );
     meters.push(...own);

@@ -16,6 +16,8 @@ export interface DataPlan {
   readonly intervalDays: number;
   /** `YYYY-MM-DD`: the generated history ends here, whatever day it is. */
   readonly until: string;
+  /** Share of bills that are out of the ordinary. */
+  readonly irregular: number;
 }
 
 /** Rows held in memory before they are copied in. */
@@ -56,6 +58,7 @@ const companyPlan = (
   seed: plan.seed,
   documents: plan.documents,
   until: plan.until,
+  irregular: plan.irregular,
   organizationId,
   ordinal,
   firstMeterNumber,

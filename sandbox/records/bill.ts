@@ -7,6 +7,8 @@ export interface Reading {
   readonly usageMilli: number;
   readonly units: string;
   readonly isEstimated: boolean;
+  /** Subtracted in sums: somebody else pays for it. */
+  readonly isExcluded?: boolean;
   /** Price of a unit in hundred-thousandths of the currency. */
   readonly deliveryRate: number;
   readonly supplyRate: number;

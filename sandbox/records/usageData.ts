@@ -27,7 +27,7 @@ export function usageTexts(reading: Reading, meter: MeterInPlace): UsageTexts {
       netMeteringGeneratedKwh: null,
       netMeteringGridImportKwh: null,
       netMeteringGridExportKwh: null,
-      exclusion: false,
+      exclusion: reading.isExcluded ?? false,
       currentReading: null,
       previousReading: null,
       multiplier: '1',

@@ -234,6 +234,32 @@ describe('document events', () => {
     expect(await eventsOf(change)).toEqual([]);
   });
 
+  it('a superseding document is created, and the old one updated with the link to it, which can be cleared', async () => {
+    const before = await document();
+    const events = await eventsOf({ type: 'supersedeDocument', documentId: before.id });
+    expect(events).toMatchObject([
+      { type: 'document.created.v2' },
+      { type: 'document.updated.v2', payload: { id: before.id, old: { updated: before.updated } } },
+    ]);
+    const read = async (id: string) => (await service.api<AnyRecord>(`/document/${id}`)).body;
+    const next = await read(events[0]?.payload.id);
+    expect(await read(before.id)).toMatchObject({
+      revisedDocumentId: next.id,
+      totalCharges: before.totalCharges,
+    });
+    expect(next).toMatchObject({
+      ...{ revisedDocumentId: null, billDate: before.billDate, accountNumber: before.accountNumber },
+      usageData: before.usageData.map((row: AnyRecord) => ({ meter: row.meter, startDate: row.startDate })),
+    });
+    expect(next.totalCharges).not.toBe(before.totalCharges);
+    const clear = { type: 'linkDocument', documentId: before.id, revisedDocumentId: null };
+    expect(await eventsOf(clear)).toMatchObject([
+      { type: 'document.updated.v2', payload: { id: before.id } },
+    ]);
+    expect(await read(before.id)).toMatchObject({ revisedDocumentId: null });
+    expect(await eventsOf(clear)).toEqual([]);
+  });
+
   it('seed 6.2 row 6, 2.5: document.deleted.v2 carries the state at deletion', async () => {
     const { id, company: of, site, created, updated, usageData } = await document();
     const [event, ...more] = await eventsOf({ type: 'deleteDocument', documentId: id });

@@ -107,6 +107,44 @@ describe('generated data looks real', () => {
   });
 });
 
+describe('irregular bills', () => {
+  it('are a share of all, of every kind, and the same for the same seed', async () => {
+    const options = { seed: 7, companies: 12, documents: 48, intervalDays: 0, irregular: 0.4 };
+    const [one, same] = [await startService(options), await startService(options)];
+    expect(await fingerprint(same.databaseUrl)).toEqual(await fingerprint(one.databaseUrl));
+    const companies = await companiesOf(one);
+    const everywhere = async (resource: string, items: string) =>
+      (await Promise.all(companies.map(({ id }) => recordsOf(one, resource, id, items)))).flat();
+    const documents = await everywhere('document', 'documents');
+    const usage = documents.flatMap((document) => document.usageData as AnyRecord[]);
+    const ids = new Set(documents.map(({ id }) => id));
+    const superseded = documents.filter(({ revisedDocumentId }) => revisedDocumentId !== null);
+    const successors = new Set(superseded.map(({ revisedDocumentId }) => revisedDocumentId));
+    expect([...successors].every((id) => ids.has(id))).toBe(true);
+    const kinds = {
+      superseded: superseded.length,
+      chained: superseded.filter(({ id }) => successors.has(id)).length,
+      sentTwice: documents.length - superseded.length - 12 * 48,
+      excluded: usage.filter(({ exclusion }) => exclusion).length,
+      exported: usage.filter(({ netMeteringType }) => netMeteringType === 'EXPORT').length,
+      imported: usage.filter(({ netMeteringType }) => netMeteringType === 'IMPORT').length,
+      negative: usage.filter((row) => row.usage.startsWith('-')).length,
+      unused: usage.filter((row) => row.usage === '0.000').length,
+      endUnknown: usage.filter(({ startDate, endDate }) => startDate === endDate).length,
+      estimated: documents.filter(({ usageData }) => usageData.every((row: AnyRecord) => row.isEstimated))
+        .length,
+      canadian: documents.filter(
+        ({ chargesUnits, country }) => (chargesUnits === 'CAD') !== (country === 'CA'),
+      ).length,
+      credited: documents.filter(({ lineItems }) =>
+        lineItems.some((item: AnyRecord) => item.totalCharge.startsWith('-')),
+      ).length,
+    };
+    expect(Object.entries(kinds).filter(([, count]) => count < 4)).toEqual([]);
+    await Promise.all([one.stop(), same.stop()]);
+  });
+});
+
 describe('days of a time zone', () => {
   it.each([
     ['2026-03-08', 'America/New_York', 23],

@@ -8,6 +8,8 @@ import { startSandbox, type TestSandbox } from './sandbox.ts';
 
 export interface PipelineOptions {
   readonly size?: Partial<SandboxSize>;
+  /** Further options of sandbox/main.ts. */
+  readonly sandbox?: Readonly<Record<string, string | number>>;
   /** Entries of SERVICE_ENDPOINTS. */
   readonly endpoints?: Endpoints;
   /** Which parts run from the start; both when not given. */
@@ -23,7 +25,7 @@ export interface Pipeline extends Deployment {
 
 /** Starts a sandbox and a deployment whose endpoint is registered with it. */
 export async function startPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
-  const [service, port] = await Promise.all([startSandbox(options.size), freePort()]);
+  const [service, port] = await Promise.all([startSandbox(options.size, options.sandbox), freePort()]);
   const deployment = await createDeployment({
     endpoints: options.endpoints,
     env: {

@@ -1,0 +1,117 @@
+import type { Bill, Reading } from '../records/bill.ts';
+import { addDays, fromText, secondsToMicros, toText } from '../timestamps.ts';
+import type { Random } from './random.ts';
+import type { DocumentRow } from './rows.ts';
+
+/** What can be out of the ordinary with a bill: what it makes of the document, and of others that come with it. */
+const irregularities: Readonly<Record<string, (random: Random, document: DocumentRow) => DocumentRow[]>> = {
+  superseded: (random, document) => supersede(random, document),
+  sentTwice: (random, document) => [document, later(random, document, reissued(random, document.bill))],
+  gapBefore: (random, document) => [withBill(document, startsLater(document.bill, random.int(3, 9)))],
+  overlap: (random, document) => [withBill(document, startsLater(document.bill, -random.int(3, 9)))],
+  twoMonths: (_, document) => [withBill(document, startsLater(document.bill, -31))],
+  estimated: (_, document) => [withReadings(document, (reading) => ({ ...reading, isEstimated: true }))],
+  exclusion: (random, document) => [withBill(document, withExclusion(random, document.bill))],
+  peak: (random, document) => [scaledUsage(document, random.int(8, 12))],
+  unused: (_, document) => [scaledUsage(document, 0)],
+  negative: (_, document) => [scaledUsage(document, -1)],
+  endUnknown: (_, document) => [
+    withReadings(document, (reading) => ({ ...reading, endDate: reading.startDate })),
+  ],
+  otherCurrency: (_, { bill, ...document }) => [
+    { ...document, bill: { ...bill, currency: bill.currency === 'CAD' ? 'USD' : 'CAD' } },
+  ],
+};
+
+/**
+ * Makes a share of the bills irregular, as some are at any utility; the others stay as they were. None is drawn twice:
+ * what comes with one (its successor, its copy) is as regular as it was.
+ */
+export function makeIrregular(
+  random: Random,
+  share: number,
+  documents: readonly DocumentRow[],
+): DocumentRow[] {
+  const names = Object.keys(irregularities);
+  return documents.flatMap((document) => {
+    if (!random.chance(share)) return [document];
+    return irregularities[random.pick(names)]?.(random, document) ?? [document];
+  });
+}
+
+/** The same bill once more, as the utility sends it under another number: ids of its own, all else the same. */
+export function reissued(random: Random, bill: Bill): Bill {
+  return {
+    ...bill,
+    invoiceId: `INV-${random.digits(9)}`,
+    jobId: random.uuid(),
+    revisedDocumentId: null,
+    readings: bill.readings.map((reading) => ({ ...reading, usageId: random.uuid() })),
+  };
+}
+
+/** A bill that takes another's place: the same days, usage and charges put right. */
+export function corrected(random: Random, bill: Bill): Bill {
+  const next = reissued(random, bill);
+  return {
+    ...next,
+    fixedCents: next.fixedCents + random.int(1, 500),
+    notes: 'Replaces an earlier bill',
+    readings: next.readings.map((reading) => ({
+      ...reading,
+      usageMilli: reading.usageMilli + random.int(1, 50_000),
+      isEstimated: false,
+    })),
+  };
+}
+
+/** The old bill links to the new one; now and then that one is superseded in its turn. */
+function supersede(random: Random, document: DocumentRow): DocumentRow[] {
+  const next = later(random, document, corrected(random, document.bill));
+  const old = {
+    ...document,
+    updated: next.created,
+    bill: { ...document.bill, revisedDocumentId: next.id },
+  };
+  return [old, ...(random.chance(0.5) ? supersede(random, next) : [next])];
+}
+
+function later(random: Random, document: DocumentRow, bill: Bill): DocumentRow {
+  const stamp = toText(fromText(document.updated) + secondsToMicros(random.int(86_400, 864_000)));
+  return { ...document, id: random.uuid(), created: stamp, updated: stamp, bill };
+}
+
+const withBill = (document: DocumentRow, bill: Bill): DocumentRow => ({ ...document, bill });
+
+const withReadings = ({ bill, ...document }: DocumentRow, change: (reading: Reading) => Reading) => ({
+  ...document,
+  bill: { ...bill, readings: bill.readings.map(change) },
+});
+
+const scaledUsage = (document: DocumentRow, factor: number): DocumentRow =>
+  withReadings(document, (reading) => ({ ...reading, usageMilli: reading.usageMilli * factor }));
+
+function startsLater(bill: Bill, days: number): Bill {
+  const periodStart = addDays(bill.periodStart, days);
+  return {
+    ...bill,
+    periodStart,
+    readings: bill.readings.map((reading) => ({ ...reading, startDate: periodStart })),
+  };
+}
+
+/** A tenth of the first meter's usage is a tenant's, who has a bill of their own: sums subtract it. */
+function withExclusion(random: Random, bill: Bill): Bill {
+  const [first] = bill.readings;
+  if (first === undefined) return bill;
+  const excluded: Reading = {
+    ...first,
+    usageId: random.uuid(),
+    usageMilli: Math.trunc(first.usageMilli / 10),
+    isExcluded: true,
+    deliveryRate: 0,
+    supplyRate: 0,
+    demandMilli: null,
+  };
+  return { ...bill, readings: [...bill.readings, excluded] };
+}

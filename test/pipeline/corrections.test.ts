@@ -1,0 +1,47 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+
+let pipeline: Pipeline;
+beforeAll(async () => {
+  pipeline = await startPipeline({
+    size: { companies: 3, documents: 40, intervalDays: 1 },
+    sandbox: { irregular: 0.4 },
+  });
+});
+afterAll(() => pipeline?.stop());
+
+/** Which of the documents count, in the order asked. */
+async function effective(ids: readonly string[]): Promise<boolean[]> {
+  const { rows } = await pipeline.warehouse.db.execute<{ is_effective: boolean }>(sql`
+    select is_effective from unnest(${sql.param(ids)}::uuid[]) with ordinality as asked (id, place)
+      join analytics.bills_all on bill_id = id order by place`);
+  return rows.map((row) => row.is_effective);
+}
+
+test('irregular bills are read whole; corrections, their corrections and what undoes them decide which bill counts', {
+  timeout: 60_000,
+}, async () => {
+  expect(await pipeline.backfill()).toBe('complete');
+  expect(await pipeline.audit()).toMatchObject({ differences: 0, examples: [] });
+
+  const { rows } = await pipeline.warehouse.db.execute<{ id: string }>(
+    sql`select bill_id as id from analytics.bills b where not exists (
+      select from utility.documents d where d.revised_document_id = b.bill_id) order by bill_id limit 1`,
+  );
+  const first = rows[0]?.id ?? '';
+  const change = async (one: object) => {
+    const [id = ''] = await pipeline.service.change(one);
+    await pipeline.settled();
+    return id;
+  };
+  const second = await change({ type: 'supersedeDocument', documentId: first });
+  const third = await change({ type: 'supersedeDocument', documentId: second });
+  const chain = [first, second, third];
+  expect(await effective(chain)).toEqual([false, false, true]);
+  await change({ type: 'deleteDocument', documentId: third });
+  expect(await effective(chain)).toEqual([false, true, false]);
+  await change({ type: 'linkDocument', documentId: first, revisedDocumentId: null });
+  expect(await effective(chain)).toEqual([true, true, false]);
+  expect(await pipeline.audit()).toMatchObject({ differences: 0, examples: [] });
+});
