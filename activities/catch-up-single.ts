@@ -2,10 +2,11 @@ import { Context } from '@temporalio/activity';
 import { Failure } from '../contract/failures.ts';
 import { warehouseNow } from '../db/catch-up.ts';
 import { type RecordsRead, writeDocumentSets } from '../db/write/document-sets.ts';
+import type { RecordAnswer } from '../service/client.ts';
 import type { Page } from '../service/page.ts';
 import { walkPages } from '../service/walk.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { write } from './listing.ts';
+import { noteFields, write } from './listing.ts';
 
 /** Documents that are read, and written, together. */
 const documentsPerWrite = 50;
@@ -51,14 +52,22 @@ export async function readOneByOne(
     const found = some.filter((_, at) => records[at] !== undefined);
     notFound.push(...some.filter((_, at) => records[at] === undefined));
     if (found.length === 0) continue;
-    const bodies = records.filter((body) => body !== undefined);
+    const answers = records.filter((record) => record !== undefined);
+    const bodies = answers.map(({ body }) => body);
+    const items = answers.map(({ value }) => value);
     const page = { body: `[${bodies.join(',')}]`, itemsKey: '', joined: true };
     const usage = has(reads, 'documentUsage') ? await readUsageOf(reads, found) : undefined;
     if (usage !== undefined) {
       const documents = { page: { ...page, companyId, readAt, apiVersion: deps.apiVersion }, ids: found };
       await writeSets(reads, found, readAt, usage, documents);
+      await noteFields(deps, 'documents', items);
     } else {
-      const arrival = { listing: 'documents', companyId, readAt, page: { ...page, ids: found } } as const;
+      const arrival = {
+        listing: 'documents',
+        companyId,
+        readAt,
+        page: { ...page, ids: found, items },
+      } as const;
       await write(deps, { ...arrival, usage: 'all' });
       withoutUsage.push(...found);
     }
@@ -82,12 +91,14 @@ export async function readUsageOneByOne(
   return left;
 }
 
-async function readRecord({ deps, tried }: SingleReads, id: string): Promise<string | undefined> {
+type FoundRecord = Extract<RecordAnswer, { found: true }>;
+
+async function readRecord({ deps, tried }: SingleReads, id: string): Promise<FoundRecord | undefined> {
   const signal = Context.current().cancellationSignal;
   const answer = await deps.service.record({ endpoint: 'document', params: { id }, lane: 'live', signal });
   if (!answer.found) return undefined;
   tried.working.add('document');
-  return answer.body;
+  return answer;
 }
 
 /** All usage of each document, by its id; undefined when documents turn out to have no such listing. */
@@ -146,6 +157,7 @@ async function writeSets(
   const rows = { page, ids: pages.flatMap(({ ids }) => ids) };
   const sets = { documentIds, readAt, documents, usage: rows.ids.length === 0 ? undefined : rows };
   await writeDocumentSets(deps.warehouse.db, sets);
+  for (const { items } of pages) await noteFields(deps, 'usageData', items);
 }
 
 /** Rows that stand in a document's own listing need not name it. */

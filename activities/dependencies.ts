@@ -2,12 +2,15 @@ import type { Logger } from 'pino';
 import type { CatchUpKind } from '../contract/names.ts';
 import type { DeletesCap } from '../db/absent.ts';
 import type { Warehouse } from '../db/connect.ts';
+import type { FieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { ServiceClient } from '../service/client.ts';
 
 /** What activities are given; they open nothing themselves. */
 export interface ActivityDependencies {
   readonly warehouse: Warehouse;
   readonly service: ServiceClient;
+  /** Told of every record that is written. */
+  readonly catalogue: FieldCatalogue;
   /** Last part of SERVICE_URL, for example `v2.2`: stored beside what it brought. */
   readonly apiVersion: string;
   /** Companies to sync beside those that the service lists. */

@@ -9,6 +9,7 @@ import type { Page } from '../service/page.ts';
 import { walkPages } from '../service/walk.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { heartbeat } from './heartbeat.ts';
+import { noteFields } from './listing.ts';
 
 /** Readings that are collected from pages before they are written together, and the most that are written at once. */
 const readingsTogether = 5_000;
@@ -66,6 +67,7 @@ export async function readRange(
     readAt = await warehouseNow(warehouse.db);
   };
   for await (const page of walk) {
+    await noteFields(deps, 'intervals', page.items);
     const columns = readIntervals(page.body, page.itemsKey, page.items);
     const strays = append(waiting, columns, range.meterId);
     for (const { position, reason } of [...strays, ...columns.unplaced.map(withoutPlace)]) {

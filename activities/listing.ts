@@ -32,22 +32,45 @@ export interface Arrival {
   readonly listing: Listing;
   readonly companyId: string | null;
   readonly readAt: string;
-  readonly page: Pick<Page, 'body' | 'itemsKey' | 'ids'> & { readonly joined?: boolean };
+  readonly page: Pick<Page, 'body' | 'itemsKey' | 'ids' | 'items'> & { readonly joined?: boolean };
   /** See `RecordPage`. */
   readonly usage?: RecordPage['usage'];
 }
 
 export async function write(deps: ActivityDependencies, arrival: Arrival): Promise<PageWritten> {
-  return await rewrite(deps.warehouse, deps.apiVersion, arrival);
+  const written = await rewrite(deps.warehouse, deps.apiVersion, arrival);
+  await noteFields(deps, arrival.listing, arrival.page.items);
+  return written;
+}
+
+/** Has the catalogue look at records that were written, before the cursor moves on. */
+export async function noteFields(
+  { catalogue, apiVersion }: ActivityDependencies,
+  listing: Listing | 'intervals',
+  items: readonly unknown[],
+): Promise<void> {
+  await catalogue.note(listing, apiVersion, items);
+  if (listing !== 'companies') return;
+  const sites = (items as readonly { sites?: unknown }[]).flatMap((company) => company?.sites ?? []);
+  await catalogue.note('sites', apiVersion, sites);
 }
 
 /** The same where there is no activity: an audit that repairs. */
 export async function rewrite(
   warehouse: Warehouse,
   apiVersion: string,
-  { listing, companyId, readAt, page, usage = 'corrected' }: Arrival,
+  {
+    listing,
+    companyId,
+    readAt,
+    page,
+    usage = 'corrected',
+  }: Omit<Arrival, 'page'> & {
+    readonly page: Omit<Arrival['page'], 'items'>;
+  },
 ): Promise<PageWritten> {
-  const record: RecordPage = { ...page, companyId, readAt, usage, apiVersion };
+  const { body, itemsKey, joined = false } = page;
+  const record: RecordPage = { body, itemsKey, joined, companyId, readAt, usage, apiVersion };
   let written = nothingWritten;
   for (const upsert of upserts[listing]) {
     written = sum(written, await writePage(warehouse.db, listing, upsert, record, page.ids));

@@ -13,7 +13,15 @@ export function recordActivities(deps: ActivityDependencies) {
     recordGroup: failing(
       async ({ events, replay }: EventGroup): Promise<RecordResult> => {
         const workflow = Context.current().info.workflowExecution;
-        const recorded = await recordEvents(deps.warehouse.db, events, { workflow, replay });
+        const payloads = new Map<string, unknown[]>();
+        const onPayload = (type: string, payload: unknown): void => {
+          const same = payloads.get(type);
+          if (same === undefined) payloads.set(type, [payload]);
+          else same.push(payload);
+        };
+        const recording = { workflow, replay, onPayload };
+        const recorded = await recordEvents(deps.warehouse.db, events, recording);
+        for (const [type, same] of payloads) await deps.catalogue.note(`events/${type}`, 'webhooks', same);
         if (recorded.dead > 0) {
           deps.log.warn(
             { dead: recorded.dead },

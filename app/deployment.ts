@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { createActivities } from '../activities/create-activities.ts';
+import { createFieldCatalogue } from '../db/fields/field-catalogue.ts';
 import { systemClock } from '../receiver/clock.ts';
 import { createGroupCommit } from '../receiver/group-commit.ts';
 import { fileSecrets, fixedSecrets, type SecretSource } from '../receiver/secrets.ts';
@@ -114,8 +115,13 @@ export async function startWorker(options: {
     log,
   });
   const access = openService(settings.service, service.url, service.apiKey, log, limit);
+  const catalogue = createFieldCatalogue({
+    db: warehouse.db,
+    onError: (error) => log.warn({ err: error }, 'fields could not be catalogued'),
+  });
   const activities = createActivities({
     warehouse,
+    catalogue,
     service: access.client,
     apiVersion: access.apiVersion,
     companies: settings.service.companies,
@@ -132,6 +138,7 @@ export async function startWorker(options: {
     finished: workers.finished,
     stop: async () => {
       await workers.stop();
+      await catalogue.close();
       await Promise.allSettled([
         native.connection.close(),
         close(),

@@ -17,6 +17,7 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
   },
   backfill: { ofFetchOnly: { atLeast: 0.35 } },
   intervals: { freshOfCopy: { atLeast: 0.5 }, overlapOfCopy: { atLeast: 0.4 } },
+  catalogue: { ofWithout: { atLeast: 0.9 } },
   history: { eventsPer1000: { atMost: 300 } },
   sandbox: { deliveriesPerSecond: { atLeast: 3_000 }, pagesPerSecond: { atLeast: 3_000 } },
 };

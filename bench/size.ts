@@ -20,6 +20,8 @@ export interface Size {
   readonly intervalCalls: number;
   /** Readings of a call. */
   readonly intervalReadings: number;
+  readonly catalogueDocuments: number;
+  readonly catalogueRounds: number;
   /** Changes that the sandbox makes; each tells of itself in one or two events. */
   readonly historyChanges: number;
   readonly historyCompanies: number;
@@ -46,6 +48,8 @@ export const sizes = {
     intervalMeters: 8,
     intervalCalls: 6,
     intervalReadings: 5_000,
+    catalogueDocuments: 3_000,
+    catalogueRounds: 9,
     historyChanges: 18_000,
     historyCompanies: 100,
     sandboxCompanies: 20,
@@ -66,6 +70,8 @@ export const sizes = {
     intervalMeters: 3,
     intervalCalls: 4,
     intervalReadings: 5_000,
+    catalogueDocuments: 1_000,
+    catalogueRounds: 3,
     historyChanges: 4_000,
     historyCompanies: 40,
     sandboxCompanies: 10,
@@ -87,6 +93,8 @@ export const sizes = {
     intervalMeters: 1,
     intervalCalls: 1,
     intervalReadings: 200,
+    catalogueDocuments: 100,
+    catalogueRounds: 1,
     historyChanges: 60,
     historyCompanies: 2,
     sandboxCompanies: 2,

@@ -2,6 +2,7 @@ import type { Measure } from '../measure.ts';
 import { acknowledged } from './acknowledged.ts';
 import { applied } from './applied.ts';
 import { backfill } from './backfill.ts';
+import { catalogue } from './catalogue.ts';
 import { history } from './history.ts';
 import { intervals } from './intervals.ts';
 import { lone } from './lone.ts';
@@ -14,6 +15,7 @@ export const measures: readonly Measure[] = [
   lone,
   backfill,
   intervals,
+  catalogue,
   history,
   sandbox,
 ];

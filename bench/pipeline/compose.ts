@@ -15,6 +15,7 @@ import {
 import { openWarehouse } from '../../app/warehouse.ts';
 import { runWorkers } from '../../app/worker.ts';
 import { limits } from '../../contract/limits.ts';
+import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { systemClock } from '../../receiver/clock.ts';
 import { createGroupCommit } from '../../receiver/group-commit.ts';
 import { fixedSecrets } from '../../receiver/secrets.ts';
@@ -86,8 +87,13 @@ export async function startBenchWorkers(options: {
   const nowhere = { url: 'http://127.0.0.1:9/v2.2', apiKey: 'none' };
   const { url, apiKey } = service ?? nowhere;
   const access = openService(settings.service, url, apiKey, log);
+  const catalogue = createFieldCatalogue({
+    db: warehouse.db,
+    onError: (error) => log.warn({ err: error }, 'fields could not be catalogued'),
+  });
   const activities = createActivities({
     warehouse,
+    catalogue,
     service: access.client,
     apiVersion: access.apiVersion,
     companies: [],
@@ -103,6 +109,7 @@ export async function startBenchWorkers(options: {
     finished: workers.finished,
     stop: async () => {
       await workers.stop();
+      await catalogue.close();
       await Promise.allSettled([
         native.connection.close(),
         close(),

@@ -20,6 +20,8 @@ export interface JournalEntry {
 export interface Recording {
   readonly workflow?: { readonly workflowId: string; readonly runId: string } | undefined;
   readonly replay?: Replay | undefined;
+  /** Called with every payload that was read. */
+  readonly onPayload?: ((type: string, payload: unknown) => void) | undefined;
 }
 
 /** Without a replay a delivery revives what came to nothing: to send such an event again is to ask for another try. */

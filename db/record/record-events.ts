@@ -35,7 +35,11 @@ export async function recordEvents(
 ): Promise<Recorded> {
   const unique = new Map(events.map((event) => [event.id, event]));
   try {
-    return await recordSplitting(db, [...unique.values()].map(readDelivery), recording);
+    return await recordSplitting(
+      db,
+      [...unique.values()].map((event) => readDelivery(event, recording)),
+      recording,
+    );
   } catch (error) {
     throw warehouseFailure(error);
   }
@@ -130,14 +134,16 @@ async function recordTogether(
 }
 
 /** Reads a delivery for the journal. What cannot be read is dead from the start, with its bytes. */
-function readDelivery(delivery: DeliveredEvent): JournalEntry {
+function readDelivery(delivery: DeliveredEvent, { onPayload }: Recording): JournalEntry {
   const text = delivery.body ?? Buffer.from(delivery.bodyBase64 ?? '', 'base64').toString('utf8');
   const known = { id: delivery.id, receivedAt: delivery.receivedAt, payload: text, body: null };
   const sound = { ...known, error: null, errorCode: null };
   let payload: unknown;
   try {
     payload = JSON.parse(text);
-    return { ...sound, event: decodeEvent(payload) };
+    const event = decodeEvent(payload);
+    onPayload?.(event.type, payload);
+    return { ...sound, event };
   } catch (error) {
     const reason = error instanceof Failure ? error.message : `not JSON: ${(error as Error).message}`;
     return buried({ ...sound, event: unreadable(payload) }, 'EVENT_UNREADABLE', reason);

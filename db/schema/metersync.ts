@@ -203,3 +203,21 @@ export const serviceGate = metersync.table(
   },
   () => [check('service_gate_has_one_row', sql`one`)],
 );
+
+/** Every field that a record was ever seen to have. */
+export const fieldCatalogue = metersync.table(
+  'field_catalogue',
+  {
+    resource: text('resource').notNull(),
+    apiVersion: text('api_version').notNull(),
+    path: text('path').notNull(),
+    types: text('types').array().notNull(),
+    records: bigint('records', { mode: 'number' }).notNull(),
+    firstSeenAt: time('first_seen_at').notNull().default(sql`clock_timestamp()`),
+    lastSeenAt: time('last_seen_at').notNull().default(sql`clock_timestamp()`),
+    example: text('example'),
+    enumValues: text('enum_values').array(),
+    collapsed: boolean('collapsed').notNull().default(false),
+  },
+  (t) => [primaryKey({ columns: [t.resource, t.apiVersion, t.path] })],
+);

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import {
   bigint,
+  boolean,
   check,
   date,
   index,
@@ -106,5 +107,26 @@ export const dataIssues = ops.table(
       .where(sql`closed_at is null`),
     index('data_issues_company').on(t.companyId, t.checkName),
     check('data_issues_severity', sql`severity in ('error', 'warning', 'info')`),
+  ],
+);
+
+export const contractChangeKinds = ['resource', 'path', 'type', 'value'] as const;
+
+/** What the service was first seen to send: a trigger writes it when the field catalogue learns it. */
+export const contractChanges = ops.table(
+  'contract_changes',
+  {
+    id: bigint('id', { mode: 'number' }).primaryKey().generatedAlwaysAsIdentity(),
+    seenAt: time('seen_at').notNull().default(sql`clock_timestamp()`),
+    resource: text('resource').notNull(),
+    apiVersion: text('api_version').notNull(),
+    path: text('path').notNull(),
+    change: text('change', { enum: contractChangeKinds }).notNull(),
+    value: text('value'),
+    isBaseline: boolean('is_baseline').notNull(),
+  },
+  (t) => [
+    index('contract_changes_seen').on(t.seenAt),
+    check('contract_changes_change', sql`change in ('resource', 'path', 'type', 'value')`),
   ],
 );

@@ -6,6 +6,7 @@ import { type Activities, createActivities } from '../../activities/create-activ
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import type { Warehouse } from '../../db/connect.ts';
+import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import type { Script } from '../service/scripted-server.ts';
 import { setup } from '../service/setup.ts';
 import { createWarehouse } from './warehouse.ts';
@@ -29,8 +30,16 @@ export async function activitiesOn(
   onTestFinished(() => warehouse.drop());
   const { client, server } = await setup(script, { endpoints: { ...defaultEndpoints, ...endpoints } });
   const woken: CatchUpKind[] = [];
+  const catalogue = createFieldCatalogue({
+    db: warehouse.db,
+    onError: (error) => {
+      throw error;
+    },
+  });
+  onTestFinished(() => catalogue.close());
   const activities = createActivities({
     warehouse,
+    catalogue,
     service: client,
     apiVersion: 'v2.2',
     companies: [],

@@ -1,0 +1,177 @@
+import { sql } from 'drizzle-orm';
+import type { Executor } from '../connect.ts';
+import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
+import { FieldTree, type SeenField } from './field-tree.ts';
+
+/** How long counts may wait before they are in the warehouse: they are lost when the process is killed. */
+const countsEveryMs = 10_000;
+/** Resources and versions of the API of which fields are told apart. */
+const treesMax = 200;
+
+/** Takes note of the fields of every record that is written. */
+export interface FieldCatalogue {
+  /**
+   * Looks at records as JSON.parse read them. What was never seen before is in the warehouse when it returns; counts
+   * follow. Call it before the cursor moves on.
+   * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble
+   */
+  note(resource: string, apiVersion: string, records: readonly unknown[]): Promise<void>;
+  /** Writes what is left; the catalogue can go on. */
+  flush(): Promise<void>;
+  /** Writes what is left, as far as Postgres takes it. */
+  close(): Promise<void>;
+}
+
+interface Kept {
+  readonly resource: string;
+  readonly apiVersion: string;
+  readonly tree: FieldTree;
+  /** News of the tree that are in the warehouse. */
+  told: number;
+  /** Whether it knows what earlier processes collapsed. */
+  loaded: Promise<void> | undefined;
+}
+
+/**
+ * The catalogue of a process: it counts in memory and writes to `metersync.field_catalogue`, where those of several
+ * processes add up. `onNewField` is called when the warehouse learnt of a field, or of a kind of value of one.
+ */
+export function createFieldCatalogue(options: {
+  readonly db: Executor;
+  readonly onNewField?: () => void;
+  readonly onError: (error: unknown) => void;
+}): FieldCatalogue {
+  const { db, onNewField, onError } = options;
+  const kept = new Map<string, Kept>();
+  let writing: Promise<void> = Promise.resolve();
+
+  const keptOf = (resource: string, apiVersion: string): Kept => {
+    const key = JSON.stringify([resource, apiVersion]);
+    const known = kept.get(key);
+    if (known !== undefined) return known;
+    if (kept.size >= treesMax) return keptOf('*', '*');
+    const made: Kept = { resource, apiVersion, tree: new FieldTree(), told: 0, loaded: undefined };
+    kept.set(key, made);
+    return made;
+  };
+
+  /** What is a map to one process is one to all: the fields of it that this one told apart go. */
+  const takeOverMaps = async (one: Kept): Promise<void> => {
+    const paths = await readCollapsed(db, one);
+    if (paths.length > 0) await removeCollapsed(db, one);
+    for (const path of paths) one.tree.collapse(path);
+  };
+
+  const load = async (one: Kept): Promise<void> => {
+    one.loaded ??= takeOverMaps(one);
+    try {
+      await one.loaded;
+    } catch (error) {
+      one.loaded = undefined;
+      throw error;
+    }
+  };
+
+  /** One statement at a time, and each has what its caller saw. */
+  const write = (one: Kept, all: boolean): Promise<void> => {
+    const turn = writing.then(async () => {
+      const { news } = one.tree;
+      if (!all && news === one.told) return;
+      const seen = one.tree.take(all);
+      try {
+        await tell(one, seen);
+      } catch (error) {
+        one.tree.restore(seen);
+        throw error;
+      }
+      one.told = Math.max(one.told, news);
+    });
+    writing = turn.catch(() => {});
+    return turn;
+  };
+
+  const tell = async (one: Kept, seen: readonly SeenField[]): Promise<void> => {
+    if (seen.length === 0) return;
+    try {
+      if (await writeSeen(db, one, seen)) onNewField?.();
+      await takeOverMaps(one);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      // The catalogue describes records: it must not keep them from being written.
+      onError(new Error(`the field catalogue was refused: ${sqlMessage(error)}`, { cause: error }));
+    }
+  };
+
+  const flush = async (): Promise<void> => {
+    for (const one of kept.values()) await write(one, true);
+  };
+  const timer = setInterval(() => void flush().catch(onError), countsEveryMs);
+  timer.unref();
+
+  return {
+    async note(resource, apiVersion, records) {
+      if (records.length === 0) return;
+      const one = keptOf(resource, apiVersion);
+      try {
+        await load(one);
+        for (const record of records) one.tree.observe(record);
+        // A map that another process knows of may turn up as an answer: then there is more to tell.
+        while (one.tree.news > one.told) await write(one, false);
+      } catch (error) {
+        throw warehouseFailure(error);
+      }
+    },
+    flush,
+    async close() {
+      clearInterval(timer);
+      await flush().catch(onError);
+    },
+  };
+}
+
+async function readCollapsed(db: Executor, { resource, apiVersion }: Kept): Promise<string[]> {
+  const { rows } = await db.execute<{ path: string }>(sql`
+    select path from metersync.field_catalogue
+    where resource = ${resource} and api_version = ${apiVersion} and collapsed and path <> '' order by path`);
+  return rows.map(({ path }) => path);
+}
+
+/** Adds what was seen to the catalogue; returns whether fields or kinds are new. */
+async function writeSeen(
+  db: Executor,
+  { resource, apiVersion }: Kept,
+  seen: readonly SeenField[],
+): Promise<boolean> {
+  const { rows } = await db.execute<{ changed: boolean }>(sql`
+    with seen as (
+      select * from jsonb_to_recordset(${JSON.stringify(seen)}::jsonb)
+        as s (path text, kinds text[], records bigint, example text, "values" text[], collapsed boolean)
+    ), known as materialized (
+      select f.path, f.types from metersync.field_catalogue f join seen s on s.path = f.path
+      where f.resource = ${resource} and f.api_version = ${apiVersion}
+    ), written as (
+      insert into metersync.field_catalogue as f
+        (resource, api_version, path, types, records, example, enum_values, collapsed)
+      select ${resource}, ${apiVersion}, path, kinds, records, example, "values", collapsed from seen order by path
+      on conflict (resource, api_version, path) do update set
+        types = metersync.union_of(f.types, excluded.types), records = f.records + excluded.records,
+        last_seen_at = excluded.last_seen_at, example = coalesce(f.example, excluded.example),
+        enum_values = metersync.enum_union(f.enum_values, excluded.enum_values),
+        collapsed = f.collapsed or excluded.collapsed
+      returning f.path, f.types
+    )
+    select coalesce(bool_or(k.types is distinct from w.types), false) as changed
+    from written w left join known k on k.path = w.path`);
+  return rows[0]?.changed ?? false;
+}
+
+/** Fields of a map stand under its `*` alone. */
+async function removeCollapsed(db: Executor, { resource, apiVersion }: Kept): Promise<void> {
+  await db.execute(sql`
+    delete from metersync.field_catalogue f
+    using metersync.field_catalogue c
+    where (f.resource, f.api_version, c.resource, c.api_version)
+        = (${resource}, ${apiVersion}, ${resource}, ${apiVersion})
+      and c.collapsed and c.path <> '' and starts_with(f.path, c.path || '/')
+      and not starts_with(f.path || '/', c.path || '/*/')`);
+}

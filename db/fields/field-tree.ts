@@ -1,0 +1,252 @@
+import { type FieldKind, kindBit, kindOfText, kindsOf } from './kinds.ts';
+import { anyStep, stepOf, stepsOf } from './paths.ts';
+
+/** Distinct texts of a field beyond which it is no enumeration, and the longest that is noted as one of them. */
+const valuesMax = 20;
+const valueLengthMax = 40;
+const exampleLengthMax = 80;
+/** Nesting that is looked into: what is deeper is data of the field that holds it. */
+const depthMax = 8;
+/** Fields of an object beyond which its keys are data, such as ids. */
+const fieldsMax = 300;
+/** Fields of all records of a resource: what memory and catalogue have room for. */
+const nodesMax = 5_000;
+/** Postgres refuses to index much longer ones. */
+const pathLengthMax = 2_000;
+
+/** Fields of which no value is kept, wherever they stand: they may open something (service-facts 2). */
+const secret = /secret|password|passphrase|token|credential|api[-_ ]?key|security[-_ ]?questions?/i;
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** What was seen at one place of the records of a resource. */
+export interface SeenField {
+  /** See `stepsOf`. */
+  readonly path: string;
+  readonly kinds: readonly FieldKind[];
+  /** Records that have it and were seen since it was last told. */
+  readonly records: number;
+  /** The first value that was seen, cut short; null for objects, arrays and secrets. */
+  readonly example: string | null;
+  /** Distinct texts; null when they are no enumeration. */
+  readonly values: readonly string[] | null;
+  /** Whether its own fields are not told apart: they are too many, or too deep. */
+  readonly collapsed: boolean;
+}
+
+interface FieldNode {
+  readonly path: string;
+  readonly depth: number;
+  readonly secret: boolean;
+  kinds: number;
+  records: number;
+  /** The record that was counted last. */
+  last: number;
+  example: string | null;
+  values: Set<string> | null;
+  fields: Map<string, FieldNode>;
+  any: FieldNode | undefined;
+  collapsed: boolean;
+  /** Whether more was learnt than counts since it was last told. */
+  fresh: boolean;
+}
+
+function fieldNode(path: string, depth: number, isSecret: boolean): FieldNode {
+  return {
+    ...{ path, depth, secret: isSecret, kinds: 0, records: 0, last: -1, example: null },
+    values: isSecret ? null : new Set(),
+    fields: new Map(),
+    ...{ any: undefined, collapsed: false, fresh: true },
+  };
+}
+
+/**
+ * What the records of a resource turn out to hold. Records are any (the service announces no fields), so each field
+ * that is ever seen is noted by where it stands and what kinds of values it had. What it keeps is bounded, whatever
+ * the records are: an object with too many fields, or whose keys are UUIDs, becomes a map, whose fields are all one.
+ */
+export class FieldTree {
+  readonly #root = fieldNode('', 0, false);
+  #nodes = 1;
+  #record = 0;
+  #news = 0;
+
+  /** How often something was learnt that is more than a count. */
+  get news(): number {
+    return this.#news;
+  }
+
+  /** Looks at a record as JSON.parse read it; what is no object is none. */
+  observe(record: unknown): void {
+    if (typeof record !== 'object' || record === null || Array.isArray(record)) return;
+    this.#record += 1;
+    this.#see(this.#root, record);
+  }
+
+  /** What was seen and not told yet: `all`, or only what was learnt beside counts. Telling it anew is `restore`. */
+  take(all: boolean): SeenField[] {
+    const taken: SeenField[] = [];
+    for (const node of this.#everyNode()) {
+      if (!node.fresh && (!all || node.records === 0)) continue;
+      const { path, records, example, collapsed } = node;
+      const values = node.values === null ? null : [...node.values];
+      taken.push({ path, kinds: kindsOf(node.kinds), records, example, values, collapsed });
+      node.records = 0;
+      node.fresh = false;
+    }
+    return taken;
+  }
+
+  /** Takes back what could not be told. */
+  restore(taken: readonly SeenField[]): void {
+    const nodes = new Map([...this.#everyNode()].map((node) => [node.path, node]));
+    for (const { path, records } of taken) {
+      const node = nodes.get(path);
+      if (node === undefined) continue;
+      node.records += records;
+      node.fresh = true;
+    }
+  }
+
+  /** Takes the object at a path for a map, as it was known for before; false when it is one already. */
+  collapse(path: string): boolean {
+    let node: FieldNode | undefined = this.#root;
+    for (const step of stepsOf(path)) {
+      if (node === undefined) return false;
+      node = step === 'any' ? this.#anyOf(node) : this.#fieldOf(node, step.field);
+    }
+    if (node === undefined || node.collapsed || node.path !== path) return false;
+    this.#collapse(node);
+    return true;
+  }
+
+  #see(node: FieldNode, value: unknown): void {
+    if (node.last !== this.#record) {
+      node.last = this.#record;
+      node.records += 1;
+    }
+    if (typeof value === 'string') this.#seeText(node, value);
+    else if (value === null) return;
+    else if (typeof value === 'object') this.#seeParts(node, value);
+    else {
+      this.#learn(node, typeof value === 'number' ? kindBit.number : kindBit.boolean);
+      if (node.example === null && !node.secret) node.example = String(value);
+    }
+  }
+
+  #seeText(node: FieldNode, text: string): void {
+    const { values } = node;
+    if (values === null ? (node.kinds & kindBit.text) !== 0 : values.has(text)) return;
+    const kind = kindOfText(text);
+    this.#learn(node, kindBit[kind]);
+    if (node.secret) return;
+    if (node.example === null) node.example = printable(text).slice(0, exampleLengthMax).toWellFormed();
+    if (values === null || kind !== 'text') return;
+    if (values.size < valuesMax && text.length <= valueLengthMax) values.add(printable(text));
+    else node.values = null;
+    this.#changed(node);
+  }
+
+  #seeParts(node: FieldNode, value: object): void {
+    const isArray = Array.isArray(value);
+    this.#learn(node, isArray ? kindBit.array : kindBit.object);
+    if (node.depth === depthMax) {
+      if (!node.collapsed) this.#collapse(node);
+      return;
+    }
+    if (isArray) {
+      if (value.length === 0) return;
+      const any = this.#anyOf(node);
+      for (const element of value) this.#see(any, element);
+      return;
+    }
+    for (const key in value) {
+      const field = node.fields.get(key) ?? this.#fieldOf(node, key);
+      if (field !== undefined) this.#see(field, (value as Record<string, unknown>)[key]);
+    }
+  }
+
+  #learn(node: FieldNode, kind: number): void {
+    if ((node.kinds & kind) !== 0) return;
+    node.kinds |= kind;
+    this.#changed(node);
+  }
+
+  #changed(node: FieldNode): void {
+    node.fresh = true;
+    this.#news += 1;
+  }
+
+  #anyOf(node: FieldNode): FieldNode {
+    if (node.any === undefined) {
+      node.any = fieldNode(`${node.path}/${anyStep}`, node.depth + 1, node.secret);
+      this.#added();
+    }
+    return node.any;
+  }
+
+  /** The field of a name, or what stands for it; undefined for a name that Postgres can't hold: nor can it the record. */
+  #fieldOf(node: FieldNode, name: string): FieldNode | undefined {
+    const known = node.fields.get(name);
+    if (known !== undefined) return known;
+    if (name.includes('\0') || !name.isWellFormed()) return undefined;
+    if (!node.collapsed) {
+      const path = `${node.path}/${stepOf(name)}`;
+      const fits =
+        node.fields.size < fieldsMax &&
+        this.#nodes < nodesMax &&
+        Buffer.byteLength(path) <= pathLengthMax &&
+        !uuid.test(name);
+      if (fits) {
+        const field = fieldNode(path, node.depth + 1, node.secret || secret.test(name));
+        node.fields.set(name, field);
+        this.#added();
+        return field;
+      }
+      this.#collapse(node);
+    }
+    // No secret may become the example of its neighbours.
+    return node.depth === depthMax || secret.test(name) ? undefined : this.#anyOf(node);
+  }
+
+  #added(): void {
+    this.#nodes += 1;
+    this.#news += 1;
+  }
+
+  /** The fields of a map become one. A record's own fields stay: only those beyond them are one. */
+  #collapse(node: FieldNode): void {
+    node.collapsed = true;
+    this.#changed(node);
+    if (node === this.#root || node.fields.size === 0) return;
+    const any = this.#anyOf(node);
+    for (const field of node.fields.values()) this.#merge(any, field);
+    node.fields = new Map();
+    this.#nodes = [...this.#everyNode()].length;
+  }
+
+  #merge(into: FieldNode, from: FieldNode): void {
+    into.kinds |= from.kinds;
+    into.records = Math.max(into.records, from.records);
+    into.example ??= from.example;
+    const values =
+      into.values === null || from.values === null ? null : new Set([...into.values, ...from.values]);
+    into.values = into.secret || values === null || values.size > valuesMax ? null : values;
+    this.#changed(into);
+    if (from.any !== undefined) this.#merge(this.#anyOf(into), from.any);
+    for (const [name, field] of from.fields) {
+      const target = this.#fieldOf(into, name);
+      if (target !== undefined) this.#merge(target, field);
+    }
+    if (from.collapsed && !into.collapsed) this.#collapse(into);
+  }
+
+  /** Parents before their fields. */
+  *#everyNode(from: FieldNode = this.#root): Generator<FieldNode> {
+    yield from;
+    for (const field of from.fields.values()) yield* this.#everyNode(field);
+    if (from.any !== undefined) yield* this.#everyNode(from.any);
+  }
+}
+
+/** Postgres holds no NUL, and no half of a surrogate pair. */
+const printable = (text: string): string => text.replaceAll('\0', '').toWellFormed();

@@ -1,0 +1,66 @@
+/** What the values of a field can be, as far as JSON and their text tell. */
+export const fieldKinds = [
+  'boolean',
+  'number',
+  'decimal',
+  'timestamp',
+  'date',
+  'uuid',
+  'text',
+  'object',
+  'array',
+] as const;
+export type FieldKind = (typeof fieldKinds)[number];
+
+/** A set of kinds is a number: this is done for every value that is written. */
+export const kindBit = Object.fromEntries(fieldKinds.map((kind, at) => [kind, 1 << at])) as Readonly<
+  Record<FieldKind, number>
+>;
+
+export const kindsOf = (mask: number): FieldKind[] =>
+  fieldKinds.filter((kind) => (mask & kindBit[kind]) !== 0);
+
+const date = /^\d{4}-\d\d-\d\d$/;
+/** Six digits of a second at most: Postgres has no more, and would round them. */
+const timestamp =
+  /^\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[-+](0\d|1[0-4])(:?[0-5]\d)?)?$/;
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** With a point and without leading zeros: a text of digits alone may be an account's number, whose zeros count. */
+const decimal = /^-?(0|[1-9]\d{0,99})\.\d{1,99}$/;
+
+/** The narrowest kind that keeps all of a text. */
+export function kindOfText(text: string): FieldKind {
+  if (text.length === 36 && uuid.test(text)) return 'uuid';
+  const first = text.charCodeAt(0);
+  if (first !== 0x2d && !(first >= 0x30 && first <= 0x39)) return 'text';
+  if (text.length === 10 && date.test(text)) return isDay(text) ? 'date' : 'text';
+  if (timestamp.test(text)) return isDay(text) ? 'timestamp' : 'text';
+  return decimal.test(text) ? 'decimal' : 'text';
+}
+
+/** Whether a text begins with a day that the calendar has. */
+function isDay(text: string): boolean {
+  const [year, month, day] = [Number(text.slice(0, 4)), Number(text.slice(5, 7)), Number(text.slice(8, 10))];
+  if (year === 0 || month < 1 || month > 12 || day < 1) return false;
+  const leap = (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0;
+  return day <= (month === 2 ? (leap ? 29 : 28) : [4, 6, 9, 11].includes(month) ? 30 : 31);
+}
+
+export type ColumnType = 'boolean' | 'numeric' | 'timestamptz' | 'date' | 'uuid' | 'text' | 'jsonb';
+
+/**
+ * The narrowest type that holds every value that was seen: it only ever widens, through text to jsonb. Null when
+ * nothing but nulls and objects were, which have columns of their own.
+ */
+export function columnType(kinds: readonly FieldKind[]): ColumnType | null {
+  const scalars = kinds.filter((kind) => kind !== 'object' && kind !== 'array');
+  if (kinds.includes('array') || (kinds.includes('object') && scalars.length > 0)) return 'jsonb';
+  if (scalars.length === 0) return null;
+  const only = (...allowed: FieldKind[]) => scalars.every((kind) => allowed.includes(kind));
+  if (only('boolean')) return 'boolean';
+  if (only('number', 'decimal')) return 'numeric';
+  if (only('timestamp')) return 'timestamptz';
+  if (only('date')) return 'date';
+  if (only('uuid')) return 'uuid';
+  return 'text';
+}

@@ -1,0 +1,19 @@
+/** A step of a path: a field by its name, or `any`: any element of an array, any field of an object that is a map. */
+export type Step = { readonly field: string } | 'any';
+
+/** JSON Pointer (RFC 6901), in which the step `*` stands for any, so that an asterisk in a name is `~2`. */
+export const stepOf = (field: string): string =>
+  field.replaceAll('~', '~0').replaceAll('/', '~1').replaceAll('*', '~2');
+
+export const anyStep = '*';
+
+/** The steps of a path; none for a record itself, whose path is ''. */
+export function stepsOf(path: string): Step[] {
+  return path
+    .split('/')
+    .slice(1)
+    .map((step) => (step === anyStep ? 'any' : { field: nameOf(step) }));
+}
+
+const nameOf = (step: string): string =>
+  step.replaceAll('~2', '*').replaceAll('~1', '/').replaceAll('~0', '~');

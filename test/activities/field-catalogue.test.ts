@@ -1,0 +1,64 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { expect, test } from 'vitest';
+import { pageOf } from '../service/listing.ts';
+import { activitiesOn } from '../support/activities.ts';
+import { connectionEvent, delivery, documentEvent } from '../support/events.ts';
+
+const companyId = randomUUID();
+const input = () => ({ runId: randomUUID(), companyId, cursor: null });
+const documentsAlone = { connections: null, meters: null, usageData: null, intervals: null };
+
+test('the fields of all that is read and of all events are in the catalogue', async () => {
+  const meterId = randomUUID();
+  const records: Readonly<Record<string, object[]>> = {
+    company: [{ id: companyId, name: 'Acme', sites: [{ id: randomUUID(), floor: 3 }] }],
+    connection: [{ id: randomUUID(), status: 'CONNECTED' }],
+    meter: [{ id: meterId, company: { id: companyId }, number: '0012' }],
+    document: [{ id: randomUUID(), totalCharges: '12.50' }],
+    usage: [{ id: randomUUID(), usage: 1.5 }],
+    interval: [{ startDate: '2026-05-01T00:00:00Z', endDate: '2026-05-01T00:15:00Z', usage: 1, phase: 'A' }],
+  };
+  const keys: Readonly<Record<string, string>> = { company: 'companies', usage: 'usageData' };
+  const { activities, run, warehouse } = await activitiesOn(({ path }) => {
+    const name = path.split('/')[2] ?? '';
+    const held = records[name] ?? [];
+    return { json: { [keys[name] ?? `${name}s`]: held, hasNext: false, currentPage: 1, totalPages: 1 } };
+  });
+  const reading = input();
+  await run(activities.beginRun, { runId: reading.runId, companies: [] });
+  let { cursor, done } = await run(activities.readCompany, reading);
+  while (!done) ({ cursor, done } = await run(activities.readCompany, { ...reading, cursor }));
+  const at = '2026-05-01T00:00:00.000001';
+  const events = [
+    documentEvent('created', randomUUID(), at),
+    { ...connectionEvent('updated', randomUUID(), at, 'CONNECTED'), odd: 1 },
+  ];
+  await run(activities.recordGroup, { events: events.map((event) => delivery(event)) });
+  const { rows } = await warehouse.db.execute(sql`
+    select resource || ' ' || api_version || ' ' || path as field from metersync.field_catalogue`);
+  expect(rows.map(({ field }) => field)).toEqual(
+    expect.arrayContaining([
+      'companies v2.2 /sites/*/floor',
+      'sites v2.2 /floor',
+      'connections v2.2 /status',
+      'meters v2.2 /number',
+      'documents v2.2 /totalCharges',
+      'usageData v2.2 /usage',
+      'intervals v2.2 /phase',
+      'events/document.created.v2 webhooks /company/name',
+      'events/connection.updated.v2 webhooks /odd',
+    ]),
+  );
+});
+
+test('a page is not done before its new fields are there: what could not be told is told by the next attempt', async () => {
+  const held = [{ id: randomUUID(), before: 1, after: 'x' }];
+  const { activities, run, warehouse } = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);
+  await warehouse.db.execute(sql`alter table metersync.field_catalogue rename to gone`);
+  await expect(run(activities.readCompany, input())).rejects.toThrow();
+  await warehouse.db.execute(sql`alter table metersync.gone rename to field_catalogue`);
+  await run(activities.readCompany, input());
+  const { rows } = await warehouse.db.execute(sql`select path from metersync.field_catalogue order by path`);
+  expect(rows.map(({ path }) => path)).toEqual(['', '/after', '/before', '/id']);
+});

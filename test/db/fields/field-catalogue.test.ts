@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createFieldCatalogue, type FieldCatalogue } from '../../../db/fields/field-catalogue.ts';
+import { createWarehouse } from '../../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+const opened: FieldCatalogue[] = [];
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(async () => {
+  for (const catalogue of opened) await catalogue.close();
+  await warehouse.drop();
+});
+
+/** The catalogue of one more process. */
+function open(onNewField?: () => void): FieldCatalogue {
+  const onError = (error: unknown) => {
+    throw error;
+  };
+  const catalogue = createFieldCatalogue({ db: warehouse.db, onError, ...(onNewField && { onNewField }) });
+  opened.push(catalogue);
+  return catalogue;
+}
+
+const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execute(query)).rows;
+const fields = (resource: string) =>
+  rows(sql`select path, types, records::int, share::float, example, enum_values, collapsed
+    from ops.field_catalogue where resource = ${resource} order by path`);
+const changes = (resource: string) =>
+  rows(sql`select path, change, value, is_baseline from ops.contract_changes where resource = ${resource}
+    order by id`);
+let resource: string;
+beforeEach(() => {
+  resource = `records ${randomUUID()}`;
+});
+
+describe('the field catalogue', () => {
+  test('has what was never seen before when the note returns, and counts when it is flushed', async () => {
+    const catalogue = open();
+    await catalogue.note(resource, 'v2', [{ id: 1, status: 'OPEN' }, { id: 2 }]);
+    await catalogue.note(resource, 'v2', [{ id: 3 }, { id: 4, status: null }]);
+    expect(await fields(resource)).toMatchObject([
+      { path: '', types: ['object'], records: 2, share: 1 },
+      { path: '/id', types: ['number'], records: 2, share: 1, example: '1', enum_values: null },
+      { path: '/status', types: ['text'], records: 1, share: 0.5, example: 'OPEN', enum_values: ['OPEN'] },
+    ]);
+    await catalogue.flush();
+    expect(await fields(resource)).toMatchObject([
+      { records: 4 },
+      { records: 4 },
+      { records: 2, share: 0.5 },
+    ]);
+  });
+
+  test('of several processes add up, whatever each knows', async () => {
+    const catalogues = [open(), open(), open()];
+    await Promise.all(
+      catalogues.flatMap((catalogue, n) =>
+        Array.from({ length: 5 }, (_, m) =>
+          catalogue.note(resource, 'v2', [{ [`f${n}`]: m, status: `S${n}${m}` }]),
+        ),
+      ),
+    );
+    for (const catalogue of catalogues) await catalogue.flush();
+    const found = await fields(resource);
+    expect(found.map(({ path, records }) => [path, records])).toEqual([
+      ['', 15],
+      ['/f0', 5],
+      ['/f1', 5],
+      ['/f2', 5],
+      ['/status', 15],
+    ]);
+    expect(found[4]?.enum_values).toHaveLength(15);
+    await catalogues[0]?.note(
+      resource,
+      'v2',
+      Array.from({ length: 6 }, (_, n) => ({ status: `T${n}` })),
+    );
+    expect((await fields(resource))[4]?.enum_values).toBeNull();
+  });
+
+  test('tells versions of the API apart', async () => {
+    const catalogue = open();
+    await catalogue.note(resource, 'v2', [{ amount: 1 }]);
+    await catalogue.note(resource, 'v2.2', [{ amount: '1.00' }]);
+    expect(
+      await rows(sql`select api_version, types from ops.field_catalogue
+        where resource = ${resource} and path = '/amount' order by 1`),
+    ).toEqual([
+      { api_version: 'v2', types: ['number'] },
+      { api_version: 'v2.2', types: ['decimal'] },
+    ]);
+  });
+
+  test('says that a map is one, forgets its keys, and so do other processes', async () => {
+    const [one, other] = [open(), open()];
+    const map = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, n]));
+    await other.note(resource, 'v2', [{ map: { known: true } }]);
+    await one.note(resource, 'v2', [{ map: map(300) }]);
+    expect(await fields(resource)).toHaveLength(303);
+    await one.note(resource, 'v2', [{ map: map(301) }]);
+    const paths = async () => (await fields(resource)).map(({ path, types }) => [path, types]);
+    const collapsed = [
+      ['', ['object']],
+      ['/map', ['object']],
+      ['/map/*', ['number']],
+    ];
+    expect(await paths()).toEqual(collapsed);
+    await other.note(resource, 'v2', [{ map: { 'one more': 'text' } }]);
+    expect((await paths()).map(([path]) => path)).toEqual(['', '/map', '/map/*']);
+    expect(new Set((await paths())[2]?.[1] as string[])).toEqual(new Set(['number', 'boolean', 'text']));
+    await open().note(resource, 'v2', [{ map: { k1: 1 } }]);
+    expect((await paths()).map(([path]) => path)).toEqual(['', '/map', '/map/*']);
+  });
+
+  test('calls when there is a new field or type, and for nothing else', async () => {
+    let calls = 0;
+    const catalogue = open(() => calls++);
+    for (const record of [{ a: 1 }, { a: 2 }, { a: 'x' }, { a: 'y' }, { a: 'y', b: null }]) {
+      await catalogue.note(resource, 'v2', [record]);
+    }
+    expect(calls).toBe(3);
+    await open(() => calls++).note(resource, 'v2', [{ a: 1, b: 'x' }]);
+    expect(calls).toBe(4);
+  });
+
+  test('takes names and texts of any kind', async () => {
+    const record =
+      JSON.parse(`{"__proto__": 1, "": 2, "a/b~c*": 3, "\\u0000": 4, "'; drop --": 5, "naïve 😀": "\\u0000x",
+      "${'n'.repeat(200)}": "NULL", "{}": "{\\"a\\"}", "\\ud800": 1}`);
+    await open().note(resource, 'v2', [record]);
+    expect((await fields(resource)).map(({ path }) => path).sort()).toEqual(
+      ['', '/', "/'; drop --", '/__proto__', '/a~1b~0c~2', '/naïve 😀', `/${'n'.repeat(200)}`, '/{}'].sort(),
+    );
+  });
+});
+
+describe('contract changes', () => {
+  test('tell of each first sight: of a resource, a field, a type, a value', async () => {
+    const [one, other] = [open(), open()];
+    await one.note(resource, 'v2', [{ status: 'OPEN' }]);
+    await other.note(resource, 'v2', [{ status: 'OPEN' }]);
+    await other.note(resource, 'v2', [{ status: 'CLOSED', amount: 1 }]);
+    await one.note(resource, 'v2', [{ status: 3 }, { status: 'CLOSED' }]);
+    expect(await changes(resource)).toEqual([
+      { path: '', change: 'resource', value: 'object', is_baseline: true },
+      { path: '/status', change: 'path', value: 'text', is_baseline: true },
+      { path: '/amount', change: 'path', value: 'number', is_baseline: true },
+      { path: '/status', change: 'value', value: 'CLOSED', is_baseline: true },
+      { path: '/status', change: 'type', value: 'number', is_baseline: true },
+    ]);
+  });
+
+  test('are no baseline once a backfill ended that began to read the resource', async () => {
+    const catalogue = open();
+    await catalogue.note(resource, 'v2', [{ a: 1 }]);
+    await warehouse.db.execute(sql`insert into metersync.runs (run_id, state, finished_at)
+      values (${randomUUID()}::uuid, 'complete', clock_timestamp())`);
+    await catalogue.note(resource, 'v2', [{ a: 1, b: 1 }]);
+    expect((await changes(resource)).at(-1)).toMatchObject({ path: '/b', is_baseline: false });
+  });
+});
