@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { createServiceClient, type ServiceClient } from '../service/client.ts';
 import type { SharedLimit } from '../service/throttle.ts';
 import { type WebhookConfiguration, webhookConfiguration } from '../service/webhooks.ts';
+import type { ServiceClientOptions } from '../service/wire.ts';
 import type { Settings } from './settings.ts';
 import { readVersion } from './version.ts';
 
@@ -18,6 +19,7 @@ export function openService(
   apiKey: string,
   log: Logger,
   sharedLimit?: SharedLimit,
+  patience: Pick<ServiceClientOptions, 'budget' | 'timeoutMs'> = {},
 ): ServiceAccess {
   const client = createServiceClient({
     baseUrl: url,
@@ -25,6 +27,7 @@ export function openService(
     endpoints: settings.endpoints,
     maxConcurrency: settings.maxConcurrency,
     sharedLimit,
+    ...patience,
     clock: {
       now: () => Date.now(),
       sleep: async (ms, signal) => {

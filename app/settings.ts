@@ -23,6 +23,8 @@ export interface Settings {
     readonly secretsFile: string | undefined;
     readonly headerPrefix: string | undefined;
     readonly toleranceSeconds: number;
+    /** The address that the service sends events to; undefined when it was not told. */
+    readonly publicUrl: string | undefined;
   };
   /** Undefined: the embedded Postgres stands in. */
   readonly databaseUrl: string | undefined;
@@ -35,6 +37,8 @@ export interface Settings {
   /** Whether a worker makes the schedules that are not there yet. */
   readonly makeSchedules: boolean;
   readonly receiver: { readonly host: string; readonly port: number };
+  /** Hours without any event that are a sign that none can arrive; 0 for never. */
+  readonly silenceHours: number;
   readonly logLevel: string;
   /** Folder of the embedded stack. */
   readonly dataDir: string;
@@ -122,6 +126,8 @@ const environment = z.object({
   MAKE_SCHEDULES: z.enum(['on', 'off'], 'has to be on or off').default('on'),
   RECEIVER_HOST: z.string().min(1).default('127.0.0.1'),
   RECEIVER_PORT: integer(0, 65_535, 8080),
+  RECEIVER_PUBLIC_URL: url(['http:', 'https:'], 'https://hooks.example/webhooks').optional(),
+  SILENCE_HOURS: integer(0, 8_760, 72),
   LOG_LEVEL: z
     .enum(
       ['trace', 'debug', 'info', 'warn', 'error', 'silent'],
@@ -165,6 +171,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       secretsFile: e.WEBHOOK_SECRETS_FILE,
       headerPrefix: e.WEBHOOK_HEADER_PREFIX,
       toleranceSeconds: e.WEBHOOK_TOLERANCE_SECONDS,
+      publicUrl: e.RECEIVER_PUBLIC_URL,
     },
     databaseUrl: e.DATABASE_URL,
     temporalConfigured: temporalVariables.some((name) => given[name] !== undefined),
@@ -172,6 +179,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     temporalCodecKeys: e.TEMPORAL_CODEC_KEYS,
     makeSchedules: e.MAKE_SCHEDULES === 'on',
     receiver: { host: e.RECEIVER_HOST, port: e.RECEIVER_PORT },
+    silenceHours: e.SILENCE_HOURS,
     logLevel: e.LOG_LEVEL,
     dataDir: e.METERSYNC_DIR,
   };

@@ -10,6 +10,7 @@ export {
   undoDeletes,
 } from '../db/absent.ts';
 export type { Database, Warehouse } from '../db/connect.ts';
+export { silenceOperator } from '../db/read/silence.ts';
 export {
   eventLatency,
   type Latency,

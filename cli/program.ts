@@ -132,6 +132,11 @@ export function buildProgram(): Command {
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/status.ts')).status(options));
   program
+    .command('doctor')
+    .description('check what a sync rests on: key, version, webhooks, receiver, clocks, warehouse, Temporal')
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/doctor.ts')).doctor(options));
+  program
     .command('audit')
     .description(
       'compare the warehouse with the service and print each difference; changes nothing unless told to',

@@ -13,6 +13,9 @@ export const eventTypes = [
 ] as const;
 export type EventType = (typeof eventTypes)[number];
 
+/** Sent by `metersync doctor` through the public address of the receiver: signed, journalled as ignored, changes nothing. */
+export const probeEventType = 'metersync.probe';
+
 export type EventKind = 'connection' | 'document' | 'interval' | 'ignored';
 
 /**

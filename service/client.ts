@@ -32,6 +32,12 @@ export type RecordAnswer =
   | { readonly found: true; readonly body: string; readonly value: Readonly<Record<string, unknown>> }
   | { readonly found: false };
 
+export interface Ping {
+  readonly body: string;
+  readonly version: string | null;
+  readonly date: string | null;
+}
+
 /**
  * Reads the service's API. Every call is retried shortly (see `createRetry`) and rejects with a Failure of the
  * catalogue, without the API key in it, or with the signal's reason as soon as the signal aborts.
@@ -48,9 +54,9 @@ export interface ServiceClient {
   record(request: RecordRequest): Promise<RecordAnswer>;
   /**
    * The version information of `GET /ping` (seed 9.5). Its shape is not shown, so `version` is what stands under
-   * a key of that name, if anything.
+   * a key of that name, if anything. `date` is the service's clock, as the answer's header tells it.
    */
-  ping(signal?: AbortSignal): Promise<{ readonly body: string; readonly version: string | null }>;
+  ping(signal?: AbortSignal): Promise<Ping>;
   counts(): Record<string, RequestCounts>;
   /** Ends the client's own connections, and with them what is in flight. */
   close(): Promise<void>;
@@ -92,7 +98,9 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
       }
     },
     async ping(signal) {
-      const read = (body: string) => ({ body, version: versionIn(body) });
+      const read = (body: string, date: string | undefined): Ping => ({
+        ...{ body, version: versionIn(body), date: date ?? null },
+      });
       return await requests.get({ name: 'ping', path: '/ping', lane: 'live', signal, read });
     },
     counts: () => requests.counts(),

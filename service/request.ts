@@ -2,7 +2,7 @@ import { Failure } from '../contract/failures.ts';
 import { failureOfError, failureOfStatus, retryAfterMs } from './classify.ts';
 import { createCounter, type RequestCounts } from './counts.ts';
 import { createRetry, defaultBudget } from './retry.ts';
-import { send, type Wire } from './send.ts';
+import { type Answer, send, type Wire } from './send.ts';
 import { createThrottle, type Lane } from './throttle.ts';
 import { defaultConcurrency, type ServiceClientOptions } from './wire.ts';
 
@@ -13,8 +13,8 @@ export interface Get<T> {
   readonly path: string;
   readonly lane: Lane;
   readonly signal: AbortSignal | undefined;
-  /** Reads the body of a 200; what it cannot read is an attempt that failed. */
-  readonly read: (body: string) => T;
+  /** Reads the body of a 200, and its Date; what it cannot read is an attempt that failed. */
+  readonly read: (body: string, date: string | undefined) => T;
 }
 
 export interface Requests {
@@ -39,12 +39,12 @@ export function createRequests(
   const retry = createRetry({ throttle, clock, random, budget });
   const counter = createCounter();
 
-  async function attempt(name: string, path: string, signal: AbortSignal | undefined): Promise<string> {
+  async function attempt(name: string, path: string, signal: AbortSignal | undefined): Promise<Answer> {
     counter.add(name, { requests: 1 });
     const answer = await send(wire, path, signal);
     const code = failureOfStatus(answer.status);
     counter.add(name, { bytes: answer.bytes, busy: answer.status === 429 ? 1 : 0 });
-    if (code === null) return answer.text;
+    if (code === null) return answer;
     throw new Failure(code, `answered ${answer.status} with ${quote(answer.text)}`, {
       status: answer.status,
       ...asked(retryAfterMs({ ...answer, now: clock.now() })),
@@ -58,7 +58,8 @@ export function createRequests(
         signal,
         attempt: async () => {
           try {
-            return read(await attempt(name, path, signal));
+            const { text, date } = await attempt(name, path, signal);
+            return read(text, date);
           } catch (error) {
             throw named(error, path);
           }

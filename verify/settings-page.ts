@@ -83,6 +83,15 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
   RECEIVER_HOST: { default: '127.0.0.1', means: 'Where the receiver listens; `0.0.0.0` for all addresses.' },
   RECEIVER_PORT: { default: '8080', means: 'Port of the receiver; 0 for a free one.' },
+  RECEIVER_PUBLIC_URL: {
+    means:
+      'The address that you gave the portal of the service: `metersync doctor` sends a signed probe through it.',
+  },
+  SILENCE_HOURS: {
+    default: '72',
+    means:
+      'Hours without any event after which `metersync status` and `doctor` say that the webhook endpoint may be disabled; 0 for never.',
+  },
   LOG_LEVEL: { default: 'info', means: 'Least level that is logged.' },
   METERSYNC_DIR: {
     default: '.metersync',

@@ -1,5 +1,11 @@
 import { requireSchema } from '../../app/prepare.ts';
-import { openWarehouse, type ParkedWork, readStatus, type WarehouseStatus } from '../../app/warehouse.ts';
+import {
+  openWarehouse,
+  type ParkedWork,
+  readStatus,
+  silenceOperator,
+  type WarehouseStatus,
+} from '../../app/warehouse.ts';
 import { openContext } from '../context.ts';
 import { table } from '../terminal.ts';
 
@@ -11,7 +17,7 @@ export async function status(options: { json?: boolean }): Promise<void> {
     await requireSchema(settings, stack.databaseUrl, log);
     const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
     try {
-      const now = await readStatus(warehouse.db);
+      const now = await readStatus(warehouse.db, settings);
       console.log(options.json ? JSON.stringify(now) : describe(now));
     } finally {
       await warehouse.close();
@@ -50,6 +56,8 @@ function describe(now: WarehouseStatus): string {
     lines.push(
       `readings that the service told of and does not show: ${readings}, of ${short} events, see metersync.interval_ledger`,
     );
+  if (now.silence.signs.length > 0)
+    lines.push(`${now.silence.signs.join('; ')}\n  What to do: ${silenceOperator}`);
   for (const { reason, events } of now.waiting) lines.push(`${events} events wait: ${reason}`);
   return lines.join('\n');
 }

@@ -3,6 +3,7 @@ import { type FailureCode, failureTypes, parkingCodes } from '../../contract/fai
 import type { RunKind, RunState } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { readSilence, type Silence } from './silence.ts';
 
 /** Runs of a kind; `error` is why the last one is not complete, or what it left out. */
 export interface RunsStatus {
@@ -22,6 +23,8 @@ export interface WarehouseStatus {
   >;
   readonly oldestPendingSeconds: number;
   readonly lastEventSecondsAgo: number | null;
+  /** Signs that the service's events may not arrive. */
+  readonly silence: Silence;
   readonly backfills: RunsStatus;
   readonly reconciles: RunsStatus;
   readonly waiting: readonly { readonly reason: string; readonly events: number }[];
@@ -76,8 +79,8 @@ export async function readParked(db: Executor): Promise<ParkedWork[]> {
   return result.rows.map((row) => ({ ...row, operator: failureTypes[row.code].operator }));
 }
 
-/** Reads the state of the pipeline from its own tables. */
-export async function readStatus(db: Executor): Promise<WarehouseStatus> {
+/** Reads the state of the pipeline from its own tables. So many hours without any event are a sign of silence. */
+export async function readStatus(db: Executor, { silenceHours = 0 } = {}): Promise<WarehouseStatus> {
   const events = await db.execute<{ outcome: string; count: number }>(
     sql`select outcome, count(*)::int as count from metersync.events group by outcome`,
   );
@@ -108,6 +111,7 @@ export async function readStatus(db: Executor): Promise<WarehouseStatus> {
     },
     oldestPendingSeconds: Math.max(0, ages.rows[0]?.pending ?? 0),
     lastEventSecondsAgo: ages.rows[0]?.last ?? null,
+    silence: await readSilence(db, silenceHours),
     backfills: await readRuns(db, 'full'),
     reconciles: await readRuns(db, 'reconcile'),
     waiting: waiting.rows,

@@ -28,8 +28,11 @@ describe('defaults', () => {
         endpoints: defaultEndpoints,
       },
       ...{ deletesCap: { rows: 50, percent: 5 }, journalPayloadDays: 90 },
-      webhooks: { secrets: [], secretsFile: undefined, headerPrefix: undefined, toleranceSeconds: 300 },
-      ...{ databaseUrl: undefined, temporalConfigured: false, makeSchedules: true },
+      webhooks: {
+        ...{ secrets: [], secretsFile: undefined, headerPrefix: undefined },
+        ...{ toleranceSeconds: 300, publicUrl: undefined },
+      },
+      ...{ silenceHours: 72, databaseUrl: undefined, temporalConfigured: false, makeSchedules: true },
       ...{ reconcileDays: 2, temporalCodecKeys: [] },
       receiver: { host: '127.0.0.1', port: 8080 },
       ...{ logLevel: 'info', dataDir: '.metersync' },
@@ -62,6 +65,7 @@ describe('what is set', () => {
       RECONCILE_DAYS: '5',
       TEMPORAL_CODEC_KEYS:
         'new:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=, old:AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=',
+      ...{ RECEIVER_PUBLIC_URL: 'https://hooks.example/webhooks', SILENCE_HOURS: '0' },
     });
     expect(settings).toEqual({
       service: {
@@ -71,8 +75,9 @@ describe('what is set', () => {
       ...{ deletesCap: { rows: 7, percent: 0 }, journalPayloadDays: 0 },
       webhooks: {
         ...{ secrets: ['whsec_a', 'whsec_b'], secretsFile: '/run/secrets' },
-        ...{ headerPrefix: 'Acme-', toleranceSeconds: 60 },
+        ...{ headerPrefix: 'Acme-', toleranceSeconds: 60, publicUrl: 'https://hooks.example/webhooks' },
       },
+      silenceHours: 0,
       ...{ databaseUrl: 'postgresql://u:p@h/w', temporalConfigured: false, makeSchedules: false },
       reconcileDays: 5,
       temporalCodecKeys: [

@@ -81,6 +81,10 @@ describe('before anything runs', () => {
         events: { pending: 0, applied: 0, superseded: 0, ignored: 0, dead: 0, missing: 0 },
         ...{ oldestPendingSeconds: 0, lastEventSecondsAgo: null },
         ...{ backfills: { running: 0, last: null }, reconciles: { running: 0, last: null } },
+        silence: {
+          ...{ lastEventAt: null, quietSeconds: null, signs: [] },
+          ...{ missedRows: 0, missedCompanies: 0, missedAt: null },
+        },
         ...{ waiting: [], parked: [], rejectedRecords: 0, quarantinedDeletes: 0 },
         intervalShortfall: { events: 0, readings: 0 },
         rows: {

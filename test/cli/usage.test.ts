@@ -27,6 +27,7 @@ describe('help', () => {
     backfill: ['--company <id>', '--external-id <id>', '--follow'],
     schedule: ['--cron <expression>', '--every <duration>', '--reason <text>', 'set', 'trigger'],
     status: ['--json'],
+    doctor: ['--json'],
     audit: ['--company <id>', '--json'],
     resume: ['--code <code>', '--json'],
     events: ['list', 'show', 'replay'],

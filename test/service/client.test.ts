@@ -185,7 +185,7 @@ describe('ping', () => {
     ['', null],
   ])('reads %j as version %j', async (body, version) => {
     const { client } = await setup(() => ({ body }));
-    expect(await client.ping()).toEqual({ body, version });
+    expect(await client.ping()).toEqual({ body, version, date: expect.stringMatching(/GMT$/) });
   });
 });
 

@@ -1,0 +1,48 @@
+import { Failure, failureTypes } from '../../contract/failures.ts';
+import { sqlMessage } from '../../db/failures.ts';
+
+export type CheckState = 'ok' | 'warn' | 'fail' | 'not checked';
+
+/** One thing that the doctor looked at. */
+export interface Check {
+  readonly name: string;
+  readonly state: CheckState;
+  /** What it saw, in words. */
+  readonly saw: string;
+  /** What to do about it; null when there is nothing to do. */
+  readonly todo: string | null;
+}
+
+/** The verdict on one thing, before it has its name. */
+export type Verdict = Omit<Check, 'name'>;
+
+export const ok = (saw: string): Verdict => ({ state: 'ok', saw, todo: null });
+export const warn = (saw: string, todo: string): Verdict => ({ state: 'warn', saw, todo });
+export const fail = (saw: string, todo: string): Verdict => ({ state: 'fail', saw, todo });
+export const notChecked = (saw: string, todo: string | null = null): Verdict => ({
+  state: 'not checked',
+  saw,
+  todo,
+});
+
+/** Looks at one thing. What is thrown is a failure of it, with what the catalogue of failures advises, or `todo`. */
+export async function check(
+  name: string,
+  todo: string,
+  look: () => Verdict | Promise<Verdict>,
+): Promise<Check> {
+  try {
+    return { name, ...(await look()) };
+  } catch (error) {
+    if (error instanceof Failure) {
+      return { name, ...fail(`${error.code}: ${error.message}`, failureTypes[error.code].operator) };
+    }
+    return { name, ...fail(wordsOf(error), todo) };
+  }
+}
+
+/** Where a name has several addresses, what went wrong with the first of them. */
+function wordsOf(error: unknown): string {
+  const one = error instanceof AggregateError && error.message === '' ? error.errors[0] : error;
+  return sqlMessage(one);
+}

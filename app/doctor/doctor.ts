@@ -1,0 +1,166 @@
+import type { Logger } from 'pino';
+import { sqlMessage } from '../../db/failures.ts';
+import { missingMigrations } from '../../db/migrate.ts';
+import { knownCompanies } from '../../db/read/audit.ts';
+import type { SecretSource } from '../../receiver/secrets.ts';
+import { openService, webhooksOf } from '../service.ts';
+import type { Settings } from '../settings.ts';
+import type { TemporalPlace } from '../temporal.ts';
+import { type Database, openWarehouse } from '../warehouse.ts';
+import { type Check, check, fail, notChecked, ok } from './check.ts';
+import { checkEndpoints } from './endpoints.ts';
+import { checkReceiver } from './probe.ts';
+import { checkClock, checkVersion, checkWebhooks, pingService } from './service.ts';
+import { checkTemporal } from './temporal.ts';
+import { askWarehouse, judgeEventTypes, judgeSchema, judgeSilence } from './warehouse.ts';
+
+export interface DoctorOptions {
+  readonly settings: Settings;
+  readonly databaseUrl: string;
+  readonly temporal: TemporalPlace;
+  readonly service: { readonly url: string; readonly apiKey: string };
+  /** The sandbox stands in for a service that is not configured, and metersync start alone knows its secret. */
+  readonly standIn: boolean;
+  /** @throws Error that says what is wrong with the secrets */
+  readonly secrets: () => SecretSource;
+  readonly log: Logger;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  /** Id of the probe's event, of no event before. */
+  readonly probeId: string;
+  /** How long the probe may take from its answer to the journal. */
+  readonly probeArrivesWithinMs: number;
+}
+
+/** Each request once, and not for long: the doctor says what it sees, and is not to wait for better. */
+const patience = { budget: { attemptsMax: 1, waitMaxMs: 0 }, timeoutMs: 15_000 };
+
+/**
+ * Checks everything that a sync rests on, from the key to the silence of events; changes nothing but for one ignored
+ * event, where the receiver's public address is known. Never rejects: what cannot be checked is a result.
+ */
+export async function examine(options: DoctorOptions): Promise<Check[]> {
+  const { settings, databaseUrl, log } = options;
+  const warehouse = openWarehouse(settings, databaseUrl, log, 2);
+  try {
+    const [stored, temporal] = await Promise.all([
+      examineWarehouse(warehouse.db, options),
+      checkTemporal(options.temporal),
+    ]);
+    const service = await examineService(stored, options);
+    const secrets = await checkSecrets(options);
+    const sound = secrets.state === 'ok';
+    const receiver = sound
+      ? await checkReceiver({
+          url: settings.webhooks.publicUrl,
+          secrets: options.secrets,
+          db: stored.db,
+          id: options.probeId,
+          now: options.now,
+          arrivesWithinMs: options.probeArrivesWithinMs,
+        })
+      : { name: 'receiver', ...notChecked('no secret to sign a probe with') };
+    return [
+      ...service,
+      ...stored.checks,
+      ...temporal,
+      secrets,
+      receiver,
+      ...(await examineEvents(stored, settings)),
+    ];
+  } finally {
+    await warehouse.close();
+  }
+}
+
+interface Stored {
+  readonly checks: readonly Check[];
+  /** The warehouse, when its schema is that of this metersync. */
+  readonly db: Database | undefined;
+  readonly aheadMs: number | null;
+}
+
+async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOptions): Promise<Stored> {
+  let aheadMs: number | null = null;
+  const { host, pathname } = new URL(databaseUrl);
+  const where = `${host}${pathname}`;
+  const reached = await check('warehouse', 'Bring Postgres up, or correct DATABASE_URL.', async () => {
+    try {
+      // The first connection is slow, and would pass for a clock that is off.
+      await askWarehouse(db, now);
+      const asked = await askWarehouse(db, now);
+      aheadMs = asked.aheadMs;
+      return ok(`Postgres ${asked.version} at ${where}`);
+    } catch (error) {
+      return fail(
+        `Postgres at ${where}: ${sqlMessage(error)}`,
+        'Bring Postgres up, or correct DATABASE_URL.',
+      );
+    }
+  });
+  if (reached.state !== 'ok') {
+    const schema = { name: 'schema', ...notChecked('Postgres did not answer') };
+    return { checks: [reached, schema], db: undefined, aheadMs };
+  }
+  const schema = await check('schema', 'Run metersync migrate.', async () =>
+    judgeSchema(await missingMigrations(db)),
+  );
+  return { checks: [reached, schema], db: schema.state === 'ok' ? db : undefined, aheadMs };
+}
+
+async function examineService(stored: Stored, options: DoctorOptions): Promise<Check[]> {
+  const { settings, service, log, now } = options;
+  const { client, apiVersion } = openService(
+    settings.service,
+    service.url,
+    service.apiKey,
+    log,
+    undefined,
+    patience,
+  );
+  try {
+    const { key, pinged } = await pingService(() => client.ping(), now);
+    const clock = checkClock(pinged, stored.aheadMs, settings.webhooks.toleranceSeconds);
+    const first = [key, checkVersion(pinged, apiVersion), clock];
+    // A service that does not answer, or refuses the key, would say the same of all that follows.
+    if (key.state === 'fail' && !/SERVICE_NOT_FOUND/.test(key.saw)) {
+      const rest = ['webhooks', 'endpoints'].map((name) => ({
+        name,
+        ...notChecked('the service did not take the key'),
+      }));
+      return [...first, ...rest];
+    }
+    const webhooks = await checkWebhooks(webhooksOf(service));
+    const today = new Date(now()).toISOString().slice(0, 10);
+    const noted = stored.db === undefined ? [] : await knownCompanies(stored.db);
+    const known = [...settings.service.companies, ...noted];
+    const endpoints = await checkEndpoints(client, known, today);
+    return [...first, webhooks, ...endpoints];
+  } finally {
+    await client.close();
+  }
+}
+
+async function checkSecrets({ secrets, settings, standIn }: DoctorOptions): Promise<Check> {
+  const { webhooks } = settings;
+  if (standIn && webhooks.secrets.length === 0 && webhooks.secretsFile === undefined) {
+    return { name: 'webhook secrets', ...notChecked('the sandbox stands in for the service') };
+  }
+  const todo =
+    'Set WEBHOOK_SECRETS or WEBHOOK_SECRETS_FILE to the signing secret that the portal shows for the endpoint.';
+  return await check('webhook secrets', todo, () => {
+    const count = secrets()().length;
+    return ok(count === 1 ? 'one is set' : `${count} are set`);
+  });
+}
+
+async function examineEvents({ db }: Stored, { silenceHours }: Settings): Promise<Check[]> {
+  const lacking = 'the warehouse cannot be asked';
+  if (db === undefined) {
+    return ['event types', 'silence'].map((name) => ({ name, ...notChecked(lacking) }));
+  }
+  return [
+    await check('event types', 'See metersync status.', () => judgeEventTypes(db)),
+    await check('silence', 'See metersync status.', () => judgeSilence(db, silenceHours)),
+  ];
+}

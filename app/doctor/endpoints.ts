@@ -1,0 +1,144 @@
+import { type EndpointName, endpointNames } from '../../contract/endpoints.ts';
+import { Failure } from '../../contract/failures.ts';
+import type { ServiceClient } from '../../service/client.ts';
+import type { Page } from '../../service/page.ts';
+import { type Check, check, notChecked, ok, type Verdict, warn } from './check.ts';
+
+/** Companies that are looked through for one with bills and meters to ask about. */
+const companiesMax = 5;
+
+const todo = 'Correct the entry in SERVICE_ENDPOINTS, or set it to null.';
+
+type Asked = { readonly params: Record<string, string> } | { readonly without: string };
+
+/**
+ * Asks each endpoint of the catalogue for one page or record, and for the shape that the catalogue says: `known` are
+ * companies to ask about where the service lists none. Some fifteen requests.
+ */
+export async function checkEndpoints(
+  service: ServiceClient,
+  known: readonly string[],
+  today: string,
+): Promise<Check[]> {
+  return await new Endpoints(service, known, today).all();
+}
+
+class Endpoints {
+  readonly #service: ServiceClient;
+  readonly #today: string;
+  #companies: readonly string[];
+  #documentId: string | undefined;
+  #meterId: string | undefined;
+
+  constructor(service: ServiceClient, known: readonly string[], today: string) {
+    this.#service = service;
+    this.#companies = known;
+    this.#today = today;
+  }
+
+  async all(): Promise<Check[]> {
+    const checks: Check[] = [];
+    // In the order of the catalogue: companies first, and documents and meters before what asks about one of them.
+    const order = [...endpointNames].sort((a, b) => rank(a) - rank(b));
+    for (const name of order) {
+      checks.push(await check(`endpoint ${name}`, todo, async () => await this.#look(name)));
+    }
+    return checks;
+  }
+
+  async #look(name: EndpointName): Promise<Verdict> {
+    if (!this.#service.has(name)) return notChecked('the catalogue says that the service has none');
+    if (name === 'document') return await this.#single();
+    if (name === 'documentUsage') return await this.#usageOfOne();
+    const asked = this.#paramsOf(name);
+    if ('without' in asked) return notChecked(asked.without);
+    const page = await this.#sample(name, asked.params);
+    this.#learn(name, page);
+    return await this.#judge(name, asked.params, page);
+  }
+
+  #paramsOf(name: EndpointName): Asked {
+    if (name === 'companies') return { params: {} };
+    if (name === 'intervals') {
+      return this.#meterId === undefined
+        ? { without: 'no meter is known to ask about' }
+        : { params: { meterId: this.#meterId } };
+    }
+    const [companyId] = this.#companies;
+    return companyId === undefined
+      ? { without: 'no company is known to ask about: set SERVICE_COMPANIES' }
+      : { params: { companyId } };
+  }
+
+  /** A page that holds something, of one of the first companies; else the first. */
+  async #sample(name: EndpointName, params: Record<string, string>): Promise<Page> {
+    const first = await this.#page(name, params);
+    if (!('companyId' in params)) return first;
+    let page = first;
+    for (const companyId of this.#companies.slice(1, companiesMax)) {
+      if (page.count > 0) break;
+      page = await this.#page(name, { companyId });
+    }
+    return page.count > 0 ? page : first;
+  }
+
+  #learn(name: EndpointName, page: Page): void {
+    const ids = page.ids.filter((id) => id !== null);
+    if (name === 'companies' && ids.length > 0) this.#companies = ids;
+    if (name === 'documents') this.#documentId = ids[0];
+    if (name === 'meters') this.#meterId = ids[0];
+  }
+
+  async #judge(name: EndpointName, params: Record<string, string>, page: Page): Promise<Verdict> {
+    const saw = `${page.count} on the first page, ${page.total ?? 'an unknown number'} in all`;
+    if (page.total === null) return warn(`${saw}: the key of the total is not there`, todo);
+    if (name !== 'intervals' && page.ids.includes(null)) return warn(`${saw}, some without id`, todo);
+    if (!this.#service.has(name, 'updatedSince')) return ok(saw);
+    const { companyId = '' } = params;
+    const whole = await this.#page(name, { companyId });
+    // Tomorrow, so that what changes while the doctor looks is not shown either.
+    const since = new Date(Date.parse(this.#today) + 86_400_000).toISOString().slice(0, 10);
+    const filtered = await this.#page(name, { companyId, since }, true);
+    if (whole.total === 0 || filtered.total === null || whole.total === null) return ok(saw);
+    if (filtered.total < whole.total) return ok(`${saw}; the filter of what was updated works`);
+    return warn(
+      `${saw}; asked for what was updated since tomorrow it shows ${filtered.total} of ${whole.total}: the filter is ignored`,
+      'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or leave it out: the nightly backfill finds the rest.',
+    );
+  }
+
+  async #single(): Promise<Verdict> {
+    const id = this.#documentId;
+    if (id === undefined) return notChecked('no document is known to ask about');
+    const answer = await this.#service.record({ endpoint: 'document', params: { id }, lane: 'live' });
+    return answer.found ? ok(`answers with document ${id}`) : missingSingle(id);
+  }
+
+  async #usageOfOne(): Promise<Verdict> {
+    const id = this.#documentId;
+    if (id === undefined) return notChecked('no document is known to ask about');
+    try {
+      const page = await this.#page('documentUsage', { id });
+      return ok(`${page.count} rows of document ${id}`);
+    } catch (error) {
+      if (error instanceof Failure && error.code === 'SERVICE_NOT_FOUND') return missingSingle(id);
+      throw error;
+    }
+  }
+
+  async #page(name: EndpointName, params: Record<string, string>, updatedSince = false): Promise<Page> {
+    const filters = updatedSince ? (['updatedSince'] as const) : [];
+    return await this.#service.page({ endpoint: name, params, filters, page: 1, lane: 'live' });
+  }
+}
+
+const missingSingle = (id: string): Verdict =>
+  warn(
+    `404 for document ${id}, which the listing shows`,
+    `${todo} Until then listings are searched instead, which costs more requests.`,
+  );
+
+function rank(name: EndpointName): number {
+  if (name === 'companies') return 0;
+  return name === 'documents' || name === 'meters' ? 1 : 2;
+}

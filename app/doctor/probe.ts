@@ -1,0 +1,98 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
+import { request } from 'undici';
+import { probeEventType } from '../../contract/event.ts';
+import type { Executor } from '../../db/connect.ts';
+import type { SecretSource } from '../../receiver/secrets.ts';
+import { type Check, check, fail, notChecked, ok, type Verdict, warn } from './check.ts';
+
+/** The service gives up on a delivery after so long (seed 4.1.2). */
+const answerWithinMs = 15_000;
+const lookEveryMs = 200;
+
+export interface ProbeOptions {
+  /** Where the service sends events; undefined when it was not told. */
+  readonly url: string | undefined;
+  readonly secrets: () => SecretSource;
+  /** The warehouse, to see whether the probe arrives; undefined when it cannot be asked. */
+  readonly db: Executor | undefined;
+  readonly id: string;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  /** How long the probe may take from its answer to the journal. */
+  readonly arrivesWithinMs: number;
+}
+
+/**
+ * Goes the way of an event: signed, through the public address, into the journal, where it is kept as `ignored`. It
+ * changes no record.
+ */
+export async function checkReceiver(options: ProbeOptions): Promise<Check> {
+  const { url } = options;
+  const todo = 'Check RECEIVER_PUBLIC_URL, its name, certificate and proxy, and that the receiver runs.';
+  return await check('receiver', todo, async () => {
+    if (url === undefined) {
+      return notChecked(
+        'no probe was sent',
+        'Set RECEIVER_PUBLIC_URL to the address that you gave the portal of the service.',
+      );
+    }
+    const [secret] = options.secrets()();
+    if (secret === undefined) return notChecked('no secret to sign a probe with');
+    const at = new Date(options.now());
+    const body = JSON.stringify({ eventType: probeEventType, sentAt: at.toISOString() });
+    const began = performance.now();
+    const answer = await request(url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'webhook-id': options.id,
+        'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+        'webhook-signature': secret.sign(options.id, at, body),
+      },
+      body,
+      headersTimeout: answerWithinMs,
+      bodyTimeout: answerWithinMs,
+    });
+    await answer.body.dump();
+    const answered = `a signed probe was answered ${answer.statusCode} in ${Math.round(performance.now() - began)} ms`;
+    return refusalOf(answer.statusCode, answered) ?? (await arrival(options, answered));
+  });
+}
+
+function refusalOf(status: number, saw: string): Verdict | undefined {
+  if (status >= 200 && status < 300) return undefined;
+  if (status === 401) {
+    return fail(
+      saw,
+      'Give the receiver and this command the secrets of the endpoint (WEBHOOK_SECRETS), have the proxy pass bodies on unchanged, and check the clocks.',
+    );
+  }
+  if (status >= 300 && status < 400) {
+    return fail(saw, 'Register the address that it leads to: the service follows no redirect.');
+  }
+  if (status === 404 || status === 405) {
+    return fail(saw, 'Let the address lead to POST /webhooks of the receiver.');
+  }
+  if (status === 503) return fail(saw, 'The receiver cannot reach Temporal, or is stopping: see its log.');
+  return fail(saw, 'See the log of the receiver, and of the proxy before it.');
+}
+
+async function arrival({ db, id, now, arrivesWithinMs }: ProbeOptions, answered: string): Promise<Verdict> {
+  if (db === undefined)
+    return warn(`${answered}; the journal cannot be asked for it`, 'Mend the warehouse first.');
+  const until = now() + arrivesWithinMs;
+  for (;;) {
+    const found = await db.execute<{ outcome: string }>(
+      sql`select outcome from metersync.events where id = ${id}`,
+    );
+    const outcome = found.rows[0]?.outcome;
+    if (outcome !== undefined) return ok(`${answered} and is in the journal, ${outcome}, as event ${id}`);
+    if (now() > until) break;
+    await wait(lookEveryMs);
+  }
+  return fail(
+    `${answered}, but is not in the journal after ${Math.round(arrivesWithinMs / 1000)} s`,
+    'Check that the address leads to this receiver, and that a worker runs on its Temporal and this warehouse.',
+  );
+}

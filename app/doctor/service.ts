@@ -1,0 +1,71 @@
+import type { Ping } from '../../service/client.ts';
+import type { WebhookConfiguration } from '../../service/webhooks.ts';
+import { type Check, check, fail, notChecked, ok, type Verdict, warn } from './check.ts';
+
+/** What `GET /ping` said, or why it could not be asked. */
+export type Pinged = { readonly ping: Ping; readonly at: number } | { readonly problem: Check };
+
+/** @param now Unix milliseconds; `at` is the middle of the request */
+export async function pingService(
+  ping: () => Promise<Ping>,
+  now: () => number,
+): Promise<{ key: Check; pinged: Pinged }> {
+  const began = now();
+  let answer: Ping | undefined;
+  const key = await check('API key', 'Check SERVICE_URL and SERVICE_API_KEY.', async () => {
+    answer = await ping();
+    return ok('the service takes it (GET /ping)');
+  });
+  if (answer === undefined) return { key, pinged: { problem: key } };
+  return { key, pinged: { ping: answer, at: (began + now()) / 2 } };
+}
+
+/** Whether the service answers in the version that SERVICE_URL names (seed 9.5). The shape of its answer is not shown. */
+export function checkVersion(pinged: Pinged, asked: string): Check {
+  return { name: 'API version', ...versionOf(pinged, asked) };
+}
+
+function versionOf(pinged: Pinged, asked: string): Verdict {
+  if ('problem' in pinged) return notChecked('/ping was not answered');
+  const { version, body } = pinged.ping;
+  if (version === null) return notChecked(`no version is found in what /ping answers: ${body.slice(0, 100)}`);
+  if (plain(version) === plain(asked)) return ok(`${version}, as SERVICE_URL asks`);
+  return warn(
+    `/ping says ${version}, SERVICE_URL ends in ${asked}`,
+    'End SERVICE_URL in the version that you mean: documents and usage differ between versions.',
+  );
+}
+
+/** `v2`, `2` and `v2.0` are one (seed 9). */
+const plain = (version: string): string => version.replace(/^v/i, '').replace(/\.0$/, '');
+
+/** A webhook is refused when its time is too far from the receiver's; half of that is too near. */
+export function checkClock(pinged: Pinged, warehouseAheadMs: number | null, toleranceSeconds: number): Check {
+  const offs: { of: string; ms: number }[] = [];
+  if ('ping' in pinged && pinged.ping.date !== null) {
+    // The header has whole seconds: the middle of its second is the best guess.
+    offs.push({ of: 'the service', ms: Date.parse(pinged.ping.date) + 500 - pinged.at });
+  }
+  if (warehouseAheadMs !== null) offs.push({ of: 'the warehouse', ms: warehouseAheadMs });
+  const known = offs.filter(({ ms }) => Number.isFinite(ms));
+  if (known.length === 0)
+    return { name: 'clock', ...notChecked('neither service nor warehouse told the time') };
+  const saw = known.map(({ of, ms }) => `${(ms / 1000).toFixed(1)} s to that of ${of}`).join(', ');
+  const worst = Math.max(...known.map(({ ms }) => Math.abs(ms)));
+  const todo = `Have NTP set this machine's clock: webhooks are refused beyond WEBHOOK_TOLERANCE_SECONDS (${toleranceSeconds}).`;
+  const verdict =
+    worst > toleranceSeconds * 1000
+      ? fail(saw, todo)
+      : worst > toleranceSeconds * 500
+        ? warn(saw, todo)
+        : ok(saw);
+  return { name: 'clock', ...verdict };
+}
+
+export async function checkWebhooks(configuration: WebhookConfiguration): Promise<Check> {
+  return await check('webhooks', 'Ask with metersync webhooks status.', async () =>
+    (await configuration.enabled())
+      ? ok('enabled for the organization')
+      : fail('disabled for the organization: the service sends no events', 'Run metersync webhooks enable.'),
+  );
+}

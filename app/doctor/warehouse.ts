@@ -1,0 +1,64 @@
+import { sql } from 'drizzle-orm';
+import { type EventKind, eventTypes, probeEventType } from '../../contract/event.ts';
+import type { Executor } from '../../db/connect.ts';
+import { readSilence, silenceOperator } from '../../db/read/silence.ts';
+import { countRows } from '../../db/read/status.ts';
+import { fail, notChecked, ok, type Verdict, warn } from './check.ts';
+
+/** @returns what the server says of itself, and how far its clock is ahead of this machine's */
+export async function askWarehouse(
+  db: Executor,
+  now: () => number,
+): Promise<{ readonly version: string; readonly aheadMs: number }> {
+  const began = now();
+  const result = await db.execute<{ version: string; ms: number }>(sql`
+    select current_setting('server_version') as version, extract(epoch from clock_timestamp())::float8 * 1000 as ms`);
+  const row = result.rows[0] ?? { version: 'unknown', ms: Number.NaN };
+  return { version: row.version, aheadMs: row.ms - (began + now()) / 2 };
+}
+
+/** @param missing migrations that the warehouse lacks; negative when it has more than this metersync knows */
+export function judgeSchema(missing: number): Verdict {
+  if (missing > 0) return fail(`${missing} migrations are missing`, 'Run metersync migrate.');
+  if (missing < 0)
+    return fail(`${-missing} migrations are newer than this metersync`, 'Upgrade this metersync.');
+  return ok('the one of this metersync');
+}
+
+const kindOf = (type: string): EventKind | 'ignored' =>
+  type.startsWith('connection.')
+    ? 'connection'
+    : type.startsWith('document.')
+      ? 'document'
+      : type === 'intervals.synced'
+        ? 'interval'
+        : 'ignored';
+
+const tableOf = { connection: 'connections', document: 'documents', interval: 'intervals' } as const;
+
+/** Which types of events ever came. Of what the warehouse holds rows of, events should have come too. */
+export async function judgeEventTypes(db: Executor): Promise<Verdict> {
+  const result = await db.execute<{ type: string }>(
+    sql`select type from metersync.events where type <> ${probeEventType} group by type`,
+  );
+  const seen = result.rows.map(({ type }) => type);
+  if (seen.length === 0) return notChecked('no event ever came');
+  const never = eventTypes.filter((type) => !seen.includes(type));
+  const saw = never.length === 0 ? 'every type came' : `never came: ${never.join(', ')}`;
+  const rows = await countRows(db);
+  const silent = (['connection', 'document', 'interval'] as const).filter(
+    (kind) => !seen.some((type) => kindOf(type) === kind) && (rows[tableOf[kind]] ?? 0) > 0,
+  );
+  if (silent.length === 0) return ok(saw);
+  const kinds = silent.map((kind) => tableOf[kind]).join(' and ');
+  return warn(
+    `${saw}; no event at all of ${kinds}, which the warehouse holds`,
+    'Look in the portal (metersync webhooks portal) whether the endpoint is subscribed to all types.',
+  );
+}
+
+export async function judgeSilence(db: Executor, silenceHours: number): Promise<Verdict> {
+  const { signs, lastEventAt } = await readSilence(db, silenceHours);
+  if (signs.length > 0) return warn(signs.join('; '), silenceOperator);
+  return ok(lastEventAt === null ? 'no event came yet' : `the last event came at ${lastEventAt}`);
+}

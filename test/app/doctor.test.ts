@@ -1,0 +1,199 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { secretsOf } from '../../app/deployment.ts';
+import type { Check } from '../../app/doctor/check.ts';
+import { examine } from '../../app/doctor/doctor.ts';
+import { checkClock, checkVersion } from '../../app/doctor/service.ts';
+import { readSettings } from '../../app/settings.ts';
+import { endpointNames } from '../../contract/endpoints.ts';
+import { readSilence } from '../../db/read/silence.ts';
+import { finishRun, startRun } from '../../db/runs.ts';
+import { runCommand } from '../support/command.ts';
+import { company } from '../support/events.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { freePort } from '../support/port.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+const log = pino({ level: 'silent' });
+const states = (checks: readonly Check[]) =>
+  Object.fromEntries(checks.map(({ name, state }) => [name, state]));
+
+describe('the doctor', () => {
+  let pipeline: Pipeline;
+  let publicUrl: string;
+  beforeAll(async () => {
+    pipeline = await startPipeline({ size: { companies: 2, documents: 5, intervalDays: 1 } });
+    publicUrl = `http://127.0.0.1:${pipeline.env.RECEIVER_PORT}/webhooks`;
+  });
+  afterAll(() => pipeline?.stop());
+
+  /** What it says with other settings than the parts have that run. */
+  async function examined(env: Readonly<Record<string, string>>, temporal: object = {}): Promise<Check[]> {
+    const settings = readSettings({ ...pipeline.env, RECEIVER_PUBLIC_URL: publicUrl, ...env });
+    const { url = '', apiKey = '' } = settings.service;
+    const { TEMPORAL_NAMESPACE: namespace = '' } = pipeline.env;
+    return await examine({
+      settings,
+      databaseUrl: settings.databaseUrl ?? '',
+      temporal: { address: inject('temporalAddress'), namespace, ...temporal },
+      service: { url, apiKey },
+      standIn: false,
+      secrets: () => secretsOf(settings.webhooks, log),
+      log,
+      now: Date.now,
+      probeId: `probe-${randomUUID()}`,
+      probeArrivesWithinMs: 30_000,
+    });
+  }
+  const worse = async (env: Readonly<Record<string, string>>, temporal?: object) =>
+    (await examined(env, temporal)).filter(({ state }) => state === 'fail' || state === 'warn');
+
+  test('finds a deployment well, as its status says, and its probe is kept as ignored and changes nothing', async () => {
+    await pipeline.backfill();
+    const rows = async () =>
+      (
+        await pipeline.warehouse.db.execute(sql`
+          select (select count(*) from utility.documents) as documents, (select max(synced_at) from utility.connections)`)
+      ).rows;
+    const before = await rows();
+    const env = { ...pipeline.env, RECEIVER_PUBLIC_URL: publicUrl };
+    const { status, stdout, stderr } = await runCommand(['doctor', '--json'], { env });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const said = JSON.parse(stdout) as { ok: boolean; checks: Check[] };
+    expect(said.ok).toBe(true);
+    const fine = Object.fromEntries(endpointNames.map((name) => [`endpoint ${name}`, 'ok']));
+    expect(states(said.checks)).toEqual({
+      ...{ 'API key': 'ok', 'API version': 'ok', clock: 'ok', webhooks: 'ok', ...fine },
+      ...{ warehouse: 'ok', schema: 'ok', Temporal: 'ok', workers: 'ok', 'webhook secrets': 'ok' },
+      ...{ receiver: 'ok', 'event types': 'not checked', silence: 'ok' },
+    });
+    const probes = await pipeline.warehouse.db.execute(
+      sql`select type, outcome, record_id, company_id from metersync.events`,
+    );
+    expect(probes.rows).toEqual([
+      { type: 'metersync.probe', outcome: 'ignored', record_id: null, company_id: null },
+    ]);
+    expect(await rows()).toEqual(before);
+  });
+
+  test('names what is wrong and what to do about it', async () => {
+    const nobody = `127.0.0.1:${await freePort()}`;
+    expect(await worse({ SERVICE_API_KEY: 'another-key' })).toMatchObject([
+      { name: 'API key', state: 'fail', todo: expect.stringContaining('SERVICE_API_KEY') },
+    ]);
+    const other = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+    expect(await worse({ WEBHOOK_SECRETS: other })).toMatchObject([
+      { name: 'receiver', state: 'fail', saw: expect.stringContaining('answered 401') },
+    ]);
+    expect(await worse({ RECEIVER_PUBLIC_URL: publicUrl.replace('/webhooks', '/hooks') })).toMatchObject([
+      { name: 'receiver', saw: expect.stringContaining('answered 404') },
+    ]);
+    expect(await worse({ RECEIVER_PUBLIC_URL: `http://${nobody}/webhooks` })).toMatchObject([
+      { name: 'receiver', saw: expect.stringContaining('ECONNREFUSED') },
+    ]);
+    expect(await worse({ SERVICE_URL: `http://${nobody}/v2.2` })).toMatchObject([
+      { name: 'API key', saw: expect.stringContaining('SERVICE_UNREACHABLE') },
+    ]);
+    expect(await worse({ DATABASE_URL: `postgres://user:geheim@${nobody}/warehouse` })).toMatchObject([
+      { name: 'warehouse', state: 'fail', saw: expect.not.stringContaining('geheim') },
+      { name: 'receiver', state: 'warn', saw: expect.stringContaining('cannot be asked') },
+    ]);
+    expect(await worse({}, { namespace: 'nowhere' })).toMatchObject([{ name: 'Temporal', state: 'fail' }]);
+  });
+
+  test('says so where the service sends no events, and where an endpoint is missing', async () => {
+    const { apiUrl, apiKey } = pipeline.service;
+    const turn = (enabled: boolean) =>
+      fetch(`${apiUrl}/external/configure_webhook`, {
+        method: 'PATCH',
+        headers: { 'x-api-key': apiKey, 'content-type': 'application/json' },
+        body: JSON.stringify({ enabled }),
+      });
+    await turn(false);
+    await pipeline.service.fault({ kind: 'status', status: 404, path: '/document' });
+    try {
+      expect(await worse({})).toMatchObject([
+        { name: 'webhooks', state: 'fail', todo: 'Run metersync webhooks enable.' },
+        { name: 'endpoint documents', state: 'fail', saw: expect.stringContaining('SERVICE_NOT_FOUND') },
+      ]);
+    } finally {
+      await turn(true);
+      await pipeline.service.clearFaults();
+    }
+  });
+});
+
+describe('clock and version', () => {
+  const at = Date.parse('2026-05-01T12:00:00Z');
+  const pinged = (date: string | null, version: string | null) => ({
+    ping: { body: '{}', version, date },
+    at,
+  });
+
+  test.each([
+    ['Fri, 01 May 2026 12:00:00 GMT', 'ok'],
+    ['Fri, 01 May 2026 12:02:00 GMT', 'ok'],
+    ['Fri, 01 May 2026 11:57:00 GMT', 'warn'],
+    ['Fri, 01 May 2026 12:06:00 GMT', 'fail'],
+    ['soon', 'not checked'],
+    [null, 'not checked'],
+  ])('a service whose answer is dated %s: %s', (date, state) => {
+    expect(checkClock(pinged(date, null), null, 300).state).toBe(state);
+  });
+
+  test('the warehouse counts too, ahead or behind', () => {
+    expect(checkClock(pinged(null, null), -400_000, 300).state).toBe('fail');
+    expect(checkClock(pinged(null, null), 200_000, 300).state).toBe('warn');
+  });
+
+  test.each([
+    ['v2.2', 'v2.2', 'ok'],
+    ['2.2', 'v2.2', 'ok'],
+    ['v2.0', 'v2', 'ok'],
+    ['v2.1', 'v2.2', 'warn'],
+    [null, 'v2.2', 'not checked'],
+  ])('/ping says %s and SERVICE_URL ends in %s: %s', (said, asked, state) => {
+    expect(checkVersion(pinged(null, said), asked).state).toBe(state);
+  });
+});
+
+describe('silence', () => {
+  test('is what backfills found and no event told, or hours without an event of the service', async () => {
+    const warehouse = await createWarehouse();
+    const { db } = warehouse;
+    const event = (id: string, type: string, hoursAgo: number) =>
+      db.execute(sql`insert into metersync.events (id, type, kind, payload, received_at, recorded_at, outcome)
+        values (${id}, ${type}, 'ignored', '{}', now() - make_interval(hours => ${hoursAgo}), now(), 'ignored')`);
+    try {
+      expect(await readSilence(db, 72)).toMatchObject({ quietSeconds: null, signs: [] });
+      const run = async (missed: number) => {
+        const key = { runId: randomUUID(), companyId: company.id, resource: 'documents' };
+        await startRun(db, key);
+        const none = { pages: 1, passes: 1, totalSaid: 1, distinctIds: 1, inserted: 0, changed: missed };
+        await finishRun(db, key, 'complete', {
+          counts: { ...none, unchanged: 0, tombstoned: 0, rejected: 0, missed },
+        });
+      };
+      await run(3);
+      expect((await readSilence(db, 72)).signs).toEqual([
+        expect.stringContaining('3 changes in 1 company were found by backfills and told by no event'),
+      ]);
+      await run(0);
+      expect(await readSilence(db, 72)).toMatchObject({ missedRows: 0, signs: [] });
+
+      await db.execute(sql`update metersync.runs set started_at = started_at - interval '4 days'`);
+      expect((await readSilence(db, 72)).signs).toEqual([expect.stringContaining('no event ever came')]);
+      await event('a', 'document.created.v2', 80);
+      await event('probe', 'metersync.probe', 1);
+      expect((await readSilence(db, 72)).signs).toEqual(['no event came for 80 hours (SILENCE_HOURS is 72)']);
+      expect((await readSilence(db, 0)).signs).toEqual([]);
+      expect((await readSilence(db, 100)).signs).toEqual([]);
+      await event('b', 'document.created.v2', 1);
+      expect((await readSilence(db, 72)).signs).toEqual([]);
+    } finally {
+      await warehouse.drop();
+    }
+  });
+});
