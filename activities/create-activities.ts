@@ -1,5 +1,6 @@
 import { backfillActivities } from './backfill.ts';
 import { catchUpActivities } from './catch-up.ts';
+import { checkActivities } from './check-data.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { reconcileActivities } from './reconcile.ts';
 import { recordActivities } from './record.ts';
@@ -13,6 +14,7 @@ export function createActivities(deps: ActivityDependencies) {
     ...backfillActivities(deps),
     ...retentionActivities(deps),
     ...reconcileActivities(deps),
+    ...checkActivities(deps),
   };
 }
 

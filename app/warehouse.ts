@@ -10,6 +10,13 @@ export {
   undoDeletes,
 } from '../db/absent.ts';
 export type { Database, Warehouse } from '../db/connect.ts';
+export {
+  type DataIssue,
+  type DataIssueCheck,
+  type IssueFilter,
+  listDataIssues,
+  readChecks,
+} from '../db/read/issues.ts';
 export { silenceOperator } from '../db/read/silence.ts';
 export {
   eventLatency,

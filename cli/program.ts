@@ -2,7 +2,7 @@ import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../app/schedule-times.ts';
 import { readVersion } from '../app/version.ts';
 import { failureTypes, parkingCodes } from '../contract/failures.ts';
-import { auditResources, eventOutcomes, runKinds, tracedKinds } from '../contract/names.ts';
+import { auditResources, eventOutcomes, runKinds, severities, tracedKinds } from '../contract/names.ts';
 
 function count(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('has to be a whole number.');
@@ -69,6 +69,31 @@ function addEvents(program: Command): void {
   )
     .option('--force', 'also what was applied: its record is read again')
     .action(async (ids, options) => (await import('./commands/events.ts')).eventsReplay(ids, options));
+}
+
+function addChecks(program: Command): void {
+  const checks = program.command('checks').description('what is wrong, odd or missing in the data itself');
+  checks
+    .command('list')
+    .description('issues that the checks found, the gravest and latest first')
+    .option('--company <id>', 'of this company', uuid)
+    .option('--check <name>', 'found by this check')
+    .addOption(new Option('--severity <severity>', 'of this severity').choices(severities))
+    .option('--closed', 'those whose evidence is gone, not those that are open')
+    .option('--limit <n>', 'at most so many', atLeastOne, 50)
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/checks.ts')).checksList(options));
+  checks
+    .command('describe')
+    .description('what each check looks for, and how many issues of it are open')
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/checks.ts')).checksDescribe(options));
+  checks
+    .command('run')
+    .description('look now, as the worker does after each backfill and reconcile')
+    .option('--company <id>', 'at this company', uuid)
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/checks.ts')).checksRun(options));
 }
 
 /** The command, with each subcommand's code loaded when it is called. docs/command.md is made from it. */
@@ -173,6 +198,7 @@ export function buildProgram(): Command {
     .action(async (action, run, options) =>
       (await import('./commands/deletes.ts')).deletes(action, run, options),
     );
+  addChecks(program);
   program
     .command('webhooks')
     .description("the service's switch for webhook events, and the address of its portal")

@@ -15,6 +15,14 @@ export type CompanyResource = (typeof companyResources)[number];
 export const auditResources = ['companies', 'sites', ...companyResources] as const;
 export type AuditResource = (typeof auditResources)[number];
 
+/** What the checks look at: those over readings take longest, and reconciles read none. */
+export const checkKinds = ['bills', 'connections', 'intervals'] as const;
+export type CheckKind = (typeof checkKinds)[number];
+
+/** How much an issue matters. */
+export const severities = ['error', 'warning', 'info'] as const;
+export type Severity = (typeof severities)[number];
+
 export const workflowNames = {
   applyEvents: 'applyEvents',
   catchUp: 'catchUp',
@@ -23,6 +31,7 @@ export const workflowNames = {
   backfillAll: 'backfillAll',
   backfillCompany: 'backfillCompany',
   reconcile: 'reconcile',
+  checkData: 'checkData',
 } as const;
 
 export const workflowIds = {
@@ -35,6 +44,7 @@ export const workflowIds = {
   backfillAll: (runId: string): string => `backfill-run/${runId}`,
   backfillCompany: (companyId: string): string => `backfill/${companyId}`,
   reconcile: (runId: string): string => `reconcile/${runId}`,
+  checkData: (runId: string): string => `checks/${runId}`,
 } as const;
 
 export const signalNames = { wake: 'wake' } as const;

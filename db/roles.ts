@@ -39,7 +39,8 @@ export async function ensureRoles(db: Executor): Promise<string[]> {
 
 const writerGrants = (tables: string, schemas: string): string[] => [
   `grant usage on schema ${schemas}, metersync_migrations to ${roles.writer}`,
-  `grant select, insert, update, delete on all tables in schema ${tables} to ${roles.writer}`,
+  `grant select on all tables in schema ${schemas} to ${roles.writer}`,
+  `grant insert, update, delete on all tables in schema ${tables} to ${roles.writer}`,
   `grant usage, select on all sequences in schema ${tables} to ${roles.writer}`,
   `grant execute on all functions in schema ${schemas} to ${roles.writer}`,
   `grant select on all tables in schema metersync_migrations to ${roles.writer}`,

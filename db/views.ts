@@ -44,7 +44,7 @@ async function make(tx: Transaction, texts: readonly string[]): Promise<void> {
 
 /** Last made, first dropped, so that nothing of ours stands in the way. */
 async function dropAll(tx: Transaction, texts: readonly string[]): Promise<void> {
-  const made = texts.flatMap((text) => [...text.matchAll(/^create or replace (view|function) ([\w.]+)/gm)]);
+  const made = texts.flatMap((text) => [...text.matchAll(/create or replace (view|function) ([\w.]+)/g)]);
   try {
     for (const [, kind = '', name = ''] of made.reverse()) {
       if (name === 'metersync.comment_columns') continue;

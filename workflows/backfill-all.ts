@@ -12,10 +12,11 @@ import {
   sleep,
   uuid4,
 } from '@temporalio/workflow';
-import { queryNames, type RunState, taskQueues, workflowIds } from '../contract/names.ts';
+import { checkKinds, queryNames, type RunState, taskQueues, workflowIds } from '../contract/names.ts';
 import { backfillCompany, reasonOf } from './backfill-company.ts';
 import { backfillBounds, backfilling, companyBusy, noting } from './proxies.ts';
 import { someAtOnce } from './some-at-once.ts';
+import { startChecks } from './start-checks.ts';
 
 export interface BackfillInput {
   /** Absent when a schedule starts it. */
@@ -62,7 +63,9 @@ export async function backfillAll(input: BackfillInput): Promise<RunState> {
     ) {
       await continueAsNew<typeof backfillAll>({ runId, after: { companyId: last, done } });
     }
-    return await noting.concludeRun({ runId });
+    const state = await noting.concludeRun({ runId });
+    await startChecks({ runId, kinds: checkKinds, companies: input.companies });
+    return state;
   } catch (error) {
     if (isCancellation(error)) await CancellationScope.nonCancellable(() => fail(runId, 'cancelled'));
     else if (error instanceof ActivityFailure) return await fail(runId, reasonOf(error));

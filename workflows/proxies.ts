@@ -57,6 +57,19 @@ export const reconciling = proxyActivities<Activities>({
   },
 });
 
+/** Checks of what was read: the next run looks again, so they are given up sooner than reading is. */
+export const checking = proxyActivities<Activities>({
+  taskQueue: taskQueues.backfill,
+  startToCloseTimeout: '1 hour',
+  heartbeatTimeout: '30 seconds',
+  retry: {
+    initialInterval: '2 seconds',
+    backoffCoefficient: 2,
+    maximumInterval: '2 minutes',
+    maximumAttempts: 6,
+  },
+});
+
 /** Notes about a run. */
 export const noting = proxyActivities<Activities>({
   taskQueue: taskQueues.backfill,

@@ -9,6 +9,7 @@ import { type ReconciledResource, type RunState, reconciledResources } from '../
 import { reasonOf } from './backfill-company.ts';
 import { backfillBounds, noting, reconciling } from './proxies.ts';
 import { someAtOnce } from './some-at-once.ts';
+import { startChecks } from './start-checks.ts';
 
 export interface ReconcileInput {
   /** Absent when a schedule starts it. */
@@ -47,7 +48,9 @@ export async function reconcile(input: ReconcileInput): Promise<RunState> {
     if (last !== undefined && ids.length === companiesPerRun) {
       await continueAsNew<typeof reconcile>({ runId, after: { companyId: last, resources } });
     }
-    return await noting.concludeRun({ runId });
+    const state = await noting.concludeRun({ runId });
+    await startChecks({ runId, kinds: ['bills', 'connections'] });
+    return state;
   } catch (error) {
     if (!isCancellation(error)) throw error;
     const key = { runId, companyId: null, resource: null, kind: 'reconcile' } as const;

@@ -14,6 +14,7 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
+import { severities } from '../../contract/names.ts';
 import { now, time } from './columns.ts';
 
 /** What analysts may see of the pipeline, and what they tell it: overrides, factors, issues. */
@@ -82,8 +83,6 @@ export const emissionFactors = ops.table(
     check('emission_factors_valid', sql`valid_to > valid_from`),
   ],
 );
-
-export const severities = ['error', 'warning', 'info'] as const;
 
 /** What the checks found. An issue that is found again stays open; one that no longer is, is closed. */
 export const dataIssues = ops.table(

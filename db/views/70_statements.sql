@@ -62,6 +62,42 @@ select metersync.comment_columns('analytics.emissions_monthly', '{
   "emission_region": "Region by which the factor was looked up; NULL: a factor for every site."
 }');
 
+-- What was read and applied of each company and resource, and when.
+create or replace view ops.freshness as
+select c.id as company_id, c.name as company, r.resource, r.last_complete_at, r.last_run_at, r.last_run_kind, r.last_run_state,
+  e.last_event_received_at, e.last_event_applied_at, coalesce(e.pending_events, 0)::integer as pending_events, e.oldest_pending_at,
+  now() - e.oldest_pending_at as behind_by
+from utility.companies c
+  join lateral (
+    select distinct on (r.resource) r.resource, r.started_at as last_run_at, r.kind as last_run_kind, r.state as last_run_state,
+      max(r.finished_at) filter (where r.state = 'complete' and r.kind = 'full') over (partition by r.resource) as last_complete_at
+    from metersync.runs r
+    where r.company_id = c.id and r.resource is not null
+    order by r.resource, r.started_at desc
+  ) r on true
+  left join (
+    select coalesce(e.company_id, m.company_id) as company_id, e.kind || 's' as resource, max(received_at) as last_event_received_at, max(applied_at) as last_event_applied_at,
+      count(*) filter (where outcome = 'pending') as pending_events,
+      min(recorded_at) filter (where outcome = 'pending') as oldest_pending_at
+    from metersync.events e left join utility.meters m on e.kind = 'interval' and m.id = e.record_id
+    where e.kind in ('connection', 'document', 'interval') group by 1, 2
+  ) e on e.company_id = c.id and e.resource = r.resource
+where c.deleted_at is null;
+comment on view ops.freshness is 'One row for each company and resource that was read: the last run, the last event, and what waits.';
+select metersync.comment_columns('ops.freshness', '{
+  "company": "Name of the company.",
+  "resource": "connections, meters, documents, usageData or intervals.",
+  "last_complete_at": "End of the last backfill that read all of it.",
+  "last_run_at": "Start of the last run that read of it.",
+  "last_run_kind": "full or reconcile.",
+  "last_run_state": "How that run stands: running, complete, partial, suspect or failed.",
+  "last_event_received_at": "When the last event about it came.",
+  "last_event_applied_at": "When an event about it was last applied.",
+  "pending_events": "Events whose records wait to be read.",
+  "oldest_pending_at": "Since when the first of them waits.",
+  "behind_by": "For how long it waits; NULL when nothing does."
+}');
+
 create or replace view ops.runs as
 select run_id, company_id, resource, kind, state, started_at, finished_at, finished_at - started_at as took, pages, passes,
   total_said, distinct_ids, rows_inserted, rows_changed, rows_unchanged, rows_tombstoned, rows_rejected, rows_missed, error

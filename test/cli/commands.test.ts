@@ -159,6 +159,24 @@ describe('while metersync start runs', () => {
     }
   });
 
+  test('checks tell what the worker found in what was read, and look again when told to', async () => {
+    const late = sql`select id from ops.data_issues where check_name = 'late_bill' and closed_at is null`;
+    const found = await until('bills that are long due are an issue', async () => {
+      const known = await rows(late);
+      return known.length > 0 ? known : undefined;
+    });
+    const { status, said } = await json('checks', 'list', '--check', 'late_bill', '--limit', '1000');
+    expect({ status, issues: (said.issues as object[]).length }).toEqual({ status: 0, issues: found.length });
+    expect((said.issues as object[])[0]).toMatchObject({
+      ...{ checkName: 'late_bill', severity: 'warning', entityType: 'meter', closedAt: null },
+      evidence: { billed_until: expect.stringMatching(/^2026-/) },
+    });
+    expect((await json('checks', 'run')).said).toMatchObject({ opened: 0, closed: 0 });
+    const unknown = await metersync('checks', 'list', '--check', 'luck');
+    expect(unknown).toMatchObject({ status: 2, stderr: expect.stringContaining('checks describe') });
+    expect((await metersync('checks', 'describe')).stdout).toMatch(/bill_gap/);
+  });
+
   test('without --follow it returns at once, and status --json tells how the run goes', async () => {
     const { status, stdout } = await metersync('backfill', 'all');
     const [, runId = ''] = /^backfill (\S+) started$/.exec(stdout) ?? [];

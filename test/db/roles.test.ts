@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { refreshDataIssues } from '../../db/check-data.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 import { migrateWarehouse, missingMigrations } from '../../db/migrate.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
@@ -70,6 +71,7 @@ describe('a user with the role of the writer', () => {
     expect(await writeIntervals(writer, 'meter', '2031-08-01T00:00:00Z', columns)).toMatchObject({
       inserted: 1,
     });
+    expect(await refreshDataIssues(writer.db, [randomUUID()])).toMatchObject({ opened: 0 });
     const kept = await warehouse.db.execute(sql`select from history.documents where id = ${id}::uuid`);
     expect(kept.rowCount).toBeGreaterThan(0);
   });

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+import { until } from '../support/poll.ts';
 
 let pipeline: Pipeline;
 beforeAll(async () => {
@@ -24,6 +25,16 @@ test('irregular bills are read whole; corrections, their corrections and what un
 }, async () => {
   expect(await pipeline.backfill()).toBe('complete');
   expect(await pipeline.audit()).toMatchObject({ differences: 0, examples: [] });
+
+  await until('the worker has checked what was read', async () => {
+    const found = await pipeline.warehouse.db.execute<{ check_name: string }>(
+      sql`select distinct check_name from ops.data_issues where closed_at is null`,
+    );
+    const names = found.rows.map((row) => row.check_name);
+    return ['bill_gap', 'bill_overlap', 'duplicate_bill', 'usage_spike'].every((name) =>
+      names.includes(name),
+    );
+  });
 
   const { rows } = await pipeline.warehouse.db.execute<{ id: string }>(
     sql`select bill_id as id from analytics.bills b where not exists (

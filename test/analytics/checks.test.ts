@@ -1,0 +1,316 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { refreshDataIssues } from '../../db/check-data.ts';
+import { BilledCompany, type BillSaid, type UsageSaid } from '../support/bills.ts';
+import { writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const today = '2026-02-10';
+const meterId = () => `meter/${randomUUID()}`;
+
+async function companyWith(...meters: string[]): Promise<BilledCompany> {
+  const company = new BilledCompany(warehouse);
+  await company.add(Object.fromEntries(meters.map((id) => [id, {}])));
+  return company;
+}
+
+interface Issue extends Record<string, unknown> {
+  readonly check_name: string;
+  readonly entity_id: string;
+  readonly subject: string;
+  readonly evidence: Record<string, unknown>;
+  readonly open: boolean;
+}
+
+async function issues(company: BilledCompany): Promise<Issue[]> {
+  const { rows } = await warehouse.db.execute<Issue>(sql`
+    select check_name, severity, entity_type, entity_id, subject, evidence, closed_at is null as open
+    from ops.data_issues where company_id = ${company.id}::uuid order by id`);
+  return rows;
+}
+
+const check = (company: BilledCompany) => refreshDataIssues(warehouse.db, [company.id], undefined, today);
+
+/** Twelve months of 2025: the bills of a meter that nothing is wrong with. */
+const months = Array.from({ length: 12 }, (_, at) => ({
+  start: new Date(Date.UTC(2025, at, 1)).toISOString().slice(0, 10),
+  end: new Date(Date.UTC(2025, at + 1, 0)).toISOString().slice(0, 10),
+}));
+const january = { start: '2026-01-01', end: '2026-01-31' };
+
+function billOf(
+  meter: string,
+  at: number,
+  usage: Partial<UsageSaid> = {},
+  more: Partial<BillSaid> = {},
+): BillSaid {
+  const days = months[at] ?? january;
+  const dates = {
+    startDate: usage.start ?? days.start,
+    endDate: usage.end ?? days.end,
+    billDate: usage.end ?? days.end,
+  };
+  return {
+    ...{ billed: at, cost: `${100 + at}.00`, ...more },
+    usage: [{ meterId: meter, ...days, usage: `${3000 + at * 7}`, ...usage }],
+    more: { accountNumber: meter, utilityCompany: 'City Power', ...dates, ...more.more },
+  };
+}
+
+const year = (meter: string): BillSaid[] => [...months, january].map((_, at) => billOf(meter, at));
+
+test('nothing is found where nothing is wrong', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  await company.bill(year(meter));
+  expect(await check(company)).toEqual({ opened: 0, closed: 0, stillOpen: 0 });
+});
+
+type Case = readonly [
+  name: string,
+  wrong: (meter: string) => BillSaid[],
+  entity: 'document' | 'usage' | 'meter',
+  evidence: object,
+];
+
+/** One thing wrong with the bill of January or of a month before; what `entity` is tells whose id the issue has. */
+test.each<Case>([
+  [
+    'bill_gap',
+    (m) => year(m).filter((_, at) => at !== 5),
+    'meter',
+    { from: '2025-06-01', until: '2025-07-01', days: 30 },
+  ],
+  [
+    'bill_overlap',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, { start: '2025-12-30' })],
+    'meter',
+    { days: 2 },
+  ],
+  [
+    'duplicate_bill',
+    (m) => [...year(m), billOf(m, 12, {}, { billed: 13 })],
+    'document',
+    { by: 'meters, days and cost' },
+  ],
+  [
+    'unusual_period',
+    (m) => [...year(m).slice(0, 10), billOf(m, 10, { end: '2026-01-31', usage: '9300' })],
+    'document',
+    { days: 92, usual_days: 31 },
+  ],
+  [
+    'future_period',
+    (m) => [...year(m), billOf(m, 13, { start: '2026-02-01', end: '2026-02-28' })],
+    'document',
+    {},
+  ],
+  [
+    'amount_mismatch',
+    (m) => [
+      ...year(m).slice(0, 12),
+      billOf(
+        m,
+        12,
+        {},
+        { more: { lineItems: [{ totalCharge: '100.00' }, { totalCharge: '9', billingPeriod: 'PREVIOUS' }] } },
+      ),
+    ],
+    'document',
+    { current_charges: 112.0, lines: 100.0 },
+  ],
+  [
+    'usage_mismatch',
+    (m) => [
+      ...year(m).slice(0, 12),
+      billOf(m, 12, {}, { more: { usageData: [{ usage: '5', usageUnits: 'kWh' }] } }),
+    ],
+    'document',
+    { on_document: 5 },
+  ],
+  [
+    'usage_spike',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, { usage: '30000' })],
+    'document',
+    { bills_before: 12 },
+  ],
+  [
+    'hidden_estimate',
+    (m) => [
+      ...year(m).slice(0, 9),
+      ...[9, 10, 11].map((at) => billOf(m, at, { usage: at === 10 ? '3000' : '3100' })),
+      billOf(m, 12),
+    ],
+    'meter',
+    { per_day: 100 },
+  ],
+  [
+    'zero_usage_with_cost',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, { usage: '0' })],
+    'document',
+    { currency: 'USD' },
+  ],
+  [
+    'negative_usage',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, { usage: '-5' })],
+    'usage',
+    { usage: -5 },
+  ],
+  [
+    'unit_changed',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, { usage: '3.1', units: 'MWh' })],
+    'usage',
+    { units: 'MWh', before: 'kWh' },
+  ],
+  [
+    'currency_changed',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, {}, { currency: 'CAD' })],
+    'document',
+    { currency: 'CAD', before: 'USD' },
+  ],
+  [
+    'bad_dates',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, { end: '2026-01-01' })],
+    'usage',
+    { quality: 'end_missing' },
+  ],
+  ['late_bill', (m) => year(m).slice(0, 10), 'meter', { billed_until: '2025-11-01', usual_days: 31 }],
+  [
+    'orphan',
+    (m) => [...year(m).slice(0, 12), billOf(m, 12, { meterId: 'nowhere' })],
+    'usage',
+    { meter: 'nowhere' },
+  ],
+  [
+    'unknown_unit',
+    (m) => [...year(m), billOf(m, 13, { units: 'furlongs', ...january }, { billed: 13 })],
+    'meter',
+    { units: 'furlongs' },
+  ],
+])(
+  '%s is found with its evidence, closed when that is gone, and opened anew when it comes back',
+  async (name, wrong, entity, evidence) => {
+    const meter = meterId();
+    const company = await companyWith(meter);
+    const said = wrong(meter).map((one) => ({ ...one, id: randomUUID() }));
+    await company.bill(said);
+    await check(company);
+    const found = (await issues(company)).filter((issue) => issue.check_name === name);
+    expect(found).toMatchObject([{ entity_type: entity, open: true, evidence }]);
+    const [issue] = found;
+    if (entity === 'document') expect(issue?.entity_id).toBe(said.at(-1)?.id);
+    if (entity === 'meter') expect(issue?.entity_id).toBe(meter);
+    const again = await check(company);
+    expect(again).toMatchObject({ opened: 0, closed: 0 });
+
+    const gone = sql`update utility.documents set deleted_at = now() where company_id = ${company.id}::uuid`;
+    await warehouse.db.execute(gone);
+    await warehouse.db.execute(
+      sql`update utility.usage_data set deleted_at = now() where company_id = ${company.id}::uuid`,
+    );
+    expect(await check(company)).toMatchObject({ opened: 0, closed: again.stillOpen, stillOpen: 0 });
+    await warehouse.db.execute(
+      sql`update utility.documents set deleted_at = null where company_id = ${company.id}::uuid`,
+    );
+    await warehouse.db.execute(
+      sql`update utility.usage_data set deleted_at = null where company_id = ${company.id}::uuid`,
+    );
+    expect(await check(company)).toMatchObject({ opened: again.stillOpen });
+    const kept = (await issues(company)).filter((one) => one.check_name === name);
+    expect(kept.map(({ open }) => open)).toEqual([false, true]);
+  },
+);
+
+test('a connection is unhealthy after a week, and a status that nobody documented is named', async () => {
+  const company = await companyWith();
+  const connection = (status: string, since: string) => ({
+    ...{
+      id: randomUUID(),
+      status,
+      updated: '2026-02-01T00:00:00',
+      datasource: { name: 'City Power' },
+      accounts: [],
+    },
+    statusFirstSeenTime: since,
+  });
+  const connections = [
+    connection('MFA_TOKEN_EXPIRED', '2026-01-15T00:00:00'),
+    connection('MFA_TOKEN_EXPIRED', '2026-02-09T00:00:00'),
+    connection('CONNECTED', '2026-01-01T00:00:00'),
+    connection('ON_HOLIDAY', '2026-02-09T00:00:00'),
+  ];
+  await writeRecords(warehouse, 'connections', connections, { companyId: company.id });
+  await check(company);
+  const found = (await issues(company)).map((one) => [one.check_name, one.entity_id, one.subject]);
+  expect(found.sort()).toEqual(
+    [
+      ['unhealthy_connection', connections[0]?.id, 'MFA_TOKEN_EXPIRED'],
+      ['unknown_value', connections[3]?.id, 'ON_HOLIDAY'],
+    ].sort(),
+  );
+});
+
+test('readings: coverage within what the meter has, days of the wrong number of hours, and what bills say otherwise', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  await warehouse.db.execute(
+    sql`insert into ops.site_overrides (site_id, time_zone) values (${company.siteId}::uuid, 'Europe/Berlin')`,
+  );
+  await warehouse.db.execute(sql`select metersync.ensure_interval_month(month) from generate_series(
+    timestamptz '2026-02-15', timestamptz '2026-04-15', '1 month') month`);
+  // Hours of March 2026 in Berlin: 743, of which the day of 23 hours has 24 and two days have none.
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
+    select ${meter}, at, 3600, 'kWh', 1, 'ACTUAL', now()
+    from generate_series(timestamptz '2026-02-28 23:00+00', '2026-04-02 21:00+00', '1 hour') at
+    where (at at time zone 'Europe/Berlin')::date not in ('2026-03-10', '2026-03-11')
+    union all select ${meter}, timestamptz '2026-03-29 00:30+00', 3600, 'kWh', 1, 'ACTUAL', now()`);
+  await company.bill([
+    billOf(meter, 0, { start: '2026-03-12', end: '2026-03-20', usage: '216' }),
+    billOf(meter, 1, { start: '2026-03-21', end: '2026-03-25', usage: '100' }),
+  ]);
+  await check(company);
+  const found = (await issues(company)).filter(({ check_name: name }) => /interval|clock/.test(name));
+  expect(found).toMatchObject([
+    {
+      check_name: 'clock_change',
+      subject: '2026-03-29 kWh',
+      evidence: { readings: 24, expected: 23, time_zone: 'Europe/Berlin' },
+    },
+    { check_name: 'interval_bill_mismatch', evidence: { billed: 100, readings: 120 } },
+    { check_name: 'interval_coverage', subject: '2026-03 kWh', evidence: { coverage: 0.9354 } },
+  ]);
+});
+
+test('checks that do not run close nothing', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  await company.bill(year(meter).filter((_, at) => at !== 5));
+  await check(company);
+  await warehouse.db.execute(
+    sql`update utility.documents set deleted_at = now() where company_id = ${company.id}::uuid`,
+  );
+  expect(await refreshDataIssues(warehouse.db, [company.id], ['intervals'], today)).toEqual({
+    opened: 0,
+    closed: 0,
+    stillOpen: 0,
+  });
+  expect(await refreshDataIssues(warehouse.db, [], undefined, today)).toEqual({
+    opened: 0,
+    closed: 0,
+    stillOpen: 0,
+  });
+});
+
+test('each check that is listed has found something here', async () => {
+  const { rows } = await warehouse.db.execute<{ check_name: string }>(sql`
+    select check_name from ops.data_issue_checks where check_name not in (select check_name from ops.data_issues)`);
+  expect(rows).toEqual([]);
+});

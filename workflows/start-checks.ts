@@ -1,0 +1,16 @@
+import { ParentClosePolicy, patched, startChild } from '@temporalio/workflow';
+import type { DataCheck } from '../activities/check-data.ts';
+import { taskQueues, workflowIds } from '../contract/names.ts';
+import { checkData } from './check-data.ts';
+
+/** The run is over; its checks go on by themselves, and neither waits for the other. */
+export async function startChecks(input: DataCheck): Promise<void> {
+  // Runs that began before there were checks end without them.
+  if (!patched('checks after runs')) return;
+  await startChild(checkData, {
+    workflowId: workflowIds.checkData(input.runId),
+    taskQueue: taskQueues.backfill,
+    parentClosePolicy: ParentClosePolicy.ABANDON,
+    args: [input],
+  });
+}
