@@ -2,7 +2,14 @@ import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../app/schedule-times.ts';
 import { readVersion } from '../app/version.ts';
 import { failureTypes, parkingCodes } from '../contract/failures.ts';
-import { auditResources, eventOutcomes, runKinds, severities, tracedKinds } from '../contract/names.ts';
+import {
+  auditResources,
+  eventOutcomes,
+  exportFormats,
+  runKinds,
+  severities,
+  tracedKinds,
+} from '../contract/names.ts';
 
 function count(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('has to be a whole number.');
@@ -205,6 +212,15 @@ export function buildProgram(): Command {
     .addArgument(new Argument('<action>', 'what to do').choices(['enable', 'disable', 'portal', 'status']))
     .option('--json', 'as JSON')
     .action(async (action, options) => (await import('./commands/webhooks.ts')).webhooks(action, options));
+  program
+    .command('export')
+    .description('a table or view of the warehouse as a file: exact, streamed, times in UTC')
+    .argument('<view>', 'for example bills, or with its schema: analytics.bills, utility.documents')
+    .addOption(new Option('--format <format>', 'of the file').choices(exportFormats).default('csv'))
+    .option('--out <file>', 'where to; standard output when not given')
+    .option('--company <id>', 'the rows of one company, by its id', uuid)
+    .option('--external-id <id>', 'the rows of one company, by the id that you gave it')
+    .action(async (view, options) => (await import('./commands/export.ts')).exportCommand(view, options));
   program
     .command('sandbox')
     .description('run the service itself, with generated data, to try and test against')

@@ -1,11 +1,15 @@
 import { requireSchema } from '../app/prepare.ts';
-import { type Database, openWarehouse } from '../app/warehouse.ts';
+import { type Database, openWarehouse, type Warehouse } from '../app/warehouse.ts';
 import { type Context, openContext } from './context.ts';
 
 /** Opens the warehouse for a command that looks into it, and closes everything when the work is over. */
 export async function withWarehouse<T>(
   need: { readonly temporal: boolean },
-  work: (opened: { readonly db: Database; readonly context: Context }) => Promise<T>,
+  work: (opened: {
+    readonly db: Database;
+    readonly warehouse: Warehouse;
+    readonly context: Context;
+  }) => Promise<T>,
 ): Promise<T> {
   const context = await openContext({ ...need, service: false, quiet: true });
   try {
@@ -13,7 +17,7 @@ export async function withWarehouse<T>(
     await requireSchema(settings, stack.databaseUrl, log);
     const warehouse = openWarehouse(settings, stack.databaseUrl, log, 4);
     try {
-      return await work({ db: warehouse.db, context });
+      return await work({ db: warehouse.db, warehouse, context });
     } finally {
       await warehouse.close();
     }

@@ -60,6 +60,10 @@ export const scheduleIds = {
 export const eventOutcomes = ['pending', 'applied', 'superseded', 'ignored', 'dead', 'missing'] as const;
 export type EventOutcome = (typeof eventOutcomes)[number];
 
+/** What a table or view is exported as. */
+export const exportFormats = ['csv', 'parquet'] as const;
+export type ExportFormat = (typeof exportFormats)[number];
+
 /** Records whose whole story can be told. */
 export const tracedKinds = ['document', 'connection', 'meter'] as const;
 export type TracedKind = (typeof tracedKinds)[number];

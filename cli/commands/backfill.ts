@@ -1,8 +1,8 @@
-import { sql } from 'drizzle-orm';
 import { startBackfill, workerIsPolling } from '../../app/backfill.ts';
 import { requireSchema } from '../../app/prepare.ts';
 import { connectClient } from '../../app/temporal.ts';
-import { type Database, openWarehouse } from '../../app/warehouse.ts';
+import { openWarehouse } from '../../app/warehouse.ts';
+import { companyOf } from '../company.ts';
 import { CommandError, type Context, openContext, UsageError } from '../context.ts';
 import { followBackfill } from '../follow-backfill.ts';
 import { createProgress } from '../terminal.ts';
@@ -38,7 +38,8 @@ async function run(context: Context, options: BackfillOptions): Promise<void> {
         'no worker is running to do the work: run metersync start (or metersync worker) first',
       );
     }
-    const runId = await startBackfill(client, await companiesOf(warehouse.db, options));
+    const company = await companyOf(warehouse.db, options);
+    const runId = await startBackfill(client, company === undefined ? undefined : [company]);
     console.log(`backfill ${runId} started`);
     if (!options.follow) return;
     const detached = new AbortController();
@@ -61,18 +62,4 @@ async function run(context: Context, options: BackfillOptions): Promise<void> {
     await close();
     await warehouse.close();
   }
-}
-
-async function companiesOf(db: Database, options: BackfillOptions): Promise<string[] | undefined> {
-  if (options.company !== undefined) return [options.company];
-  if (options.externalId === undefined) return undefined;
-  const found = await db.execute<{ id: string }>(
-    sql`select id from utility.companies where external_id = ${options.externalId} and deleted_at is null`,
-  );
-  if (found.rows.length === 0) {
-    throw new CommandError(
-      `no company with external id ${options.externalId} is known yet: give its id with --company, or backfill all first`,
-    );
-  }
-  return found.rows.map((row) => row.id);
 }

@@ -1,0 +1,75 @@
+import { Readable, type Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { sql } from 'drizzle-orm';
+import { PgDialect } from 'drizzle-orm/pg-core';
+import type pg from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import type { ExportFormat } from '../../contract/names.ts';
+import type { Warehouse } from '../../db/connect.ts';
+import { type Relation, relationName } from '../../db/read/relations.ts';
+import { parquetChunks } from './parquet.ts';
+import { findRelation, UnknownRelation } from './relation.ts';
+
+export interface ExportOptions {
+  readonly warehouse: Warehouse;
+  /** `analytics.bills` or `bills`. */
+  readonly relation: string;
+  readonly format: ExportFormat;
+  /** Only the rows of this company. */
+  readonly companyId?: string | undefined;
+  /** Where the bytes go; left open. It is opened once the relation is known. */
+  readonly open: () => Writable;
+}
+
+/**
+ * Streams a table or view, as one transaction sees it; times are UTC. Memory is flat: what COPY has in flight, or one
+ * group of rows. Returns how many rows there were.
+ * @throws UnknownRelation when there is no such relation, or none with companies
+ */
+export async function exportRelation(options: ExportOptions): Promise<number> {
+  const { warehouse, companyId, format } = options;
+  const relation = await findRelation(warehouse.db, options.relation);
+  const source = rowsOf(relation, companyId);
+  const client = await warehouse.pool.connect();
+  let failed = true;
+  try {
+    await client.query(
+      `begin transaction isolation level repeatable read read only; set local timezone to 'UTC'`,
+    );
+    const rows = await (format === 'csv' ? writeCsv : writeParquet)(client, relation, source, options.open());
+    await client.query('commit');
+    failed = false;
+    return rows;
+  } finally {
+    // What a reader cut short leaves the connection in the middle of an answer.
+    client.release(failed);
+  }
+}
+
+/** The rows as a query: its text has no parameters, as COPY takes none. */
+function rowsOf(relation: Relation, companyId: string | undefined): string {
+  const name = `${relation.schema}.${relation.name}`;
+  if (companyId !== undefined && !/^[0-9a-f-]{36}$/.test(companyId)) throw new Error(`no UUID: ${companyId}`);
+  const column = name === 'utility.companies' || name === 'history.companies' ? 'id' : 'company_id';
+  if (companyId !== undefined && !relation.columns.some((one) => one.name === column))
+    throw new UnknownRelation(`${name} does not say which company a row is of: export it whole`);
+  const where = companyId === undefined ? sql`` : sql.raw(` where ${column} = '${companyId}'`);
+  return new PgDialect().sqlToQuery(sql`select * from ${relationName(relation)}${where}`).sql;
+}
+
+async function writeCsv(client: pg.PoolClient, _: Relation, source: string, to: Writable): Promise<number> {
+  const copying = client.query(copyTo(`copy (${source}) to stdout (format csv, header)`));
+  await pipeline(copying, to, { end: false });
+  return copying.rowCount;
+}
+
+async function writeParquet(
+  client: pg.PoolClient,
+  { columns }: Relation,
+  source: string,
+  to: Writable,
+): Promise<number> {
+  const counted = { rows: 0 };
+  await pipeline(Readable.from(parquetChunks(client, columns, source, counted)), to, { end: false });
+  return counted.rows;
+}

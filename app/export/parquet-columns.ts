@@ -1,0 +1,146 @@
+import type { SchemaElement } from 'hyparquet-writer';
+import pg from 'pg';
+import type { RelationColumn } from '../../db/read/relations.ts';
+
+/** How a column is stored, and how its values get there. */
+export interface ParquetColumn {
+  readonly name: string;
+  readonly schema: readonly SchemaElement[];
+  /** What Postgres is asked for: an expression of text. */
+  readonly sent: string;
+  /** That text as the value that the file's writer takes. */
+  readonly read: (text: string) => unknown;
+}
+
+/** Digits that a decimal of 16 bytes holds: the widest that every reader knows. */
+const decimalDigits = 38;
+
+type Leaf = Omit<SchemaElement, 'name' | 'repetition_type'>;
+type Made = Pick<ParquetColumn, 'read'> & { readonly leaf: Leaf; readonly sent: (name: string) => string };
+
+const text: Leaf = { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } };
+const asText: Made = { leaf: text, sent: (name) => `${name}::text`, read: (value) => value };
+
+const micros = (isAdjustedToUTC: boolean): Leaf => ({
+  type: 'INT64',
+  // The older word for it has no local times: readers would take them for UTC.
+  ...(isAdjustedToUTC ? { converted_type: 'TIMESTAMP_MICROS' } : {}),
+  logical_type: { type: 'TIMESTAMP', isAdjustedToUTC, unit: 'MICROS' },
+});
+
+const asMicros = (isAdjustedToUTC: boolean): Made => ({
+  leaf: micros(isAdjustedToUTC),
+  sent: (name) => `(extract(epoch from ${name}) * 1000000)::bigint::text`,
+  read: BigInt,
+});
+
+const whole = (type: 'INT32' | 'INT64' | 'FLOAT' | 'DOUBLE', read: (value: string) => unknown): Made => ({
+  leaf: { type },
+  sent: (name) => `${name}::text`,
+  read,
+});
+
+/** Types whose values Parquet holds as they are, whatever they are. */
+const plain: Readonly<Record<string, Made>> = {
+  boolean: { leaf: { type: 'BOOLEAN' }, sent: (name) => `${name}::text`, read: (value) => value === 'true' },
+  smallint: whole('INT32', Number),
+  integer: whole('INT32', Number),
+  bigint: whole('INT64', BigInt),
+  real: whole('FLOAT', Number),
+  'double precision': whole('DOUBLE', Number),
+};
+
+/** Types of which some values do not fit: infinite times and dates. */
+const bounded: Readonly<Record<string, Made>> = {
+  date: {
+    leaf: { type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } },
+    sent: (name) => `(${name} - date '1970-01-01')::text`,
+    read: Number,
+  },
+  'timestamp with time zone': asMicros(true),
+  'timestamp without time zone': asMicros(false),
+};
+
+/** Unscaled whole numbers of 38 digits, for as many places as any value of the column has. */
+function asDecimal(scale: number): Made {
+  const decimal = { precision: decimalDigits, scale };
+  return {
+    leaf: {
+      type: 'FIXED_LEN_BYTE_ARRAY',
+      type_length: 16,
+      converted_type: 'DECIMAL',
+      ...decimal,
+      logical_type: { type: 'DECIMAL', ...decimal },
+    },
+    sent: (name) => `trunc(${name} * 1e${scale})::text`,
+    read: BigInt,
+  };
+}
+
+/**
+ * Chooses a type for each column. Numerics, times and dates are looked through first, as most numerics have no bounds and
+ * a file has to say its types before its values: numerics are decimals with the places of the longest fraction. A column
+ * with a value that its type cannot hold (NaN, infinity, more than 38 digits) is text; so are all types without an equal,
+ * such as uuid, jsonb and ranges. Arrays are lists of text.
+ */
+export async function parquetColumns(
+  client: pg.PoolClient,
+  columns: readonly RelationColumn[],
+  source: string,
+): Promise<ParquetColumn[]> {
+  const looks = columns.flatMap(({ name, type }, place) => {
+    const column = pg.escapeIdentifier(name);
+    if (type === 'numeric') return [`${digitsOf(column)} as c${place}`];
+    if (type in bounded) return [`${isHeld(column, type)} as c${place}`];
+    return [];
+  });
+  const seen: Record<string, unknown> =
+    looks.length === 0
+      ? {}
+      : ((await client.query(`select ${looks.join(', ')} from (${source}) source`)).rows[0] ?? {});
+  return columns.map(({ name, type }, place) => parquetColumn(name, type, seen[`c${place}`]));
+}
+
+/** The places that the numerics need; NULL when they do not fit. */
+const digitsOf = (column: string): string => `case
+    when bool_or(${column} in ('NaN', 'Infinity', '-Infinity')) then null
+    when coalesce(max(length(trunc(abs(${column}))::text)), 0) + coalesce(max(min_scale(${column})), 0) > ${decimalDigits} then null
+    else coalesce(max(min_scale(${column})), 0)
+  end`;
+
+/** 64 bits of microseconds since 1970 end a little before Postgres's own since 2000. */
+const isHeld = (column: string, type: string): string =>
+  `coalesce(bool_and(isfinite(${column})${type === 'date' ? '' : ` and ${column} < '290000-01-01'`}), true)`;
+
+function parquetColumn(name: string, type: string, seen: unknown): ParquetColumn {
+  if (type.endsWith('[]')) return listColumn(name);
+  const { leaf, sent, read } = made(type, seen);
+  return {
+    name,
+    schema: [{ name, repetition_type: 'OPTIONAL', ...leaf }],
+    sent: sent(pg.escapeIdentifier(name)),
+    read,
+  };
+}
+
+function made(type: string, seen: unknown): Made {
+  if (type === 'numeric') return typeof seen === 'number' ? asDecimal(seen) : asText;
+  if (type in bounded) return seen === true ? (bounded[type] ?? asText) : asText;
+  return plain[type] ?? asText;
+}
+
+function listColumn(name: string): ParquetColumn {
+  return {
+    name,
+    schema: [
+      {
+        ...{ name, repetition_type: 'OPTIONAL', num_children: 1 },
+        ...{ converted_type: 'LIST', logical_type: { type: 'LIST' } },
+      },
+      { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
+      { name: 'element', repetition_type: 'OPTIONAL', ...text },
+    ],
+    sent: `to_json(${pg.escapeIdentifier(name)}::text[])::text`,
+    read: JSON.parse,
+  };
+}

@@ -1,0 +1,92 @@
+import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
+import type pg from 'pg';
+import type { RelationColumn } from '../../db/read/relations.ts';
+import { type ParquetColumn, parquetColumns } from './parquet-columns.ts';
+
+/** A group of rows ends when it has so many, or so many characters: what an export holds at a time. */
+const groupRowsMax = 100_000;
+const groupCharactersMax = 16_000_000;
+const fetchedRows = 2_000;
+
+/** Texts as Postgres sends them: each column knows how to read its own. */
+const asText = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
+
+/**
+ * A Parquet file, a group of rows at a time, of the rows of `source` within the transaction that the client is in.
+ * `counted.rows` says how many there were so far.
+ */
+export async function* parquetChunks(
+  client: pg.PoolClient,
+  from: readonly RelationColumn[],
+  source: string,
+  counted: { rows: number },
+): AsyncGenerator<Uint8Array> {
+  const columns = await parquetColumns(client, from, source);
+  const bytes = new ByteWriter();
+  const schema = [
+    { name: 'rows', num_children: columns.length },
+    ...columns.flatMap(({ schema: own }) => own),
+  ];
+  const file = new ParquetWriter({ writer: bytes, schema, createdBy: 'metersync' });
+  for await (const group of groups(client, columns, source)) {
+    const rowGroupSize = group[0]?.length ?? 0;
+    counted.rows += rowGroupSize;
+    file.write({
+      columnData: columns.map(({ name }, place) => ({ name, data: group[place] as unknown[] })),
+      rowGroupSize,
+    });
+    yield taken(bytes);
+  }
+  file.finish();
+  yield counted.rows === 0 ? withStructs(taken(bytes)) : taken(bytes);
+}
+
+/** "No rows, and a list of no groups" in a footer; the last byte is the type of what the list would hold. */
+const noGroups = Buffer.from([0x16, 0x00, 0x19, 0x00]);
+const structs = 0x0c;
+
+/** The writer leaves the type of an empty list open, which strict readers refuse: groups are structs. */
+function withStructs(emptyFile: Uint8Array): Uint8Array {
+  const place = Buffer.from(emptyFile.buffer).lastIndexOf(noGroups);
+  if (place === -1) throw new Error('the footer of an empty Parquet file is not as expected');
+  emptyFile[place + noGroups.length - 1] = structs;
+  return emptyFile;
+}
+
+/** Takes what was written so far away from the writer, which goes on with an empty buffer. */
+function taken(bytes: ByteWriter): Uint8Array {
+  const copy = bytes.getBytes().slice();
+  bytes.index = 0;
+  return copy;
+}
+
+/** Rows as columns of values. The cursor is planned for being read to its end. */
+async function* groups(
+  client: pg.PoolClient,
+  columns: readonly ParquetColumn[],
+  source: string,
+): AsyncGenerator<unknown[][]> {
+  const sent = columns.map((column) => column.sent).join(', ');
+  await client.query('set local cursor_tuple_fraction = 1');
+  await client.query(`declare exported no scroll cursor for select ${sent} from (${source}) source`);
+  const fetch = { text: `fetch ${fetchedRows} from exported`, rowMode: 'array', types: asText } as const;
+  const empty = (): unknown[][] => columns.map(() => []);
+  let [group, characters] = [empty(), 0];
+  for (;;) {
+    const { rows } = await client.query<(string | null)[]>(fetch);
+    for (const [place, { read }] of columns.entries()) {
+      const values = group[place] as unknown[];
+      for (const row of rows) {
+        const text = row[place] ?? null;
+        characters += text?.length ?? 0;
+        values.push(text === null ? null : read(text));
+      }
+    }
+    const full = (group[0]?.length ?? 0) >= groupRowsMax || characters >= groupCharactersMax;
+    if ((full || rows.length === 0) && (group[0]?.length ?? 0) > 0) {
+      yield group;
+      [group, characters] = [empty(), 0];
+    }
+    if (rows.length === 0) return;
+  }
+}

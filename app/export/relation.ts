@@ -1,0 +1,52 @@
+import type { Executor } from '../../db/connect.ts';
+import { listRelations, type Relation, readColumns, readSchemas } from '../../db/read/relations.ts';
+
+/** There is no such table or view, or not of one company: the message says what there is. */
+export class UnknownRelation extends Error {}
+
+const nearMax = 5;
+
+/**
+ * Finds a table or view by its name, with its schema or without (`analytics` first, then `utility`, `ops`, `history`).
+ * @throws UnknownRelation naming those with names near it
+ */
+export async function findRelation(db: Executor, wanted: string): Promise<Relation> {
+  const relations = await listRelations(db);
+  const qualified = (relation: { schema: string; name: string }) => `${relation.schema}.${relation.name}`;
+  const found = relations.find((one) => one.name === wanted || qualified(one) === wanted);
+  if (found !== undefined) return { ...found, columns: await readColumns(db, found) };
+  const near = nearest(wanted, relations.map(qualified));
+  const hint = near.length === 0 ? '' : ` Near it: ${near.join(', ')}.`;
+  throw new UnknownRelation(
+    `there is no table or view ${wanted} in ${readSchemas.join(', ')}.${hint} docs/dictionary.md describes all`,
+  );
+}
+
+/** Names that contain the wanted one or differ in a third of its letters at most, the nearest first. */
+function nearest(wanted: string, names: readonly string[]): string[] {
+  const bare = wanted.replace(/^.*\./, '').toLowerCase();
+  if (bare === '') return [];
+  return names
+    .map((name) => {
+      const own = name.replace(/^.*\./, '');
+      return { name, distance: own.includes(bare) ? 1 : editDistance(bare, own) };
+    })
+    .filter(({ distance }) => distance <= Math.max(1, bare.length / 3))
+    .sort((a, b) => a.distance - b.distance)
+    .slice(0, nearMax)
+    .map(({ name }) => name);
+}
+
+/** Letters to add, drop or change (Levenshtein). */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, place) => place);
+  for (const [at, letter] of [...from].entries()) {
+    const next = [at + 1];
+    for (let place = 1; place <= to.length; place++) {
+      const [above = 0, left = 0, diagonal = 0] = [row[place], next[place - 1], row[place - 1]];
+      next.push(Math.min(above + 1, left + 1, diagonal + (to[place - 1] === letter ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
+}
