@@ -60,7 +60,10 @@ export async function readRange(
   const flush = async () => {
     for (let at = 0; at < waiting.startAt.length; at += readingsTogether) {
       const some = sliceOf(waiting, at, at + readingsTogether);
-      written = sum(written, await writeIntervals(warehouse, range.meterId, readAt, some));
+      written = sum(
+        written,
+        await writeIntervals(warehouse, range.meterId, readAt, some, { confirms: lane === 'live' }),
+      );
       heartbeat(cursor);
     }
     waiting = noReadings();

@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 
@@ -12,13 +12,11 @@ export async function applyConnections(tx: Executor, eventIds: readonly string[]
     with incoming as (
       select distinct on (record_id) record_id::uuid as id, company_id, payload ->> 'externalId' as external_id,
         payload #>> '{datasource,name}' as datasource, payload ->> 'status' as status, payload ->> 'url' as url,
-        metersync.read_time(payload ->> 'created') as created, occurred_at as updated,
-        metersync.elements(payload -> 'sitesRelations') as relations
+        metersync.read_time(payload ->> 'created') as created, occurred_at as updated
       from metersync.events where id = any(${ids}) and kind = 'connection'
-      order by record_id, occurred_at desc, payload ->> 'status' desc nulls last, payload -> 'sitesRelations' desc,
-        payload desc
-    ), written as (
-      insert into utility.connections as c
+      order by record_id, occurred_at desc, payload ->> 'status' desc nulls last, payload desc
+    )
+    insert into utility.connections as c
         (id, company_id, external_id, datasource, status, url, created, updated)
       select id, company_id, external_id, datasource, status, url, created, updated from incoming order by id
       on conflict (id) do update set
@@ -29,17 +27,40 @@ export async function applyConnections(tx: Executor, eventIds: readonly string[]
       where c.updated is null or excluded.updated > c.updated
         or (excluded.updated = c.updated and c.raw_updated is distinct from c.updated
           and (excluded.status, excluded.url, excluded.external_id, excluded.datasource)
-            > (c.status, c.url, c.external_id, c.datasource))
-      returning id
+            > (c.status, c.url, c.external_id, c.datasource))`);
+}
+
+/**
+ * The sites that a connection serves, which its record may not tell (service-facts 2): then the newest event that tells
+ * them is believed, also when the record was read before the event came. The connections' rows are locked by now, so
+ * that of two groups the later one sees the other's events.
+ */
+export async function applyConnectionSites(tx: Executor, eventIds: readonly string[]): Promise<void> {
+  const tells = (json: SQL): SQL => sql`jsonb_typeof(${json} -> 'sitesRelations') = 'array'`;
+  await tx.execute(sql`
+    with incoming as (
+      select distinct on (record_id) record_id, occurred_at, payload -> 'sitesRelations' as relations
+      from metersync.events
+      where id = any(${array(eventIds, 'text')}) and kind = 'connection' and ${tells(sql`payload`)}
+      order by record_id, occurred_at desc, payload -> 'sitesRelations' desc
+    ), newest as (
+      select c.id as connection_id, i.relations
+      from incoming i join utility.connections c on c.id = i.record_id::uuid
+      where (${tells(sql`c.raw`)} is not true or c.raw_updated < i.occurred_at)
+        and not exists (
+          select from metersync.events e
+          where e.record_id = i.record_id and e.kind = 'connection' and case
+            when e.occurred_at > i.occurred_at then e.payload is null or ${tells(sql`e.payload`)}
+            when e.occurred_at = i.occurred_at then e.payload -> 'sitesRelations' > i.relations end)
     ), relation as (
-      select i.id as connection_id, metersync.id_of(r -> 'site')::uuid as site_id,
+      select connection_id, metersync.id_of(r -> 'site')::uuid as site_id,
         metersync.text_array(r -> 'accountIds') as account_ids,
         metersync.text_array(r -> 'datasourceTypes') as datasource_types
-      from incoming i join written using (id), jsonb_array_elements(i.relations) r
+      from newest, jsonb_array_elements(relations) r
       where metersync.id_of(r -> 'site') is not null
     ), gone as (
-      delete from utility.connection_sites s using written w
-      where s.connection_id = w.id
+      delete from utility.connection_sites s using newest n
+      where s.connection_id = n.connection_id
         and not exists (select from relation r where r.connection_id = s.connection_id and r.site_id = s.site_id)
     )
     insert into utility.connection_sites as s (connection_id, site_id, account_ids, datasource_types)

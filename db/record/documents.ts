@@ -24,6 +24,21 @@ export async function applyDocuments(tx: Executor, eventIds: readonly string[]):
         and d.deleted_reason is distinct from 'event' and excluded.site_id > d.site_id)`);
 }
 
+/** The site of a document whose record was read before its event came, and tells none: the event's. */
+export async function applyDocumentSites(tx: Executor, eventIds: readonly string[]): Promise<void> {
+  await tx.execute(sql`
+    update utility.documents d set site_id = told.site_id
+    from (
+      select distinct on (record_id) record_id::uuid as id, occurred_at, metersync.id_of(payload -> 'site')::uuid as site_id
+      from metersync.events
+      where id = any(${array(eventIds, 'text')}) and kind = 'document' and metersync.id_of(payload -> 'site') is not null
+      order by record_id, occurred_at desc, site_id desc
+    ) told
+    where d.id = told.id and d.raw_updated = told.occurred_at and d.updated = d.raw_updated
+      and coalesce(metersync.id_of(d.raw -> 'site'), metersync.id_of(d.raw #> '{usageData,0,site}')) is null
+      and d.site_id is distinct from told.site_id`);
+}
+
 /**
  * Deleted documents: a tombstone with the state at deletion (seed 2.5), also for a document never seen, so that no
  * late event or page brings it back. The usage that came from it goes with it.

@@ -5,8 +5,14 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import type { Database, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { applyCompanies, applySites, companiesNeverRead } from './companies.ts';
-import { applyConnections, applyStatusChanges } from './connections.ts';
-import { applyDocumentDeletes, applyDocuments, supersede, supersedeDeleted } from './documents.ts';
+import { applyConnectionSites, applyConnections, applyStatusChanges } from './connections.ts';
+import {
+  applyDocumentDeletes,
+  applyDocumentSites,
+  applyDocuments,
+  supersede,
+  supersedeDeleted,
+} from './documents.ts';
 import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
 import { holdAwake, markAwake, stillPending } from './wake.ts';
 
@@ -101,11 +107,13 @@ async function recordTogether(
   if (records.length > 0) await applySites(tx, records);
   if (connections.length > 0) {
     await applyConnections(tx, connections);
+    await applyConnectionSites(tx, connections);
     await applyStatusChanges(tx, connections);
     await supersede(tx, connections, 'connection');
   }
   if (documents.length > 0) {
     await applyDocuments(tx, documents);
+    await applyDocumentSites(tx, documents);
     if (deletes.length > 0) {
       await applyDocumentDeletes(
         tx,

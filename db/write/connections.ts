@@ -38,7 +38,7 @@ const replaceConnectionSites: UpsertPage = (tx, page) =>
     sql`with ${items(page)}, current as (
       select distinct on (c.id) c.id, item.r -> 'sitesRelations' as relations
       from item join utility.connections c on c.id = (item.r ->> 'id')::uuid and c.raw = ${rawOf}
-      where jsonb_typeof(item.r -> 'sitesRelations') = 'array'
+      where jsonb_typeof(item.r -> 'sitesRelations') = 'array' and c.raw_updated is not distinct from c.updated
     ), relation as (
       select distinct on (1, 2) id as connection_id, metersync.id_of(x -> 'site')::uuid as site_id,
         metersync.text_array(x -> 'accountIds') as account_ids,

@@ -12,6 +12,15 @@ import { nothingWritten, type PageWritten, sum } from './write-page.ts';
 const uniqueViolation = '23505';
 const noPartition = '23514';
 
+/** How readings are written. */
+export interface WriteIntervals {
+  /**
+   * Readings that the service was asked for because it told of a change: also those that are as the warehouse has them
+   * count as read now where they tell no `updated`, so that a read of before, which is written after, replaces none.
+   */
+  readonly confirms?: boolean;
+}
+
 /**
  * Writes readings of one meter. Readings of a span that holds none yet go straight in with COPY; others are compared
  * with what is there, and only new and changed rows are written: at the same `updated` the read that began later
@@ -23,6 +32,7 @@ export async function writeIntervals(
   meterId: string,
   readAt: string,
   columns: IntervalColumns,
+  how: WriteIntervals = {},
   lookedAgain = false,
 ): Promise<PageWritten> {
   const count = columns.startAt.length;
@@ -31,18 +41,18 @@ export async function writeIntervals(
     const plain = plainReadings(columns, warehouse.zoneIsUtc);
     const copied = plain?.distinct && (await copyIfFresh(warehouse, meterId, readAt, columns, plain));
     if (copied) return { inserted: count, changed: 0, rejected: 0 };
-    return { ...(await mergeIntervals(warehouse, meterId, readAt, columns, plain)), rejected: 0 };
+    return { ...(await mergeIntervals(warehouse, meterId, readAt, columns, plain, how)), rejected: 0 };
   } catch (error) {
     if (sqlState(error) === noPartition && !lookedAgain) {
       // Someone dropped a month that was known to be there.
       warehouse.intervalMonths.clear();
-      return await writeIntervals(warehouse, meterId, readAt, columns, true);
+      return await writeIntervals(warehouse, meterId, readAt, columns, how, true);
     }
     if (!isRefusal(error)) throw warehouseFailure(error);
     if (count === 1) return await rejectReading(warehouse.db, meterId, columns, sqlMessage(error));
     const middle = Math.ceil(count / 2);
-    const first = await writeIntervals(warehouse, meterId, readAt, sliceOf(columns, 0, middle));
-    return sum(first, await writeIntervals(warehouse, meterId, readAt, sliceOf(columns, middle, count)));
+    const first = await writeIntervals(warehouse, meterId, readAt, sliceOf(columns, 0, middle), how);
+    return sum(first, await writeIntervals(warehouse, meterId, readAt, sliceOf(columns, middle, count), how));
   }
 }
 
@@ -148,6 +158,7 @@ async function mergeIntervals(
   readAt: string,
   columns: IntervalColumns,
   plain: PlainReadings | undefined,
+  { confirms = false }: WriteIntervals,
 ): Promise<WrittenRows> {
   const { from, to } = plain ?? (await spanOf(warehouse.db, columns));
   await ensureMonths(warehouse, from, to, plain !== undefined);
@@ -166,17 +177,20 @@ async function mergeIntervals(
     from incoming i left join held h using (start_at, granularity_seconds, usage_units)
     where h.start_at is null
       or (i.usage, i.quality, i.updated) is distinct from (h.usage, h.quality, h.updated)
+      or (${confirms} and i.updated is null)
     on conflict (meter_id, start_at, granularity_seconds, usage_units) do update set
       usage = excluded.usage, quality = excluded.quality, updated = excluded.updated, synced_at = excluded.synced_at
     where (excluded.updated > t.updated
         or (excluded.updated = t.updated or excluded.updated is null or t.updated is null)
           and excluded.synced_at >= t.synced_at)
-      and (t.usage, t.quality, t.updated) is distinct from (excluded.usage, excluded.quality, excluded.updated)
-    returning start_at, granularity_seconds, usage_units
+      and ((t.usage, t.quality, t.updated) is distinct from (excluded.usage, excluded.quality, excluded.updated)
+        or (${confirms} and excluded.updated is null))
+    returning start_at, granularity_seconds, usage_units, usage, quality, updated
     )
     select count(*) filter (where h.start_at is null)::int as inserted,
-      count(*) filter (where h.start_at is not null)::int as changed
-    from written left join held h using (start_at, granularity_seconds, usage_units)`);
+      count(*) filter (where h.start_at is not null
+        and (w.usage, w.quality, w.updated) is distinct from (h.usage, h.quality, h.updated))::int as changed
+    from written w left join held h using (start_at, granularity_seconds, usage_units)`);
   return result.rows[0] ?? { inserted: 0, changed: 0 };
 }
 

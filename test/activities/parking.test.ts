@@ -26,7 +26,7 @@ function service() {
 
 const meters = (count: number) => Array.from({ length: count }, () => randomUUID());
 const announce = async ({ warehouse }: ActivitiesUnderTest, meterIds: readonly string[]) => {
-  const events = meterIds.map((id) => delivery(intervalsEvent(id, '2026-05-01', '2026-05-02', 1)));
+  const events = meterIds.map((id) => delivery(intervalsEvent(id, '2026-05-01', '2026-05-02', 0)));
   await recordEvents(warehouse.db, events);
 };
 /** One round of the catch-up workflow: what is due, in one chunk. */

@@ -1,0 +1,333 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { retireAbsent } from '../../db/absent.ts';
+import { array } from '../../db/arrays.ts';
+import { dueRecords, settleRecords, warehouseNow } from '../../db/catch-up.ts';
+import type { Warehouse } from '../../db/connect.ts';
+import { dueRanges, noteFetched, settleRanges, type TimeRange } from '../../db/interval-ledger.ts';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { writeDocumentSets } from '../../db/write/document-sets.ts';
+import { writeIntervals } from '../../db/write/intervals.ts';
+import { type Change, type Habits, Life, type Shown, slots } from './life.ts';
+import { expectedOf, storedOf } from './life-rows.ts';
+import { pageOfRecords, writeRecords } from './pages.ts';
+
+/** Reads that are under way at the same time as others: each has a few moves, with anything in between. */
+export const readKinds = [
+  // A page of a backfill: asked for, answered, written.
+  ...(['documents', 'usageData', 'connections', 'readings'] as const),
+  // A pass over a listing, after which what it did not show counts as absent.
+  ...(['documents pass', 'usageData pass', 'connections pass'] as const),
+  // A catch-up: what is due, what the service answers (of usage later than of documents), what was learnt.
+  ...(['documents catch-up', 'connections catch-up', 'readings catch-up'] as const),
+] as const;
+export type ReadKind = (typeof readKinds)[number];
+
+/** What can happen to a life, at the service and on the way to the warehouse, in any order. */
+export type Step =
+  | { readonly do: 'change'; readonly change: Change }
+  /** Some of the events that exist by now, in this order, perhaps not for the first time. */
+  | { readonly do: 'deliver'; readonly picks: readonly number[] }
+  | { readonly do: 'begin'; readonly read: ReadKind }
+  /** The next move of one of the reads that are under way. */
+  | { readonly do: 'move'; readonly pick: number };
+
+export interface History {
+  readonly habits: Habits;
+  readonly steps: readonly Step[];
+}
+
+interface Read {
+  readonly kind: ReadKind;
+  readonly readAt: string;
+  readonly life: Life;
+  /** What the service showed at each move. */
+  readonly answers: Shown[];
+  /** Of readings: which of them; all of the life's when absent. */
+  readonly ranges?: readonly TimeRange[];
+}
+
+const answersOf = (kind: ReadKind): number => (kind === 'documents catch-up' ? 2 : 1);
+const everything = 1_000_000;
+const noCap = { rows: everything, percent: 100 };
+
+/** A life on its way into the warehouse. */
+class Run {
+  readonly life: Life;
+  readonly steps: readonly Step[];
+  readonly delivered = new Set<number>();
+  readonly reads: Read[] = [];
+
+  constructor(life: Life, steps: readonly Step[]) {
+    this.life = life;
+    this.steps = steps;
+  }
+
+  catchesUp = (kind: ReadKind) => this.reads.some((read) => read.kind === kind);
+}
+
+/**
+ * Plays histories side by side, step by step, and returns for each what the service has and what the warehouse ends
+ * with. Each history has records, and a stretch of a meter's time, of its own; what happens to them at the same step
+ * shares its statements.
+ */
+export async function playHistories(
+  warehouse: Warehouse,
+  histories: readonly History[],
+): Promise<{ expected: object; stored: object }[]> {
+  const company = { id: randomUUID(), name: 'Acme' };
+  const meterId = randomUUID();
+  const runs = histories.map(
+    ({ habits, steps }, number) => new Run(new Life({ company, meterId, number }, habits), steps),
+  );
+  const pool = new Pool(warehouse, company.id, meterId, runs);
+  const ticks = Math.max(0, ...histories.map(({ steps }) => steps.length));
+  for (let tick = 0; tick < ticks; tick++) await pool.tick(tick);
+  await pool.settle();
+  const lives = runs.map(({ life }) => life);
+  const stored = await storedOf(warehouse, meterId, lives);
+  return lives.map((life, at) => ({ expected: expectedOf(life), stored: stored[at] ?? {} }));
+}
+
+class Pool {
+  readonly #warehouse: Warehouse;
+  readonly #companyId: string;
+  readonly #meterId: string;
+  readonly #runs: readonly Run[];
+
+  constructor(warehouse: Warehouse, companyId: string, meterId: string, runs: readonly Run[]) {
+    this.#warehouse = warehouse;
+    this.#companyId = companyId;
+    this.#meterId = meterId;
+    this.#runs = runs;
+  }
+
+  async tick(at: number): Promise<void> {
+    const beginning: [Run, ReadKind][] = [];
+    const deliveries: [Run, readonly number[]][] = [];
+    const moving: Read[] = [];
+    for (const run of this.#runs) {
+      const step = run.steps[at];
+      if (step?.do === 'change') run.life.change(step.change);
+      else if (step?.do === 'begin') beginning.push([run, step.read]);
+      else if (step?.do === 'deliver') {
+        deliveries.push([run, step.picks.map((pick) => pick % run.life.events.length)]);
+      } else if (step?.do === 'move') {
+        const read = run.reads[step.pick % Math.max(1, run.reads.length)];
+        if (read !== undefined) moving.push(read);
+      }
+    }
+    await this.#deliver(deliveries);
+    await this.#begin(beginning);
+    await this.#move(moving);
+  }
+
+  /**
+   * Everything arrives at last, the newest event first; catch-ups run until nothing is pending; what else was being
+   * read is written last.
+   */
+  async settle(): Promise<void> {
+    await this.#finish((kind) => kind.endsWith('catch-up'));
+    const late = this.#runs.map((run): [Run, number[]] => {
+      const left = run.life.events.map((_, at) => at).filter((at) => !run.delivered.has(at));
+      return [run, left.reverse()];
+    });
+    await this.#deliver(late);
+    for (let rounds = 0; (await this.#pending()) > 0; rounds++) {
+      if (rounds > 5) return;
+      for (const kind of readKinds.filter((one) => one.endsWith('catch-up'))) {
+        await this.#begin(this.#runs.map((run) => [run, kind]));
+        await this.#finish((one) => one === kind);
+      }
+    }
+    await this.#finish(() => true);
+  }
+
+  async #finish(which: (kind: ReadKind) => boolean): Promise<void> {
+    for (;;) {
+      const moving = this.#runs.flatMap(({ reads }) => reads.find(({ kind }) => which(kind)) ?? []);
+      if (moving.length === 0) return;
+      await this.#move(moving);
+    }
+  }
+
+  async #deliver(deliveries: readonly [Run, readonly number[]][]): Promise<void> {
+    const events = deliveries.flatMap(([run, picks]) =>
+      picks.flatMap((pick) => {
+        run.delivered.add(pick);
+        return run.life.events[pick] ?? [];
+      }),
+    );
+    if (events.length > 0) await recordEvents(this.#warehouse.db, events);
+  }
+
+  /** At most one catch-up of a kind runs for an owner. */
+  async #begin(beginning: readonly [Run, ReadKind][]): Promise<void> {
+    const free = beginning.filter(([run, kind]) => !kind.endsWith('catch-up') || !run.catchesUp(kind));
+    if (free.length === 0) return;
+    const { db } = this.#warehouse;
+    const readAt = await warehouseNow(db);
+    const wanted = new Set(free.map(([, kind]) => kind));
+    const due = new Set<string>();
+    let dueReadings: readonly TimeRange[] = [];
+    if (
+      ['documents catch-up', 'connections catch-up', 'readings catch-up'].some((kind) =>
+        wanted.has(kind as ReadKind),
+      )
+    ) {
+      await db.execute(sql`update metersync.events set next_attempt_at = null
+        where outcome = 'pending' and next_attempt_at is not null`);
+    }
+    for (const kind of ['documents', 'connections'] as const) {
+      if (!wanted.has(`${kind} catch-up`)) continue;
+      for (const id of await dueRecords(db, kind, this.#companyId, everything)) due.add(id);
+    }
+    if (wanted.has('readings catch-up')) {
+      dueReadings = (await dueRanges(db, this.#meterId, everything)).ranges;
+    }
+    for (const [run, kind] of free) {
+      const { life } = run;
+      const read: Read = { kind, readAt, life, answers: [] };
+      if (kind === 'readings catch-up') {
+        const ranges = dueReadings.filter(
+          ({ start }) => start >= life.timeOf(0) && start < life.timeOf(slots),
+        );
+        if (ranges.length > 0) run.reads.push({ ...read, ranges });
+      } else if (
+        !kind.endsWith('catch-up') ||
+        due.has(kind.startsWith('d') ? life.documentId : life.connectionId)
+      ) {
+        run.reads.push(read);
+      }
+    }
+  }
+
+  async #move(moving: readonly Read[]): Promise<void> {
+    const ending = new Map<string, Read[]>();
+    for (const read of moving) {
+      if (read.answers.length < answersOf(read.kind)) {
+        read.answers.push(read.life.shown);
+        continue;
+      }
+      const { reads } = this.#runs[read.life.place.number] as Run;
+      reads.splice(reads.indexOf(read), 1);
+      const key = `${read.kind} ${read.readAt}`;
+      ending.set(key, [...(ending.get(key) ?? []), read]);
+    }
+    for (const reads of ending.values()) await this.#end(reads[0] as Read, reads);
+  }
+
+  /** Reads of one kind that began together are written together. */
+  async #end({ kind, readAt }: Read, reads: readonly Read[]): Promise<void> {
+    const read = { readAt, companyId: this.#companyId };
+    if (kind === 'documents catch-up') await this.#catchUpDocuments(readAt, reads);
+    else if (kind === 'readings catch-up') await this.#catchUpReadings(readAt, reads);
+    else if (kind === 'readings') await this.#writeReadings(readAt, reads);
+    else {
+      const [listing] = kind.split(' ') as ['documents' | 'usageData' | 'connections'];
+      const records = reads.flatMap(({ life, answers: [shown] }): readonly { readonly id: string }[] =>
+        life[recordsOf[listing]](shown as Shown),
+      );
+      if (records.length > 0) await writeRecords(this.#warehouse, listing, records, read);
+      if (kind === 'connections catch-up') {
+        const ids = reads.map(({ life }) => life.connectionId);
+        await settleRecords(this.#warehouse.db, 'connections', ids, readAt);
+      }
+      if (kind.endsWith('pass')) {
+        const seen = await this.#seen(listing, reads, records);
+        const ofCompany = { resource: listing, companyId: this.#companyId };
+        await retireAbsent(
+          this.#warehouse.db,
+          randomUUID(),
+          ofCompany,
+          { ids: seen, beganAt: readAt },
+          noCap,
+        );
+      }
+    }
+  }
+
+  /** As activities/catch-up-documents.ts goes about it. */
+  async #catchUpDocuments(readAt: string, reads: readonly Read[]): Promise<void> {
+    const { db } = this.#warehouse;
+    const read = { readAt, companyId: this.#companyId };
+    const alive = reads.filter(({ answers: [shown] }) => shown?.document.deleted === false);
+    const documents = alive.flatMap(({ life, answers: [shown] }) => life.documents(shown as Shown));
+    const usage = alive.flatMap(({ life, answers: [, shown] }) => life.usage(shown as Shown));
+    const recordsRead = (records: readonly { readonly id: string }[]) => ({
+      page: pageOfRecords(records, read),
+      ids: records.map(({ id }) => id),
+    });
+    if (alive.length > 0) {
+      await writeDocumentSets(db, {
+        documentIds: documents.map(({ id }) => id),
+        readAt,
+        documents: recordsRead(documents),
+        usage: usage.length > 0 ? recordsRead(usage) : undefined,
+      });
+    }
+    const ids = reads.map(({ life }) => life.documentId);
+    const gone = reads.filter((one) => !alive.includes(one)).map(({ life }) => life.documentId);
+    await settleRecords(db, 'documents', ids, readAt, gone);
+  }
+
+  /** As activities/catch-up-intervals.ts does. */
+  async #catchUpReadings(readAt: string, reads: readonly Read[]): Promise<void> {
+    const { db } = this.#warehouse;
+    await this.#writeReadings(readAt, reads, true);
+    const ranges = reads.flatMap((read) => read.ranges ?? []);
+    for (const range of ranges) await noteFetched(db, { meterId: this.#meterId, ...range });
+    await settleRanges(db, this.#meterId, readAt, ranges);
+  }
+
+  async #writeReadings(readAt: string, reads: readonly Read[], confirms = false): Promise<void> {
+    const readings = reads.flatMap(({ life, answers: [shown], ranges }) => {
+      const inRanges = (start: string) =>
+        ranges === undefined ||
+        ranges.some((range) => start >= range.start.slice(0, 19) && start <= range.end);
+      return (shown as Shown).readings
+        .filter(({ slot }) => inRanges(life.timeOf(slot)))
+        .map((reading) => ({ life, ...reading }));
+    });
+    const columns = {
+      startAt: readings.map(({ life, slot }) => life.timeOf(slot)),
+      endAt: readings.map(({ life, slot }) => life.timeOf(slot + 1)),
+      granularitySeconds: readings.map(() => null),
+      usage: readings.map(({ usage }) => usage),
+      usageUnits: readings.map(() => 'kWh'),
+      quality: readings.map(() => 'MEASURED'),
+      updated: readings.map(({ life, updated }) => (life.habits.readingsTellUpdated ? updated : null)),
+    };
+    await writeIntervals(this.#warehouse, this.#meterId, readAt, columns, { confirms });
+  }
+
+  /** What the passes showed, and all that belongs to lives of which none of them is. */
+  async #seen(
+    listing: 'documents' | 'usageData' | 'connections',
+    reads: readonly Read[],
+    records: readonly { readonly id: string }[],
+  ): Promise<string[]> {
+    const passing = new Set(reads.map(({ life }) => life));
+    const others = this.#runs.map(({ life }) => life).filter((life) => !passing.has(life));
+    const shown = records.map(({ id }) => id);
+    if (listing === 'documents') return [...shown, ...others.map(({ documentId }) => documentId)];
+    if (listing === 'connections') return [...shown, ...others.map(({ connectionId }) => connectionId)];
+    const ids = array(
+      others.map(({ documentId }) => documentId),
+      'uuid',
+    );
+    const rows = await this.#warehouse.db.execute<{ id: string }>(
+      sql`select id from utility.usage_data where document_id = any(${ids})`,
+    );
+    return [...shown, ...rows.rows.map(({ id }) => id)];
+  }
+
+  async #pending(): Promise<number> {
+    const result = await this.#warehouse.db.execute<{ n: number }>(
+      sql`select count(*)::int as n from metersync.events where outcome = 'pending'`,
+    );
+    return result.rows[0]?.n ?? 0;
+  }
+}
+
+const recordsOf = { documents: 'documents', usageData: 'usage', connections: 'connections' } as const;

@@ -1,0 +1,208 @@
+import { randomUUID } from 'node:crypto';
+import type { DeliveredEvent } from '../../contract/delivery.ts';
+import { connectionEvent, delivery, documentEvent, intervalsEvent } from './events.ts';
+
+/** What can happen at the service to one document, one connection and a few readings of a meter. */
+export type Change =
+  /** `silent` ones leave `updated` as it was; `delete` and `restore` do nothing to what is gone or there already. */
+  | { readonly of: 'document'; readonly how: DocumentChange; readonly silent: boolean }
+  | { readonly of: 'connection'; readonly how: 'status' | 'sites'; readonly silent: boolean }
+  | { readonly of: 'readings'; readonly slot: number; readonly value: number };
+
+export type DocumentChange = 'add' | 'edit' | 'remove' | 'keep' | 'site' | 'delete' | 'restore';
+
+/** What the service of a life is like. */
+export interface Habits {
+  readonly deletionMovesUpdated: boolean;
+  /** Whether records tell their sites, or events alone do (service-facts 2). */
+  readonly recordsTellSites: boolean;
+  readonly readingsTellUpdated: boolean;
+  /** How far the receiver's clock is off. */
+  readonly receiverAheadSeconds: number;
+}
+
+interface UsageRow {
+  readonly id: string;
+  readonly usage: string;
+  readonly updated: string;
+}
+
+interface DocumentState {
+  readonly updated: string;
+  readonly siteId: string;
+  readonly note: string;
+  readonly usage: readonly UsageRow[];
+  readonly deleted: boolean;
+}
+
+interface ConnectionState {
+  readonly updated: string;
+  readonly status: string;
+  readonly sites: readonly string[];
+}
+
+interface Reading {
+  readonly slot: number;
+  readonly usage: string;
+  readonly updated: string;
+}
+
+/** All that the service would show at a moment. */
+export interface Shown {
+  readonly document: DocumentState;
+  readonly connection: ConnectionState;
+  readonly readings: readonly Reading[];
+}
+
+export interface Place {
+  readonly company: { readonly id: string; readonly name: string };
+  readonly meterId: string;
+  /** Which of the lives at this place it is: each has a stretch of the meter's time for itself. */
+  readonly number: number;
+}
+
+export const slots = 3;
+const slotMinutes = 15;
+const stretchMinutes = 2 * slots * slotMinutes;
+
+/** One document, one connection and a stretch of a meter's readings, as they live at the service. */
+export class Life {
+  readonly documentId = randomUUID();
+  readonly connectionId = randomUUID();
+  readonly place: Place;
+  readonly habits: Habits;
+  /** In the order in which the service made them. */
+  readonly events: DeliveredEvent[] = [];
+  readonly statusChanges = new Set<string>();
+  readonly #sites = [randomUUID(), randomUUID()] as const;
+  #moves = 0;
+  #shown: Shown;
+
+  constructor(place: Place, habits: Habits) {
+    this.place = place;
+    this.habits = habits;
+    const updated = this.#nextUpdated();
+    const [siteId] = this.#sites;
+    this.#shown = {
+      document: { updated, siteId, note: 'new', usage: [], deleted: false },
+      connection: { updated, status: 'PENDING', sites: [siteId] },
+      readings: [],
+    };
+    this.#tellOfDocument('created');
+    this.#tellOfConnection('created');
+  }
+
+  get shown(): Shown {
+    return this.#shown;
+  }
+
+  change(change: Change): void {
+    if (change.of === 'document') this.#changeDocument(change.how, change.silent);
+    else if (change.of === 'connection') this.#changeConnection(change.how, change.silent);
+    else this.#changeReadings(change.slot, change.value);
+  }
+
+  /** The records of a listing at a moment, as the service sends them. */
+  documents({ document }: Shown) {
+    if (document.deleted) return [];
+    const { updated, siteId, note } = document;
+    const site = this.habits.recordsTellSites ? { site: { id: siteId } } : {};
+    const usageData = document.usage.map((row) => ({ ...row, ...site }));
+    return [
+      { id: this.documentId, company: this.place.company.id, updated, note, usageData, ...site } as const,
+    ];
+  }
+
+  usage({ document }: Shown) {
+    return document.usage.map((row) => ({ ...row, document: { id: this.documentId } }));
+  }
+
+  connections({ connection }: Shown) {
+    const { updated, status } = connection;
+    const relations = this.habits.recordsTellSites ? { sitesRelations: this.#relations() } : {};
+    return [{ id: this.connectionId, company: this.place.company, updated, status, ...relations } as const];
+  }
+
+  /** Start of a slot, as the service writes it. */
+  timeOf(slot: number): string {
+    const minutes = this.place.number * stretchMinutes + slot * slotMinutes;
+    return new Date(Date.UTC(2026, 0, 1) + minutes * 60_000).toISOString().slice(0, 19);
+  }
+
+  #nextUpdated(): string {
+    this.#moves += 1;
+    return `2026-03-01T00:00:00.${String(this.#moves).padStart(6, '0')}`;
+  }
+
+  #changeDocument(how: DocumentChange, silent: boolean): void {
+    const before = this.#shown.document;
+    if ((how === 'restore') !== before.deleted) return;
+    const moves = how === 'restore' || (how === 'delete' ? this.habits.deletionMovesUpdated : !silent);
+    const updated = moves ? this.#nextUpdated() : before.updated;
+    const row = (id: string): UsageRow => ({ id, usage: `${this.events.length}.10`, updated });
+    const [first, ...rest] = before.usage;
+    let { usage, siteId } = before;
+    if (how === 'add') usage = [...usage, row(randomUUID())];
+    else if (how === 'edit' && first !== undefined) usage = [row(first.id), ...rest];
+    else if (how === 'remove') usage = rest;
+    else if (how === 'delete') usage = [];
+    // Of a site that events alone tell, two events of one `updated` that differ leave nothing to decide by.
+    else if (how === 'site' && (!silent || this.habits.recordsTellSites)) siteId = this.#otherSite(siteId);
+    const note = `after ${this.events.length} events`;
+    this.#show({ document: { updated, siteId, note, usage, deleted: how === 'delete' } });
+    this.#tellOfDocument(how === 'delete' ? 'deleted' : 'updated');
+  }
+
+  #changeConnection(how: 'status' | 'sites', silent: boolean): void {
+    const before = this.#shown.connection;
+    if (how === 'sites' && silent && !this.habits.recordsTellSites) return;
+    const updated = silent ? before.updated : this.#nextUpdated();
+    const status = how === 'status' ? `STATUS_${this.events.length % 3}` : before.status;
+    const sites = how === 'sites' ? this.#sites.filter((site) => !before.sites.includes(site)) : before.sites;
+    this.#show({ connection: { updated, status, sites } });
+    this.#tellOfConnection('updated', before.status);
+  }
+
+  #changeReadings(slot: number, value: number): void {
+    const updated = this.#nextUpdated();
+    const others = this.#shown.readings.filter((reading) => reading.slot !== slot);
+    const readings = [...others, { slot, usage: `${value}.5`, updated }].sort((a, b) => a.slot - b.slot);
+    this.#show({ readings });
+    const event = intervalsEvent(this.place.meterId, this.timeOf(slot), this.timeOf(slot + 1), 1);
+    this.#tell(event);
+  }
+
+  #otherSite = (siteId: string): string => this.#sites.find((other) => other !== siteId) ?? siteId;
+
+  #show(changed: Partial<Shown>): void {
+    this.#shown = { ...this.#shown, ...changed };
+  }
+
+  #relations() {
+    return this.#shown.connection.sites.map((id) => ({
+      site: { id, name: 'A site' },
+      accountIds: ['a-1'],
+      datasourceTypes: ['ELECTRICITY'],
+    }));
+  }
+
+  #tellOfDocument(type: 'created' | 'updated' | 'deleted'): void {
+    const { updated, siteId } = this.#shown.document;
+    const { company } = this.place;
+    this.#tell(
+      documentEvent(type, this.documentId, updated, { company, site: { id: siteId, name: 'A site' } }),
+    );
+  }
+
+  #tellOfConnection(type: 'created' | 'updated', old?: string): void {
+    const { updated, status } = this.#shown.connection;
+    const event = connectionEvent(type, this.connectionId, updated, status, old);
+    this.#tell({ ...event, company: this.place.company, sitesRelations: this.#relations() });
+    this.statusChanges.add(`${updated} ${status}`);
+  }
+
+  #tell(payload: object): void {
+    const receivedAt = new Date(Date.now() + this.habits.receiverAheadSeconds * 1000).toISOString();
+    this.events.push({ ...delivery(payload), receivedAt });
+  }
+}
