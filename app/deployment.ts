@@ -20,6 +20,7 @@ import {
   type TemporalPlace,
   wakeOf,
 } from './temporal.ts';
+import { keepViews } from './typed-views.ts';
 import { openWarehouse } from './warehouse.ts';
 import { runWorkers } from './worker.ts';
 import { workflowBundle } from './workflow-bundle.ts';
@@ -115,8 +116,10 @@ export async function startWorker(options: {
     log,
   });
   const access = openService(settings.service, service.url, service.apiKey, log, limit);
+  const views = keepViews({ db: warehouse.db, log });
   const catalogue = createFieldCatalogue({
     db: warehouse.db,
+    onNewField: views.changed,
     onError: (error) => log.warn({ err: error }, 'fields could not be catalogued'),
   });
   const activities = createActivities({
@@ -139,6 +142,7 @@ export async function startWorker(options: {
     stop: async () => {
       await workers.stop();
       await catalogue.close();
+      await views.stop();
       await Promise.allSettled([
         native.connection.close(),
         close(),

@@ -9,7 +9,7 @@ export async function migrate(
   settings: Settings,
   url: string,
   log: Logger,
-): Promise<{ applied: number; rolesMissing: string[] }> {
+): ReturnType<typeof migrateWarehouse> {
   const warehouse = openWarehouse(settings, url, log, 2);
   try {
     return await migrateWarehouse(warehouse.db);

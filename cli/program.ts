@@ -180,6 +180,16 @@ export function buildProgram(): Command {
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));
   program
+    .command('views')
+    .description('typed views of what the service sends, in schema analytics')
+    .addArgument(
+      new Argument('<action>', 'refresh: make them again from the fields that were seen').choices([
+        'refresh',
+      ]),
+    )
+    .option('--json', 'as JSON')
+    .action(async (_action, options) => (await import('./commands/views.ts')).viewsRefresh(options));
+  program
     .command('resume')
     .description('try again at once what is parked, and read again what backfills could not')
     .addOption(new Option('--code <code>', 'only what this failure parked').choices(parkingCodes))

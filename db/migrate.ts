@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import type { Database } from './connect.ts';
+import { type BlockedView, refreshViewsIn } from './fields/refresh-views.ts';
 import { packagedFolder } from './packaged-folder.ts';
 import { ensureRoles } from './roles.ts';
 import { applyViews } from './views.ts';
@@ -12,7 +13,7 @@ const lockKey = 0x6d657465;
 /** Brings schema, views and what the roles may do up to date. Safe to call from several processes at once. */
 export async function migrateWarehouse(
   db: Database,
-): Promise<{ applied: number; views: boolean; rolesMissing: string[] }> {
+): Promise<{ applied: number; views: boolean; blocked: readonly BlockedView[]; rolesMissing: string[] }> {
   const before = await appliedMigrations(db);
   await db.transaction(async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${lockKey})`);
@@ -25,7 +26,9 @@ export async function migrateWarehouse(
   // The migrator commits the transaction that it is given: the rest takes one of its own.
   const rest = await db.transaction(async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${lockKey})`);
-    return { views: await applyViews(tx), rolesMissing: await ensureRoles(tx) };
+    const views = await applyViews(tx);
+    const { blocked } = await refreshViewsIn(tx);
+    return { views, blocked, rolesMissing: await ensureRoles(tx) };
   });
   return { applied: (await appliedMigrations(db)) - before, ...rest };
 }

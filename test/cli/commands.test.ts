@@ -142,6 +142,17 @@ describe('while metersync start runs', () => {
     expect(await count('utility.documents')).toBe(20);
   });
 
+  test('the worker made typed views of what it read; views refresh finds nothing to do', async () => {
+    await until('documents have columns of their fields', async () => {
+      const columns = await rows(sql`select attname from pg_attribute where attnum > 0
+        and attrelid in ('analytics.documents'::regclass, to_regclass('analytics.documents_usage_data'))`);
+      return columns.length > 20;
+    });
+    const { status, said } = await json('views', 'refresh');
+    expect({ status, said }).toMatchObject({ status: 0, said: { made: [], blocked: [] } });
+    expect(await count('analytics.documents')).toBe(20);
+  });
+
   test('backfill of one company, by external id or by id, reads that company alone', async () => {
     const [{ id = '', external_id: externalId = '' } = {}] = await rows(
       sql`select id, external_id from utility.companies order by id limit 1`,

@@ -31,6 +31,7 @@ describe('help', () => {
     audit: ['--company <id>', '--json'],
     resume: ['--code <code>', '--json'],
     events: ['list', 'show', 'replay'],
+    views: ['--json', 'refresh'],
     trace: ['--json', 'document', 'connection', 'meter'],
     webhooks: ['--json', 'enable', 'disable', 'portal', 'status'],
     sandbox: [

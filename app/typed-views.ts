@@ -1,0 +1,97 @@
+import type { Logger } from 'pino';
+import type { Database } from '../db/connect.ts';
+import { sqlMessage, sqlState } from '../db/failures.ts';
+import { type BlockedView, type RefreshedViews, refreshViews } from '../db/fields/refresh-views.ts';
+
+export type { BlockedView, RefreshedViews } from '../db/fields/refresh-views.ts';
+
+/** New fields come together: their views are made once for all that came in this time. */
+const gatherMs = 3_000;
+const tryAgainMs = 60_000;
+/** How long a refresh may keep new queries waiting behind one that reads a view. */
+const lockTimeoutMs = 2_000;
+
+const [notAllowed, locked] = ['42501', '55P03'];
+
+export interface ViewKeeper {
+  /** To be called when the catalogue learnt of a field or a type. */
+  changed(): void;
+  /** Waits for a refresh that is under way. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Makes the typed views again soon after the catalogue changed, and once at the start. What fails is logged and tried
+ * again: views are never in the way of the records.
+ */
+export function keepViews(options: {
+  readonly db: Database;
+  readonly log: Pick<Logger, 'info' | 'warn' | 'debug'>;
+  readonly afterMs?: number;
+}): ViewKeeper {
+  const { db, log, afterMs = gatherMs } = options;
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> = Promise.resolve();
+  let stopped = false;
+  let said = '';
+
+  const plan = (ms: number): void => {
+    if (stopped || timer !== undefined) return;
+    timer = setTimeout(() => {
+      timer = undefined;
+      running = refresh();
+    }, ms);
+  };
+  /** Once for each cause: it is met again with every new field. */
+  const warn = (fields: object, message: string): void => {
+    const key = JSON.stringify([fields, message]);
+    if (key !== said) log.warn(fields, message);
+    said = key;
+  };
+  const refresh = async (): Promise<void> => {
+    try {
+      const { made, blocked } = await refreshViews(db, lockTimeoutMs);
+      if (made.length > 0) log.info({ views: made.length }, 'typed views were made again');
+      for (const one of blocked) warn({ ...one }, describeBlocked(one));
+    } catch (error) {
+      const state = sqlState(error);
+      if (state === notAllowed) {
+        const why = 'this user may not make views: run metersync views refresh as the owner of the warehouse';
+        warn({ error: sqlMessage(error) }, why);
+        return;
+      }
+      if (state === locked) log.debug('a view is being read: typed views are made again later');
+      else warn({ error: sqlMessage(error) }, 'typed views could not be made again');
+      plan(tryAgainMs);
+    }
+  };
+  plan(afterMs);
+  return {
+    changed: () => plan(afterMs),
+    async stop() {
+      stopped = true;
+      clearTimeout(timer);
+      await running;
+    },
+  };
+}
+
+/** For `metersync views refresh`: the same at once. */
+export async function refreshNow(db: Database): Promise<RefreshedViews> {
+  try {
+    return await refreshViews(db, lockTimeoutMs);
+  } catch (error) {
+    const state = sqlState(error);
+    if (state === locked)
+      throw new Error('a view is being read, or changed, right now: try again', { cause: error });
+    if (state !== notAllowed) throw error;
+    throw new Error(`this user may not make views (${sqlMessage(error)}): use the owner of the warehouse`, {
+      cause: error,
+    });
+  }
+}
+
+export const describeBlocked = ({ view, columns, by }: BlockedView): string =>
+  `${view} cannot take the type that holds all values of ${columns.join(', ')}, as ${by.join(', ')} ${
+    by.length === 1 ? 'was' : 'were'
+  } built on it: other values show NULL there. Drop what was built, run metersync views refresh, make it again.`;

@@ -1,0 +1,211 @@
+import { secretFields } from '../write/page.ts';
+import { type ColumnType, columnType, type FieldKind } from './kinds.ts';
+import { freeName, snakeCase } from './names.ts';
+import { anyStep, stepOf, stepsOf } from './paths.ts';
+
+/** A field of a resource as the catalogue has it, all versions of the API together. */
+export interface CataloguedField {
+  readonly resource: string;
+  readonly path: string;
+  readonly kinds: readonly FieldKind[];
+  readonly collapsed: boolean;
+  readonly apiVersions: readonly string[];
+}
+
+/** A column of a typed view: the value of the field at `path`; `/*` of a record is every field that has no column. */
+export interface TypedColumn {
+  readonly name: string;
+  readonly path: string;
+  readonly type: ColumnType;
+}
+
+/** A typed view: the rows of a resource, or of what stands at `path` in its records. */
+export interface TypedView {
+  readonly name: string;
+  readonly resource: string;
+  readonly path: string;
+  /** In the order in which they came: names and places never change. */
+  readonly columns: readonly TypedColumn[];
+}
+
+/** A resource of which views are made. */
+export interface ViewedResource {
+  readonly resource: string;
+  readonly table: string;
+  /** Names the record in views of what it holds. */
+  readonly key: string;
+  readonly ofCompany: boolean;
+}
+
+export const viewedResources: readonly ViewedResource[] = [
+  { resource: 'companies', table: 'companies', key: 'company_id', ofCompany: false },
+  { resource: 'sites', table: 'sites', key: 'site_id', ofCompany: true },
+  { resource: 'connections', table: 'connections', key: 'connection_id', ofCompany: true },
+  { resource: 'meters', table: 'meters', key: 'meter_id', ofCompany: true },
+  { resource: 'documents', table: 'documents', key: 'document_id', ofCompany: true },
+  { resource: 'usageData', table: 'usage_data', key: 'usage_data_id', ofCompany: true },
+];
+
+/** Columns up to which those of nested objects stand in their owner's view too. Postgres has room for 1,600. */
+const columnsMax = 1_000;
+/** Views of a resource: what is beyond them stands in columns of its owner. */
+const viewsMax = 200;
+
+interface Place {
+  readonly path: string;
+  kinds: readonly FieldKind[];
+  collapsed: boolean;
+  readonly fields: Map<string, Place>;
+  any: Place | undefined;
+}
+
+/**
+ * The views that a catalogue asks for, given those that there are: these keep their names and columns, which only
+ * become wider and more. `isTaken` tells of names of relations that are not ours.
+ */
+export function planViews(
+  fields: readonly CataloguedField[],
+  known: readonly TypedView[],
+  isTaken: (name: string) => boolean,
+): TypedView[] {
+  const names = new Set(known.map(({ name }) => name));
+  const nameOf = (resource: string, path: string, wanted: string): string => {
+    const before = known.find((view) => view.resource === resource && view.path === path);
+    const name = before?.name ?? freeName(wanted, (one) => names.has(one) || isTaken(one));
+    names.add(name);
+    return name;
+  };
+  return viewedResources.flatMap(({ resource, table, key }) => {
+    const root = placesOf(fields.filter((field) => field.resource === resource && !isStripped(field.path)));
+    const views: TypedView[] = [];
+    const add = (place: Place, wanted: string): void => {
+      const before = known.find((view) => view.resource === resource && view.path === place.path);
+      if (before === undefined && views.length >= viewsMax) return;
+      const name = nameOf(resource, place.path, wanted);
+      const columns = columnsOf(place, root, fixedColumns(key, place.path), before?.columns ?? []);
+      views.push({ name, resource, path: place.path, columns });
+      if (place.collapsed && place !== root) return;
+      for (const [field, at] of sorted(place.fields)) addParts(at, `${name}_${snakeCase(field)}`);
+    };
+    const addParts = (place: Place, wanted: string): void => {
+      if (place.kinds.includes('object') && !place.collapsed) add(place, wanted);
+      const { any } = place;
+      if (any === undefined || !place.kinds.includes('array')) return;
+      if (!any.kinds.includes('object') && !any.kinds.includes('array')) return;
+      add(any, wanted);
+      if (any.kinds.includes('array')) addParts({ ...any, kinds: ['array'] }, `${wanted}_elements`);
+    };
+    add(root, table);
+    const kept = known.filter(
+      (view) => view.resource === resource && !views.some((other) => other.path === view.path),
+    );
+    return [...views, ...kept.map((view) => ({ ...view, columns: widened(view.columns, root) }))];
+  });
+}
+
+/** Names of the columns that a view has beside those of fields. */
+export function fixedColumns(key: string, path: string): string[] {
+  const company = key === 'company_id' ? [] : ['company_id'];
+  if (path === '') return ['id', ...company, 'api_version', 'first_synced_at', 'synced_at'];
+  const columns = [key, ...company, 'api_version'];
+  const steps = stepsOf(path);
+  for (const [at, step] of steps.entries()) {
+    if (step !== 'any') continue;
+    const owner = steps[at - 1] ?? 'any';
+    const level = `${owner === 'any' ? 'element' : snakeCase(owner.field)}_position`;
+    columns.push(freeName(at === steps.length - 1 ? 'position' : level, (name) => columns.includes(name)));
+  }
+  return columns;
+}
+
+/** Whether it never is in the warehouse. */
+function isStripped(path: string): boolean {
+  const [first] = stepsOf(path);
+  return typeof first === 'object' && (secretFields as readonly string[]).includes(first.field);
+}
+
+function placesOf(fields: readonly CataloguedField[]): Place {
+  const root = place('');
+  for (const field of fields) {
+    let at = root;
+    for (const step of stepsOf(field.path)) {
+      if (step === 'any') {
+        at.any ??= place(`${at.path}/${anyStep}`);
+        at = at.any;
+      } else {
+        const next = at.fields.get(step.field) ?? place(`${at.path}/${stepOf(step.field)}`);
+        at.fields.set(step.field, next);
+        at = next;
+      }
+    }
+    at.kinds = field.kinds;
+    at.collapsed = field.collapsed;
+  }
+  return root;
+}
+
+const place = (path: string): Place => ({
+  ...{ path, kinds: [], collapsed: false, any: undefined },
+  fields: new Map(),
+});
+
+/** Whichever process saw them first, new columns stand in the same order. */
+const sorted = (fields: ReadonlyMap<string, Place>): [string, Place][] =>
+  [...fields].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+
+/** The type of the column of a field; null where it has none, as its own fields have. */
+const typeOf = ({ kinds, collapsed }: Place): ColumnType | null => (collapsed ? 'jsonb' : columnType(kinds));
+
+function columnsOf(
+  of: Place,
+  root: Place,
+  fixed: readonly string[],
+  before: readonly TypedColumn[],
+): readonly TypedColumn[] {
+  const columns = [...widened(before, root)];
+  const paths = new Set(columns.map(({ path }) => path));
+  const isUsed = (name: string) => fixed.includes(name) || columns.some((column) => column.name === name);
+  const add = (path: string, name: string, type: ColumnType | null): void => {
+    if (type === null || paths.has(path)) return;
+    paths.add(path);
+    columns.push({ name: freeName(name, isUsed), path, type });
+  };
+  const isRecord = of === root;
+  if (!isRecord && of.path.endsWith(`/${anyStep}`)) add(of.path, 'value', typeOf(of));
+  if (of.collapsed && !isRecord) return columns;
+  const own = sorted(of.fields).filter(([field]) => !isRecord || field !== 'id');
+  for (const [field, at] of own) add(at.path, snakeCase(field), typeOf(at));
+  if (isRecord && of.collapsed) add(`/${anyStep}`, 'other_fields', 'jsonb');
+  const flatten = (at: Place, name: string): void => {
+    for (const [field, inner] of sorted(at.fields)) {
+      const flat = `${name}_${snakeCase(field)}`;
+      if (columns.length < columnsMax && !isUsed(freeName(flat, () => false)))
+        add(inner.path, flat, typeOf(inner));
+      if (!inner.collapsed) flatten(inner, flat);
+    }
+  };
+  for (const [field, at] of own) if (!at.collapsed) flatten(at, snakeCase(field));
+  return columns;
+}
+
+/** Columns that there are, each with a type that also holds what was seen since. */
+function widened(columns: readonly TypedColumn[], root: Place): readonly TypedColumn[] {
+  return columns.map((column) => {
+    const at = find(root, column.path);
+    const type = at === 'in a map' ? 'jsonb' : at === undefined ? null : typeOf(at);
+    return type === null ? column : { ...column, type: widerOf(column.type, type) };
+  });
+}
+
+function find(root: Place, path: string): Place | 'in a map' | undefined {
+  let at: Place | undefined = root;
+  for (const step of stepsOf(path)) {
+    if (at !== root && at.collapsed) return 'in a map';
+    at = step === 'any' ? at.any : at.fields.get(step.field);
+    if (at === undefined) return undefined;
+  }
+  return at;
+}
+
+const widerOf = (a: ColumnType, b: ColumnType): ColumnType =>
+  a === b ? a : a === 'jsonb' || b === 'jsonb' ? 'jsonb' : 'text';

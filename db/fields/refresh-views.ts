@@ -1,0 +1,230 @@
+import { createHash } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import type { Database, Executor, Transaction } from '../connect.ts';
+import { sqlState } from '../failures.ts';
+import { roles } from '../roles.ts';
+import type { FieldKind } from './kinds.ts';
+import {
+  type CataloguedField,
+  fixedColumns,
+  planViews,
+  type TypedColumn,
+  type TypedView,
+  viewedResources,
+} from './plan-views.ts';
+import { viewComments, viewName, viewSelect } from './view-sql.ts';
+
+const lockKey = 0x66696c64;
+const dependentsExist = '2BP01';
+
+/** A view that could not take a wider type, as others were built on it. */
+export interface BlockedView {
+  readonly view: string;
+  /** Columns that keep a type that does not hold all values: those show NULL there. */
+  readonly columns: readonly string[];
+  /** What was built on it. */
+  readonly by: readonly string[];
+}
+
+export interface RefreshedViews {
+  /** Views that were made or changed. */
+  readonly made: readonly string[];
+  readonly unchanged: number;
+  readonly blocked: readonly BlockedView[];
+}
+
+/**
+ * Makes the typed views of schema analytics from the catalogue, in one transaction and one process at a time: columns
+ * are added at the end, wider types have a view dropped and made again with its grants. A view that others were built
+ * on only gets more columns, and is told of.
+ * @throws Error of Postgres: 55P03 when somebody reads a view for longer than `lockTimeoutMs`
+ */
+export async function refreshViews(db: Database, lockTimeoutMs: number): Promise<RefreshedViews> {
+  return await db.transaction(async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(${lockKey})`);
+    await tx.execute(sql`select set_config('lock_timeout', ${String(lockTimeoutMs)}, true)`);
+    return await refreshViewsIn(tx);
+  });
+}
+
+/** The same as part of a transaction that changes the schema. */
+export async function refreshViewsIn(tx: Transaction): Promise<RefreshedViews> {
+  await tx.execute(sql`select pg_advisory_xact_lock(${lockKey})`);
+  const [fields, known, relations] = [await readFields(tx), await readViews(tx), await readRelations(tx)];
+  const ours = new Set(known.map(({ name }) => name));
+  const planned = planViews(fields, known, (name) => relations.has(name) && !ours.has(name));
+  const context = { zone: await zoneOf(tx), analyst: await hasAnalyst(tx), fields };
+  const made: string[] = [];
+  const blocked: BlockedView[] = [];
+  for (const view of planned) {
+    const before = known.find(({ name }) => name === view.name);
+    const result = await makeView(tx, view, before?.definition, relations.get(view.name), context);
+    if (result === 'unchanged') continue;
+    made.push(view.name);
+    if (result !== 'made') blocked.push(result);
+  }
+  return { made, unchanged: planned.length - made.length, blocked };
+}
+
+interface Context {
+  readonly zone: string;
+  readonly analyst: boolean;
+  readonly fields: readonly CataloguedField[];
+}
+
+interface ActualColumn {
+  readonly name: string;
+  readonly type: string;
+}
+
+async function makeView(
+  tx: Transaction,
+  view: TypedView,
+  definitionBefore: string | undefined,
+  actual: readonly ActualColumn[] | undefined,
+  { zone, analyst, fields }: Context,
+): Promise<'unchanged' | 'made' | BlockedView> {
+  const resource = viewedResources.find((one) => one.resource === view.resource);
+  if (resource === undefined) return 'unchanged';
+  const ofResource = fields.filter((field) => field.resource === view.resource);
+  const comments = viewComments(view, resource, new Map(ofResource.map((field) => [field.path, field])));
+  const definition = digest([viewSelect(view, resource, zone), ...comments]);
+  if (actual !== undefined && definition === definitionBefore) return 'unchanged';
+  const on = viewName(view);
+  const run = (statement: string) => tx.execute(sql.raw(statement));
+  const make = (shown: TypedView) =>
+    run(`create or replace view ${on} as ${viewSelect(shown, resource, zone)}`);
+  const wider = actual === undefined ? [] : changedColumns(view, resource.key, actual);
+  let by: readonly string[] = [];
+  if (wider.length === 0) await make(view);
+  else {
+    const grants = await grantsOn(tx, on);
+    by = await dropUnlessUsed(tx, on);
+    if (by.length === 0) {
+      await make(view);
+      for (const grant of grants) await run(grant);
+    } else {
+      const types = new Map(actual?.map(({ name, type }) => [name, type as TypedColumn['type']]));
+      const columns = view.columns.map((column) => ({
+        ...column,
+        type: types.get(column.name) ?? column.type,
+      }));
+      await make({ ...view, columns });
+    }
+  }
+  await run(comments.join(';\n'));
+  if (analyst) await run(`grant select on ${on} to ${roles.analyst}`);
+  // What stands in the way is tried again each time.
+  await keepView(tx, view, by.length === 0 ? definition : '');
+  return by.length === 0 ? 'made' : { view: `analytics.${view.name}`, columns: wider, by };
+}
+
+/** Columns of a view that would have another type, or another place, than they have. */
+function changedColumns(view: TypedView, key: string, actual: readonly ActualColumn[]): string[] {
+  const fixed = fixedColumns(key, view.path).map((name) => ({ name, type: undefined }));
+  return [...fixed, ...view.columns].flatMap(({ name, type }, nth) => {
+    const there = actual[nth];
+    const same = there === undefined || (there.name === name && (type ?? there.type) === there.type);
+    return same ? [] : [name];
+  });
+}
+
+/** Drops a view; what was built on it keeps it, and is returned. */
+async function dropUnlessUsed(tx: Transaction, view: string): Promise<string[]> {
+  try {
+    await tx.transaction((part) => part.execute(sql.raw(`drop view ${view}`)));
+    return [];
+  } catch (error) {
+    if (sqlState(error) !== dependentsExist) throw error;
+    const { detail = '' } = ((error as Error).cause ?? error) as { detail?: string };
+    return detail.split('\n').map((line) => line.replace(/ depends on .*$/, ''));
+  }
+}
+
+const digest = (texts: readonly string[]): string =>
+  createHash('sha256').update(texts.join('\0')).digest('hex');
+
+async function readFields(db: Executor): Promise<CataloguedField[]> {
+  const { rows } = await db.execute<{
+    resource: string;
+    path: string;
+    kinds: FieldKind[];
+    collapsed: boolean;
+    versions: string[];
+  }>(sql`
+    select f.resource, f.path, bool_or(f.collapsed) as collapsed, array_agg(distinct f.api_version) as versions,
+      array_agg(distinct kind) filter (where kind is not null) as kinds
+    from metersync.field_catalogue f left join lateral unnest(f.types) kind on true
+    where f.resource not like 'events/%'
+    group by f.resource, f.path order by f.resource, f.path`);
+  return rows.map(({ resource, path, kinds, collapsed, versions }) => ({
+    ...{ resource, path, collapsed },
+    kinds: kinds ?? [],
+    apiVersions: versions,
+  }));
+}
+
+async function readViews(db: Executor): Promise<(TypedView & { readonly definition: string })[]> {
+  const { rows } = await db.execute<{
+    name: string;
+    resource: string;
+    path: string;
+    definition: string;
+    columns: TypedColumn[];
+  }>(sql`
+    select v.name, v.resource, v.path, v.definition, coalesce((
+        select jsonb_agg(jsonb_build_object('name', c.name, 'path', c.path, 'type', c.type) order by c.position)
+        from metersync.typed_columns c where c.view_name = v.name), '[]') as columns
+    from metersync.typed_views v order by v.made_at, v.name`);
+  return rows;
+}
+
+/** Every relation of schema analytics, with its columns. */
+async function readRelations(db: Executor): Promise<Map<string, readonly ActualColumn[]>> {
+  const { rows } = await db.execute<{ name: string; columns: ActualColumn[] }>(sql`
+    select c.relname as name, coalesce((
+        select jsonb_agg(jsonb_build_object('name', a.attname, 'type',
+          replace(format_type(a.atttypid, null), 'timestamp with time zone', 'timestamptz')) order by a.attnum)
+        from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped), '[]') as columns
+    from pg_class c where c.relnamespace = to_regnamespace('analytics')`);
+  return new Map(rows.map(({ name, columns }) => [name, columns]));
+}
+
+async function keepView(db: Executor, view: TypedView, definition: string): Promise<void> {
+  await db.execute(sql`
+    insert into metersync.typed_views as v (name, resource, path, definition)
+    values (${view.name}, ${view.resource}, ${view.path}, ${definition})
+    on conflict (name) do update set definition = excluded.definition, made_at = now()`);
+  await db.execute(sql`delete from metersync.typed_columns where view_name = ${view.name}`);
+  await db.execute(sql`
+    insert into metersync.typed_columns (view_name, position, name, path, type)
+    select ${view.name}, c.position, c.item ->> 'name', c.item ->> 'path', c.item ->> 'type'
+    from jsonb_array_elements(${JSON.stringify(view.columns)}::jsonb) with ordinality as c (item, position)`);
+}
+
+/** Statements that grant again what is granted on a view and on columns of it. */
+async function grantsOn(db: Executor, view: string): Promise<string[]> {
+  const { rows } = await db.execute<{ grant: string }>(sql`
+    select format('grant %s%s on %s to %s%s', a.privilege_type, case when a.column is not null then format(' (%I)', a.column) end,
+      ${view}::text, case a.grantee when 0 then 'public' else a.grantee::regrole::text end,
+      case when a.is_grantable then ' with grant option' end) as grant
+    from (
+      select acl.*, null::name as column from pg_class c cross join lateral aclexplode(c.relacl) acl
+      where c.oid = ${view}::regclass
+      union all
+      select acl.*, t.attname from pg_attribute t cross join lateral aclexplode(t.attacl) acl
+      where t.attrelid = ${view}::regclass and t.attnum > 0 and not t.attisdropped
+    ) a
+    where a.grantee <> (select relowner from pg_class where oid = ${view}::regclass)`);
+  return rows.map(({ grant }) => grant);
+}
+
+async function zoneOf(db: Executor): Promise<string> {
+  const { rows } = await db.execute<{ zone: string }>(sql`select current_setting('TimeZone') as zone`);
+  return rows[0]?.zone ?? 'UTC';
+}
+
+async function hasAnalyst(db: Executor): Promise<boolean> {
+  const { rowCount } = await db.execute(sql`select from pg_roles where rolname = ${roles.analyst}`);
+  return rowCount === 1;
+}
