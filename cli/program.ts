@@ -16,6 +16,11 @@ function count(text: string): number {
   return Number(text);
 }
 
+function share(text: string): number {
+  if (/^(0(\.\d+)?|1(\.0+)?)$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('has to be from 0 to 1, for example 0.2.');
+}
+
 function uuid(text: string): string {
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) return text.toLowerCase();
   throw new InvalidArgumentError('has to be a UUID.');
@@ -239,6 +244,7 @@ export function buildProgram(): Command {
     .option('--interval-days <n>', 'days of interval readings', count, 14)
     .option('--seed <n>', 'decides every generated id, value and time', count)
     .option('--live <n>', 'plausible changes a minute', count)
+    .option('--irregular <share>', 'bills that are superseded, sent twice, overlapping, …: 0 to 1', share)
     .option('--host <address>', 'address to listen on; loopback when not given')
     .option('--port <n>', 'port to listen on; a free one when not given', count)
     .option('--database-url <url>', 'its own Postgres database; an embedded one when not given')

@@ -8,6 +8,7 @@ import { untilAsked } from '../until-asked.ts';
 export interface SandboxOptions extends SandboxSize {
   readonly seed?: number;
   readonly live?: number;
+  readonly irregular?: number;
   readonly host?: string;
   readonly port?: number;
   readonly databaseUrl?: string;
@@ -26,7 +27,7 @@ export async function sandboxCommand(options: SandboxOptions): Promise<void> {
     dataDir: resolve(settings.dataDir),
     size: options,
     ...(options.port === undefined ? {} : { port: options.port }),
-    more: { seed: options.seed, live: options.live, host: options.host },
+    more: { seed: options.seed, live: options.live, irregular: options.irregular, host: options.host },
     onLine: say,
   });
   const portal = await openPortal(sandbox);
