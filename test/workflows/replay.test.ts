@@ -1,19 +1,35 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { Client } from '@temporalio/client';
+import { promisify } from 'node:util';
+import { gunzip, gzip } from 'node:zlib';
+import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { Worker } from '@temporalio/worker';
+import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { bundleWorkflows } from '../../app/workflow-bundle.ts';
 import { taskQueues, workflowNames } from '../../contract/names.ts';
-import { startPipeline } from '../support/pipeline.ts';
+import { outageOf } from '../support/outage.ts';
+import { type Pipeline, type PipelineOptions, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
 const { History } = proto.temporal.api.history.v1;
 const folder = fileURLToPath(new URL('./histories/', import.meta.url));
 const types = Object.values(workflowNames);
-const recording = process.env.RECORD_HISTORIES === '1';
+
+/** What a long history has to hold: the branches that a short one never takes. */
+const long: Partial<Record<(typeof types)[number], { events: number; endsWith?: string; holds?: string }>> = {
+  // The warehouse was away: the local activity failed, the patient one was tried until it was back.
+  applyEvents: { events: 10, holds: 'activityTaskStartedEventAttributes' },
+  backfillAll: { events: 1_000, endsWith: 'workflowExecutionContinuedAsNewEventAttributes' },
+  // So many meters that their intervals took several activities.
+  backfillCompany: { events: 35 },
+  catchUp: { events: 300, holds: 'workflowExecutionSignaledEventAttributes' },
+  reconcile: { events: 800, endsWith: 'workflowExecutionContinuedAsNewEventAttributes' },
+};
+const names = [...types, ...Object.keys(long).map((type) => `${type}.long`)];
 
 /**
  * Histories recorded from earlier code are replayed on today's: a change that would break runs in flight fails here,
@@ -21,62 +37,123 @@ const recording = process.env.RECORD_HISTORIES === '1';
  * meant to break them.
  */
 describe('replay', () => {
-  if (recording)
-    test('histories are recorded from a real run', async () => {
-      const pipeline = await startPipeline();
-      try {
+  if (process.env.RECORD_HISTORIES === '1')
+    describe('histories are recorded from real runs', () => {
+      let running: Pipeline | undefined;
+      const pipelineOf = async (options: PipelineOptions) => {
+        running = await startPipeline(options);
+        return running;
+      };
+      afterEach(() => running?.stop());
+
+      test('short ones', { timeout: 120_000 }, async () => {
+        const pipeline = await pipelineOf({});
         expect(await pipeline.backfill()).toBe('complete');
         await pipeline.service.random(60, 11);
         await pipeline.settled();
-        await pipeline.client.workflow.execute(workflowNames.wakeCatchUps, {
-          workflowId: 'recorded-wake',
-          taskQueue: taskQueues.events,
-        });
-        await pipeline.client.workflow.execute(workflowNames.dropPayloads, {
-          workflowId: 'recorded-drop',
-          taskQueue: taskQueues.backfill,
-        });
-        await pipeline.client.workflow.execute(workflowNames.reconcile, {
-          ...{ workflowId: 'recorded-reconcile', taskQueue: taskQueues.backfill, args: [{}] },
-        });
-        for (const type of types)
-          writeFileSync(`${folder}${type}.history.pb`, await longest(pipeline.client, type));
-      } finally {
-        await pipeline.stop();
-      }
+        await execute(pipeline, workflowNames.wakeCatchUps, taskQueues.events);
+        await execute(pipeline, workflowNames.dropPayloads, taskQueues.backfill);
+        await execute(pipeline, workflowNames.reconcile, taskQueues.backfill, {});
+        for (const type of types) await write(type, await longest(pipeline.client, type));
+      });
+
+      test('long ones', { timeout: 600_000 }, async () => {
+        const pipeline = await pipelineOf({ size: { companies: 210, documents: 2 } });
+        const { service } = pipeline;
+        expect(await pipeline.backfill()).toBe('complete');
+        await execute(pipeline, workflowNames.reconcile, taskQueues.backfill, {});
+        await widen(pipeline);
+        await pipeline.settled();
+        expect(await pipeline.backfill()).toBe('complete');
+        await service.control('POST', 'live', { perMinute: 3_000 });
+        await setTimeout(60_000);
+        await service.control('POST', 'live', { perMinute: 0 });
+        await pipeline.settled(300_000);
+        const outage = await outageOf(pipeline.warehouse.url);
+        await outage.begin();
+        await service.random(20, 7);
+        await until('a group of events waits for the warehouse', () =>
+          found(pipeline, `WorkflowType = 'applyEvents' and ExecutionStatus = 'Running'`),
+        );
+        await setTimeout(20_000);
+        await outage.end();
+        await outage.close();
+        await pipeline.settled(300_000);
+        for (const type of Object.keys(long))
+          await write(`${type}.long`, await longest(pipeline.client, type));
+      });
     });
 
-  test('every workflow has a recorded history', () => {
-    expect(readdirSync(folder).sort()).toEqual(types.map((type) => `${type}.history.pb`).sort());
+  test('every workflow has a recorded history, and a long one where it can be long', () => {
+    expect(readdirSync(folder).sort()).toEqual(names.map((name) => `${name}.history.pb.gz`).sort());
   });
+
+  test.each(Object.entries(long))(
+    'the long history of %s is one',
+    async (type, { events, endsWith, holds }) => {
+      const all = (await read(`${type}.long`)).events ?? [];
+      expect(all.length).toBeGreaterThanOrEqual(events);
+      if (endsWith !== undefined) expect(all.at(-1)).toHaveProperty(endsWith);
+      if (holds !== undefined) expect(all.some((event) => holds in event)).toBe(true);
+    },
+  );
 
   test('every recorded history replays on the code of today', async () => {
     const workflowBundle = await bundleWorkflows(pino({ level: 'silent' }));
-    const histories = types.map((type) => ({
-      workflowId: type,
-      history: History.decode(readFileSync(`${folder}${type}.history.pb`)),
-    }));
+    const histories = await Promise.all(
+      names.map(async (name) => ({ workflowId: name, history: await read(name) })),
+    );
     const failures: unknown[] = [];
     let replayed = 0;
     for await (const result of Worker.runReplayHistories({ workflowBundle }, histories)) {
       replayed += 1;
       if (result.error !== undefined) failures.push([result.workflowId, result.error]);
     }
-    expect({ failures, replayed }).toEqual({ failures: [], replayed: types.length });
+    expect({ failures, replayed }).toEqual({ failures: [], replayed: names.length });
   });
 });
+
+const zip = promisify(gzip);
+const unzip = promisify(gunzip);
+const pathOf = (name: string): string => `${folder}${name}.history.pb.gz`;
+const read = async (name: string) => History.decode(await unzip(readFileSync(pathOf(name))));
+const write = async (name: string, history: Uint8Array) => writeFileSync(pathOf(name), await zip(history));
+
+/** A connection gets more accounts than one activity reads the intervals of. */
+async function widen({ service, warehouse }: Pipeline): Promise<void> {
+  const { rows } = await warehouse.db.execute<{ connectionId: string; siteId: string }>(sql`
+    select c.id as "connectionId", s.id as "siteId"
+    from utility.connections c join utility.sites s on s.company_id = c.company_id order by c.id, s.id limit 1`);
+  const [place] = rows;
+  await service.change(...Array.from({ length: 130 }, () => ({ type: 'addAccount', ...place })));
+}
+
+async function found({ client }: Pipeline, query: string): Promise<true | undefined> {
+  return (await client.workflow.count(query)).count > 0 ? true : undefined;
+}
+
+async function execute(
+  { client }: Pipeline,
+  type: string,
+  taskQueue: string,
+  ...args: unknown[]
+): Promise<unknown> {
+  return await client.workflow.execute(type, { workflowId: `recorded-${type}`, taskQueue, args });
+}
 
 /** The longest of a type's histories, as it is on the wire: the one that exercised most of its code. */
 async function longest(client: Client, type: string): Promise<Uint8Array> {
   const executions = await until(`a ${type} is listed`, async () => {
-    const listed: { workflowId: string; runId: string }[] = [];
+    const listed: WorkflowExecutionInfo[] = [];
     for await (const execution of client.workflow.list({ query: `WorkflowType = '${type}'` }))
       listed.push(execution);
     return listed.length > 0 ? listed : undefined;
   });
+  // What is still open has no length yet.
+  executions.sort((a, b) => (b.historyLength || Infinity) - (a.historyLength || Infinity));
   const histories = await Promise.all(
     executions
-      .slice(0, 20)
+      .slice(0, 5)
       .map(({ workflowId, runId }) => client.workflow.getHandle(workflowId, runId).fetchHistory()),
   );
   histories.sort((a, b) => (b.events?.length ?? 0) - (a.events?.length ?? 0));
