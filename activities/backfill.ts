@@ -8,6 +8,8 @@ import {
   finishedResources,
   finishRun,
   metersAfter,
+  noteProgress,
+  type RunCounts,
   type RunKey,
   startRun,
 } from '../db/runs.ts';
@@ -173,6 +175,7 @@ async function readMeters(
   for (const meterId of meters) {
     cursor = await backfillMeter(deps, meterId, cursor);
     heartbeat(cursor);
+    await noteProgress(db, key, intervalCounts(cursor));
   }
   const done = meters.length < metersTogether;
   if (done) await finishIntervals(deps, key, cursor);
@@ -212,18 +215,14 @@ async function finishIntervals(
   key: RunKey,
   cursor: IntervalCursor,
 ): Promise<void> {
-  const { written, readings } = cursor;
-  const unchanged = Math.max(0, readings - written.inserted - written.changed - written.rejected);
-  const counts = {
-    ...written,
-    pages: cursor.pages,
-    passes: 1,
-    totalSaid: null,
-    distinctIds: readings,
-    unchanged,
-  };
+  const counts = intervalCounts(cursor);
   await finishRun(deps.warehouse.db, key, cursor.failed === 0 ? 'complete' : 'partial', {
-    counts: { ...counts, tombstoned: 0 },
+    counts,
     ...(cursor.error === null ? {} : { error: `${cursor.failed} meters: ${cursor.error}` }),
   });
+}
+
+function intervalCounts({ written, readings, pages }: IntervalCursor): RunCounts {
+  const unchanged = Math.max(0, readings - written.inserted - written.changed - written.rejected);
+  return { ...written, pages, passes: 1, totalSaid: null, distinctIds: readings, unchanged, tombstoned: 0 };
 }

@@ -1,8 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import type { Client } from '@temporalio/client';
-import { type SQL, sql } from 'drizzle-orm';
-import { type RunState, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
-import type { Database } from '../db/connect.ts';
+import { type Client, WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
+import { queryNames, type RunState, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
+import type { BackfillProgress } from '../workflows/backfill-all.ts';
+
+export { type CompanyProgress, type RunProgress, readRunProgress } from '../db/read/run-progress.ts';
+
+/** A worker that is busy answers later; then the number is left out. */
+const answerWithinMs = 3_000;
 
 /** Starts a backfill of the given companies, or of all; returns its run id. */
 export async function startBackfill(client: Client, companies?: readonly string[]): Promise<string> {
@@ -15,42 +19,37 @@ export async function startBackfill(client: Client, companies?: readonly string[
   return runId;
 }
 
-/** How far a run is, from its rows in `metersync.runs`. */
-export interface RunProgress {
-  readonly state: RunState | null;
-  readonly error: string | null;
-  readonly companies: number;
-  readonly companiesDone: number;
-  readonly resources: readonly {
-    readonly resource: string;
-    readonly rows: number;
-    readonly pages: number;
-    readonly running: number;
-  }[];
+/** Whether Temporal knows the run: it has no row before a worker begins it. */
+export async function runIsStarted(client: Client, runId: string): Promise<boolean> {
+  try {
+    await client.workflow.getHandle(workflowIds.backfillAll(runId)).describe();
+    return true;
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return false;
+    throw error;
+  }
 }
 
-export async function readRun(db: Database, runId: string): Promise<RunProgress> {
-  const of: SQL = sql`run_id = ${runId}::uuid`;
-  const [run, companies, resources] = await Promise.all([
-    db.execute<{ state: RunState; error: string | null }>(
-      sql`select state, error from metersync.runs where ${of} and company_id is null and resource is null`,
-    ),
-    db.execute<{ known: number; done: number }>(sql`
-      select (select count(*)::int from utility.companies where deleted_at is null) as known,
-        count(*) filter (where resource = 'intervals' and state <> 'running')::int as done
-      from metersync.runs where ${of}`),
-    db.execute<{ resource: string; rows: number; pages: number; running: number }>(sql`
-      select resource, sum(rows_inserted + rows_changed + rows_unchanged)::int as rows, sum(pages)::int as pages,
-        count(*) filter (where state = 'running')::int as running
-      from metersync.runs where ${of} and resource is not null group by resource order by min(started_at)`),
-  ]);
-  return {
-    state: run.rows[0]?.state ?? null,
-    error: run.rows[0]?.error ?? null,
-    companies: companies.rows[0]?.known ?? 0,
-    companiesDone: companies.rows[0]?.done ?? 0,
-    resources: resources.rows,
-  };
+/** How a run ended, once it has; undefined where Temporal cannot say: a schedule's run has another id. Never rejects. */
+export async function runEnd(client: Client, runId: string): Promise<RunState | undefined> {
+  try {
+    return await client.workflow.getHandle(workflowIds.backfillAll(runId)).result();
+  } catch (error) {
+    return error instanceof WorkflowFailedError ? 'failed' : undefined;
+  }
+}
+
+/** How many companies a run was asked to read; null for all, and where no worker can say. */
+export async function chosenCompanies(client: Client, runId: string): Promise<number | null> {
+  const handle = client.workflow.getHandle(workflowIds.backfillAll(runId));
+  try {
+    const { chosen } = await client.withDeadline(Date.now() + answerWithinMs, () =>
+      handle.query<BackfillProgress>(queryNames.progress),
+    );
+    return chosen;
+  } catch {
+    return null;
+  }
 }
 
 /** Whether a worker takes work of a queue: without one, it would wait for ever. */

@@ -1,13 +1,17 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { type RunProgress, readRun } from '../app/backfill.ts';
+import { chosenCompanies, type RunProgress, readRunProgress, runEnd } from '../app/backfill.ts';
 import type { Database } from '../app/warehouse.ts';
-import { type RunState, workflowIds } from '../contract/names.ts';
-
+import type { RunState } from '../contract/names.ts';
+import { createRate, describeRun } from './describe-run.ts';
 import type { Progress } from './terminal.ts';
 
 const lookEveryMs = 300;
 
-/** Shows a run until it is over; returns how it ended. */
+/**
+ * Shows a run until it is over; returns how it ended. A run that a schedule started is known by its rows alone.
+ * @throws the signal's reason when it aborts: the run goes on
+ */
 export async function followBackfill(options: {
   client: Client;
   db: Database;
@@ -16,43 +20,30 @@ export async function followBackfill(options: {
   signal?: AbortSignal | undefined;
 }): Promise<{ state: RunState; run: RunProgress }> {
   const { client, db, runId, progress, signal } = options;
-  const began = performance.now();
-  let state: RunState | undefined;
-  const ended = client.workflow.getHandle(workflowIds.backfillAll(runId)).result() as Promise<RunState>;
-  ended.then(
-    (result) => {
-      state = result;
-    },
-    () => {
-      state = 'failed';
-    },
-  );
-  while (state === undefined) {
-    signal?.throwIfAborted();
-    progress.show(describeRun(await readRun(db, runId), (performance.now() - began) / 1000));
-    await new Promise((done) => setTimeout(done, lookEveryMs));
+  const chosen = await chosenCompanies(client, runId);
+  const rate = createRate();
+  let ended: RunState | undefined;
+  void runEnd(client, runId).then((state) => {
+    ended = state;
+  });
+  const show = async (): Promise<RunProgress> => {
+    const run = await readRunProgress(db, runId);
+    const { rows, companies } = run;
+    progress.show(
+      describeRun({ run, companies: chosen ?? companies, rate: rate({ atMs: performance.now(), rows }) }),
+    );
+    return run;
+  };
+  try {
+    for (;;) {
+      // Taken before the look, so that the last one shows the end.
+      const state = ended;
+      const run = await show();
+      if (state !== undefined) return { state, run };
+      if (run.state !== null && run.state !== 'running') return { state: run.state, run };
+      await wait(lookEveryMs, undefined, { signal });
+    }
+  } finally {
+    progress.done();
   }
-  const run = await readRun(db, runId);
-  progress.show(describeRun(run, (performance.now() - began) / 1000));
-  progress.done();
-  return { state, run };
-}
-
-/** Lines that say how far a run is, how fast it goes and how long it may still take. */
-export function describeRun(run: RunProgress, seconds: number): string[] {
-  const rows = run.resources.reduce((sum, resource) => sum + resource.rows, 0);
-  const left = run.companiesDone === 0 ? '' : remaining(run, seconds);
-  const rate = Math.round(rows / Math.max(seconds, 0.1)).toLocaleString('en');
-  return [
-    `backfill: ${run.companiesDone} of ${run.companies} companies, ${rows.toLocaleString('en')} rows, ${rate} rows/s${left}`,
-    ...run.resources.map(
-      (r) => `  ${r.resource}: ${r.rows.toLocaleString('en')} rows${r.running > 0 ? ' …' : ''}`,
-    ),
-  ];
-}
-
-function remaining(run: RunProgress, seconds: number): string {
-  const companies = run.companies - run.companiesDone;
-  if (companies <= 0) return '';
-  return `, about ${Math.ceil((seconds / run.companiesDone) * companies)} s left`;
 }

@@ -138,6 +138,7 @@ export function buildProgram(): Command {
     .option('--company <id>', 'one company, by its id', uuid)
     .option('--external-id <id>', 'one company, by the id that you gave it')
     .option('--follow', 'show progress and wait for the end: 0 complete, 1 partial, suspect or failed')
+    .option('--run <id>', 'follow this run, which was started before, and start none', uuid)
     .action(async (scope, options) => (await import('./commands/backfill.ts')).backfill(scope, options));
   program
     .command('schedule')

@@ -3,6 +3,7 @@ import { createLogUpdate } from 'log-update';
 
 /** A display that is written over in a terminal, and a line now and then where there is none. */
 export interface Progress {
+  /** The first line says it all; the rest is for a terminal. */
   show(lines: readonly string[]): void;
   done(): void;
 }
@@ -23,7 +24,7 @@ export function createProgress(stream: NodeJS.WriteStream = process.stderr): Pro
   let waiting = '';
   return {
     show: (lines) => {
-      waiting = lines.join(' · ');
+      waiting = lines[0] ?? '';
       if (performance.now() - shownAt < plainEveryMs) return;
       shownAt = performance.now();
       print(waiting);

@@ -67,6 +67,17 @@ export async function finishRun(
     where ${is(key)}`);
 }
 
+/** Notes how far a part of a run is, for those who follow it. */
+export async function noteProgress(
+  db: Executor,
+  key: RunKey,
+  { pages, inserted, changed, unchanged }: Pick<RunCounts, 'pages' | 'inserted' | 'changed' | 'unchanged'>,
+): Promise<void> {
+  await db.execute(sql`
+    update metersync.runs set pages = ${pages}, rows_inserted = ${inserted}, rows_changed = ${changed},
+      rows_unchanged = ${unchanged} where ${is(key)}`);
+}
+
 /** Ends a run: its own row sums up those of its parts, the worst of which names its state. */
 export async function concludeRun(db: Executor, runId: string): Promise<RunState> {
   const result = await db.execute<{ state: RunState }>(sql`

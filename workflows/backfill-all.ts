@@ -29,6 +29,8 @@ export interface BackfillInput {
 
 export interface BackfillProgress {
   readonly runId: string;
+  /** Companies that it was asked to read; null for all. */
+  readonly chosen: number | null;
   readonly companiesDone: number;
   readonly companiesRunning: readonly string[];
 }
@@ -40,7 +42,10 @@ export async function backfillAll(input: BackfillInput): Promise<RunState> {
   const runId = input.runId ?? uuid4();
   const running = new Set<string>();
   let done = input.after?.done ?? 0;
-  setHandler(backfillProgress, () => ({ runId, companiesDone: done, companiesRunning: [...running] }));
+  const chosen = input.companies?.length ?? null;
+  setHandler(backfillProgress, () => ({
+    ...{ runId, chosen, companiesDone: done, companiesRunning: [...running] },
+  }));
 
   const readCompany = async (companyId: string): Promise<void> => {
     running.add(companyId);

@@ -1,23 +1,31 @@
-import { startBackfill, workerIsPolling } from '../../app/backfill.ts';
+import type { Client } from '@temporalio/client';
+import { readRunProgress, runIsStarted, startBackfill, workerIsPolling } from '../../app/backfill.ts';
 import { requireSchema } from '../../app/prepare.ts';
 import { connectClient } from '../../app/temporal.ts';
-import { openWarehouse } from '../../app/warehouse.ts';
+import { type Database, openWarehouse } from '../../app/warehouse.ts';
 import { companyOf } from '../company.ts';
 import { CommandError, type Context, openContext, UsageError } from '../context.ts';
 import { followBackfill } from '../follow-backfill.ts';
+import { interruptedStatus, untilInterrupted } from '../interruption.ts';
 import { createProgress } from '../terminal.ts';
 
 export interface BackfillOptions {
+  /** A run that was started before. */
+  run?: string;
   company?: string;
   externalId?: string;
   follow?: boolean;
 }
 
-/** `metersync backfill`: starts reading one company or all; with `--follow` waits for the end. */
+/** `metersync backfill`: starts reading one company or all; with `--follow` waits for the end, of a run with `--run`. */
 export async function backfill(scope: string | undefined, options: BackfillOptions): Promise<void> {
-  const chosen = [scope, options.company, options.externalId].filter((choice) => choice !== undefined);
+  const chosen = [scope, options.company, options.externalId, options.run].filter(
+    (choice) => choice !== undefined,
+  );
   if (chosen.length !== 1 || (scope !== undefined && scope !== 'all')) {
-    throw new UsageError('say what to backfill: all, --company ID or --external-id X');
+    throw new UsageError(
+      'say what to backfill: all, --company ID or --external-id X; or which run to follow: --run ID',
+    );
   }
   const context = await openContext({ temporal: true, service: false, quiet: true });
   try {
@@ -33,6 +41,10 @@ async function run(context: Context, options: BackfillOptions): Promise<void> {
   const warehouse = openWarehouse(settings, stack.databaseUrl, log, 2);
   const { client, close } = await connectClient(stack.temporal);
   try {
+    if (options.run !== undefined) {
+      await follow(client, warehouse.db, await knownRun(client, warehouse.db, options.run));
+      return;
+    }
     if (!(await workerIsPolling(client))) {
       throw new CommandError(
         'no worker is running to do the work: run metersync start (or metersync worker) first',
@@ -41,25 +53,32 @@ async function run(context: Context, options: BackfillOptions): Promise<void> {
     const company = await companyOf(warehouse.db, options);
     const runId = await startBackfill(client, company === undefined ? undefined : [company]);
     console.log(`backfill ${runId} started`);
-    if (!options.follow) return;
-    const detached = new AbortController();
-    process.once('SIGINT', () => detached.abort());
-    try {
-      const progress = createProgress();
-      const { state, run: ended } = await followBackfill({
-        ...{ client, db: warehouse.db, runId, progress },
-        signal: detached.signal,
-      });
-      console.log(`backfill ${runId}: ${state}${ended.error === null ? '' : `: ${ended.error}`}`);
-      if (state !== 'complete') process.exitCode = 1;
-    } catch (error) {
-      if (!detached.signal.aborted) throw error;
-      console.log(
-        `The backfill goes on. Look again with: select * from metersync.runs where run_id = '${runId}'`,
-      );
-    }
+    if (options.follow) await follow(client, warehouse.db, runId);
   } finally {
     await close();
     await warehouse.close();
   }
+}
+
+/** Shows the run until it is over, or until Ctrl-C, which leaves it running. */
+async function follow(client: Client, db: Database, runId: string): Promise<void> {
+  const { signal, forget } = untilInterrupted(process);
+  try {
+    const progress = createProgress();
+    const { state, run } = await followBackfill({ client, db, runId, progress, signal });
+    console.log(`backfill ${runId}: ${state}${run.error === null ? '' : `: ${run.error}`}`);
+    if (state !== 'complete') process.exitCode = 1;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    console.log(`The backfill goes on. Look again with: metersync backfill --run ${runId}`);
+    process.exitCode = interruptedStatus;
+  } finally {
+    forget();
+  }
+}
+
+async function knownRun(client: Client, db: Database, runId: string): Promise<string> {
+  const { state } = await readRunProgress(db, runId);
+  if (state !== null || (await runIsStarted(client, runId))) return runId;
+  throw new CommandError(`no run ${runId} is known: metersync status shows the last one`);
 }

@@ -203,6 +203,23 @@ describe('while metersync start runs', () => {
     expect(last).toEqual({ runId, state: 'complete', finishedAt: expect.any(String), error: null });
   });
 
+  test('Ctrl-C leaves the run going and says how to follow it again', async () => {
+    await service.fault({ kind: 'latency', ms: [300, 300] });
+    const followed = startCommand(['backfill', 'all', '--follow'], { cwd: folder.path, env });
+    await followed.printed(/^backfill \S+ started$/);
+    await followed.printed(/^backfill: \d+ of 2 companies/);
+    expect(await followed.end('SIGINT')).toEqual({ status: 130, signal: null });
+    await service.clearFaults();
+    const [, again = ''] = /Look again with: metersync (backfill --run \S+)$/m.exec(followed.stdout()) ?? [];
+    const { status, stdout, stderr } = await metersync(...again.split(' '));
+    expect({ status, stdout }, stderr).toEqual({
+      status: 0,
+      stdout: expect.stringMatching(/^backfill \S+: complete$/),
+    });
+    const unknown = await metersync('backfill', '--run', '0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f');
+    expect(unknown).toMatchObject({ status: 1, stderr: expect.stringContaining('no run 0b7c1f5e') });
+  });
+
   test('status --json counts events by outcome, and status shows the same to a person', async () => {
     const fired = await service.random(20, 1);
     const { said } = await until(

@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest';
+import type { CompanyProgress, RunProgress } from '../../app/backfill.ts';
+import { createRate, describeRun } from '../../cli/describe-run.ts';
+
+const run = (more: Partial<RunProgress> = {}): RunProgress => ({
+  ...{ state: 'running', error: null, seconds: 60, companies: 10, companiesDone: 0, rows: 12_345 },
+  ...{ running: [], failed: [], ...more },
+});
+const company = (more: Partial<CompanyProgress> = {}): CompanyProgress => ({
+  ...{ name: 'Acme', resource: 'documents', step: 3, done: 250, of: 1_000, unit: 'records' },
+  ...{ rows: 900, seconds: 5, companySeconds: 9, ...more },
+});
+const lines = (progress: RunProgress, companies = 10) =>
+  describeRun({ run: progress, companies, rate: 820.4 });
+
+describe('the lines of a run', () => {
+  test('tell companies, rows, rate and time left, as far as the companies are read', () => {
+    expect(lines(run({ companiesDone: 4 }))).toEqual([
+      'backfill: 4 of 10 companies, 12,345 rows, 820 rows/s, about 90 s left',
+    ]);
+    expect(lines(run())[0]).toBe('backfill: 0 of 10 companies, 12,345 rows, 820 rows/s');
+    expect(lines(run({ state: 'complete', companiesDone: 10 }))[0]).toBe(
+      'backfill: 10 of 10 companies, 12,345 rows, 820 rows/s, 60 s in all',
+    );
+  });
+
+  test('count what is read of a company that is at work: 2 of 5 resources and a quarter of the third', () => {
+    // 0.45 of one company in 60 s.
+    expect(lines(run({ running: [company()] }), 1)[0]).toContain('about 74 s left');
+  });
+
+  test.each([
+    [company(), 'documents   (3 of 5), 250 of 1,000 records, 50 records/s, about 15 s left'],
+    [company({ done: 0, of: null }), 'documents   (3 of 5), 0 records'],
+    [company({ done: 1_000 }), 'documents   (3 of 5), 1,000 of 1,000 records, 200 records/s'],
+    [
+      company({ resource: 'intervals', step: 5, unit: 'meters', done: 2, of: 400 }),
+      'intervals   (5 of 5), 2 of 400 meters, 0.4 meters/s',
+    ],
+    [
+      company({ resource: 'intervals', step: 5, unit: 'meters', done: 20, of: 400, seconds: 600 }),
+      'intervals   (5 of 5), 20 of 400 meters, 0.0 meters/s, about 3.2 h left',
+    ],
+  ])('of a company: %j', (one, words) => {
+    expect(lines(run({ running: [one] }))[1]).toBe(`  ${'Acme'.padEnd(28)}  ${words}`);
+  });
+
+  test('stay within a terminal: ten companies, long names cut, and what failed', () => {
+    const name = 'A company with a name that goes on and on';
+    const shown = lines(
+      run({
+        running: Array.from({ length: 12 }, () => company({ name })),
+        failed: [{ name, resource: 'meters', state: 'failed', error: 'SERVICE_ACCESS_DENIED: no' }],
+      }),
+    );
+    expect(shown).toHaveLength(13);
+    expect(shown[1]).toMatch(/^ {2}A company with a name that … {2}documents/);
+    expect(shown.slice(11)).toEqual([
+      '  … and 2 more',
+      '  failed: A company with a name that … meters: SERVICE_ACCESS_DENIED: no',
+    ]);
+    for (const line of shown) expect(line.length).toBeLessThan(110);
+  });
+});
+
+test('the rate is that of the last ten seconds', () => {
+  const rate = createRate();
+  expect(rate({ atMs: 0, rows: 1_000 })).toBe(0);
+  expect(rate({ atMs: 2_000, rows: 2_000 })).toBe(500);
+  expect(rate({ atMs: 10_000, rows: 2_000 })).toBe(100);
+  expect(rate({ atMs: 12_000, rows: 2_000 })).toBe(0);
+});
