@@ -7,7 +7,8 @@ export interface Collector extends Reporter {
   readonly failed: boolean;
 }
 
-export function createCollector(): Collector {
+/** `onReport` is told all that passed so far, each time that one more did. */
+export function createCollector(onReport: (reports: readonly FaultReport[]) => void): Collector {
   const reports: FaultReport[] = [];
   let failed = false;
   return {
@@ -18,7 +19,10 @@ export function createCollector(): Collector {
     onTestCaseResult(test: TestCase) {
       const { fault } = test.meta();
       if (test.result().state === 'failed') failed = true;
-      else if (fault !== undefined) reports.push(fault);
+      else if (fault !== undefined) {
+        reports.push(fault);
+        onReport(reports);
+      }
     },
     onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]) {
       failed ||= errors.length > 0 || modules.some((module) => module.errors().length > 0);

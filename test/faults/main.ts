@@ -34,7 +34,11 @@ async function main(): Promise<boolean> {
   const commit = write ? cleanCommit() : undefined;
   Object.assign(process.env, { FAULTS_SEED: seed, FAULTS_SEEDS: seeds, FAULTS_TIMES: times });
   console.log(`faults: FAULTS_SEED=${seed}, ${seeds} seeds`);
-  const collector = createCollector();
+  const before = readFileSync(page, 'utf8');
+  // A run takes an hour: what it has shown stands in the page even when it is ended.
+  const collector = createCollector((passed) => {
+    if (commit !== undefined) writeFileSync(page, pageWith(before, passed, commit));
+  });
   const vitest = await startVitest('test', [], {
     config: resolve(import.meta.dirname, 'vitest.config.ts'),
     watch: false,
@@ -42,10 +46,8 @@ async function main(): Promise<boolean> {
     ...(command.args.length === 0 ? {} : { testNamePattern: `^(${command.args.join('|')}) ` }),
   });
   await vitest.close();
-  const { reports, failed } = collector;
-  console.log(describeReports(reports));
-  if (commit !== undefined) writeFileSync(page, pageWith(readFileSync(page, 'utf8'), reports, commit));
-  return !failed && reports.length > 0;
+  console.log(describeReports(collector.reports));
+  return !collector.failed && collector.reports.length > 0;
 }
 
 /** The page names the commit that ran: so the files have to be those of a commit. */
