@@ -5,6 +5,7 @@ import { array } from '../db/arrays.ts';
 import {
   companiesAfter,
   concludeRun,
+  failRunning,
   finishedResources,
   finishRun,
   metersAfter,
@@ -90,7 +91,10 @@ export function backfillActivities(deps: ActivityDependencies) {
       },
     ),
 
+    /** Fails a part of a run; or all of it, with the parts that nobody reads any more. */
     failRun: failing(async (input: RunKey & { error: string; kind?: RunKind }): Promise<void> => {
+      if (input.companyId === null && input.resource === null)
+        await failRunning(db, input.runId, input.error);
       await failRun(deps, input, input.error, input.kind);
     }),
 
@@ -107,11 +111,11 @@ async function backfillCompanies(deps: ActivityDependencies, runId: string): Pro
     if (deps.service.has('companies')) await reviveService(deps);
   } catch (error) {
     const failure = asFailure(error);
-    if (failure === undefined || failure.code === 'SERVICE_KEY_REFUSED' || failure.action === 'retry')
-      throw error;
+    if (failure === undefined || failure.action === 'retry') throw error;
+    await failRun(deps, key, `${failure.code}: ${failure.message}`);
+    if (failure.code === 'SERVICE_KEY_REFUSED') throw error;
     // Companies seen in events and configured ones are still read.
     deps.log.warn({ code: failure.code, err: failure }, 'the list of companies cannot be read');
-    await failRun(deps, key, `${failure.code}: ${failure.message}`);
   }
 }
 
@@ -153,8 +157,23 @@ async function readCompany(deps: ActivityDependencies, input: CompanyReading): P
       Context.current().cancellationSignal.throwIfAborted();
       const failure = asFailure(error);
       if (failure === undefined || failure.action === 'retry') throw error;
-      await failRun(deps, key, `${failure.code}: ${failure.message}`);
+      const reason = `${failure.code}: ${failure.message}`;
+      if (failure.code === 'SERVICE_KEY_REFUSED') return await giveUp(deps, input, reason);
+      await failRun(deps, key, reason);
     }
+  }
+  return { done: true, cursor: null };
+}
+
+/** Fails what the run has still to read of a company: the key is refused for all of it alike. */
+async function giveUp(
+  deps: ActivityDependencies,
+  input: CompanyReading,
+  reason: string,
+): Promise<CompanyStep> {
+  const { runId, companyId } = input;
+  for (const resource of await unfinished(deps, input)) {
+    await failRun(deps, { runId, companyId, resource }, reason);
   }
   return { done: true, cursor: null };
 }

@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path';
 import { createLog, type Logger } from '../app/log.ts';
 import { openService, type ServiceAccess } from '../app/service.ts';
 import { readSettings, type Settings } from '../app/settings.ts';
+import type { WarehouseLimit } from '../app/shared-limit.ts';
 import { openStack, type Stack } from '../app/stack.ts';
 import {
   runningSandbox,
@@ -22,7 +23,8 @@ export interface Context {
   readonly stack: Stack;
   readonly service: { readonly url: string; readonly apiKey: string };
   readonly sandbox: SandboxProcess | undefined;
-  access(): ServiceAccess;
+  /** The client of the service; with a limit, one of those that share it. */
+  access(limit?: WarehouseLimit): ServiceAccess;
   stop(): Promise<void>;
 }
 
@@ -79,7 +81,7 @@ export async function openContext(need: Need): Promise<Context> {
       stack,
       service,
       sandbox,
-      access: () => openService(settings.service, service.url, service.apiKey, log),
+      access: (limit) => openService(settings.service, service.url, service.apiKey, log, limit),
       stop: async () => {
         await sandbox?.stop();
         await stack.stop();

@@ -88,7 +88,7 @@ export async function failedParts(
   const result = await db.execute<{ company_id: string | null }>(sql`
     select distinct company_id from (
       select distinct on (company_id, resource) company_id, state, error_code from metersync.runs
-      order by company_id, resource, started_at desc
+      where resource is not null order by company_id, resource, started_at desc
     ) last
     where state in ('failed', 'partial') and error_code = any(${array(codes, 'text')})
     order by company_id`);

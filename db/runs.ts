@@ -78,8 +78,17 @@ export async function noteProgress(
       rows_unchanged = ${unchanged} where ${is(key)}`);
 }
 
-/** Ends a run: its own row sums up those of its parts, the worst of which names its state. */
+/** Fails the parts of a run that are still said to be read. */
+export async function failRunning(db: Executor, runId: string, error: string): Promise<void> {
+  await db.execute(sql`
+    update metersync.runs set state = 'failed', finished_at = clock_timestamp(), error = ${error},
+      error_code = ${codeOfReason(error)}
+    where run_id = ${runId}::uuid and state = 'running' and resource is not null`);
+}
+
+/** Ends a run: its own row sums up those of its parts, the worst of which names its state, the most frequent failure its code. */
 export async function concludeRun(db: Executor, runId: string): Promise<RunState> {
+  await failRunning(db, runId, 'it ended without a word');
   const result = await db.execute<{ state: RunState }>(sql`
     with parts as (
       select * from metersync.runs where run_id = ${runId}::uuid and resource is not null
@@ -87,10 +96,12 @@ export async function concludeRun(db: Executor, runId: string): Promise<RunState
     update metersync.runs r set finished_at = clock_timestamp(),
       state = (
         select case
-          when count(*) filter (where state in ('failed', 'partial', 'running')) > 0
+          when count(*) filter (where state in ('failed', 'partial')) > 0
             then case when count(*) filter (where state = 'complete') > 0 then 'partial' else 'failed' end
           when count(*) filter (where state = 'suspect') > 0 then 'suspect' else 'complete' end from parts),
       error = (select string_agg(distinct error, '; ') from parts where error is not null),
+      error_code = (select error_code from parts where state <> 'complete' and error_code is not null
+        group by error_code order by count(*) desc, error_code limit 1),
       pages = t.pages, rows_inserted = t.inserted, rows_changed = t.changed, rows_unchanged = t.unchanged,
       rows_tombstoned = t.tombstoned, rows_rejected = t.rejected, rows_missed = t.missed, drift = t.drift,
       requests = t.requests

@@ -1,6 +1,8 @@
 import { type AuditOptions, type AuditReport, audit, type Example, repair } from '../../app/audit.ts';
 import { requireSchema } from '../../app/prepare.ts';
-import { openWarehouse } from '../../app/warehouse.ts';
+import type { ServiceAccess } from '../../app/service.ts';
+import { joinLimit } from '../../app/shared-limit.ts';
+import { openWarehouse, type Warehouse } from '../../app/warehouse.ts';
 import type { AuditResource } from '../../contract/names.ts';
 import { openContext } from '../context.ts';
 import { createProgress, table } from '../terminal.ts';
@@ -17,36 +19,51 @@ export interface AuditCommandOptions {
 export async function auditCommand(options: AuditCommandOptions): Promise<void> {
   const context = await openContext({ temporal: false, service: true, quiet: true });
   const { settings, stack, log } = context;
-  const access = context.access();
+  const { databaseUrl } = stack;
   try {
-    await requireSchema(settings, stack.databaseUrl, log);
-    const warehouse = openWarehouse(settings, stack.databaseUrl, log, 4);
-    const progress = createProgress();
-    const input: AuditOptions = {
-      warehouse,
-      service: access.client,
-      companyId: options.company,
-      resources: options.resource,
-      since: options.since,
-      onProgress: ({ companies, compared }) =>
-        progress.show([`audit: ${companies} companies, ${compared.toLocaleString('en')} records compared`]),
-    };
+    await requireSchema(settings, databaseUrl, log);
+    const warehouse = openWarehouse(settings, databaseUrl, log, 4);
+    // One of those that ask the service, like a worker: together they keep to its limit.
+    const limit = await joinLimit({
+      warehouse: openWarehouse(settings, databaseUrl, log, 1),
+      limit: settings.service.maxConcurrency,
+      log,
+    });
+    const access = context.access(limit);
     try {
-      const found = options.repair ? await repair({ ...input, apiVersion: access.apiVersion }) : undefined;
-      const report = found?.differences === 0 ? found : await audit(input);
-      progress.done();
-      if (options.json)
-        console.log(JSON.stringify(found === undefined ? report : { ...report, repaired: found }));
-      else
-        console.log(describeAudit(report), ...(found === undefined ? [] : [describeRepair(found, report)]));
-      if (report.differences > 0) process.exitCode = 1;
+      await compare(warehouse, access, options);
     } finally {
-      await warehouse.close();
+      await Promise.allSettled([access.client.close(), limit.leave(), warehouse.close()]);
     }
   } finally {
-    await access.client.close();
     await context.stop();
   }
+}
+
+async function compare(
+  warehouse: Warehouse,
+  access: ServiceAccess,
+  options: AuditCommandOptions,
+): Promise<void> {
+  const progress = createProgress();
+  const input: AuditOptions = {
+    warehouse,
+    service: access.client,
+    companyId: options.company,
+    resources: options.resource,
+    since: options.since,
+    onProgress: ({ companies, compared }) =>
+      progress.show([`audit: ${companies} companies, ${compared.toLocaleString('en')} records compared`]),
+  };
+  const found = options.repair ? await repair({ ...input, apiVersion: access.apiVersion }) : undefined;
+  const report = found?.differences === 0 ? found : await audit(input);
+  progress.done();
+  if (options.json) {
+    console.log(JSON.stringify(found === undefined ? report : { ...report, repaired: found }));
+  } else {
+    console.log(describeAudit(report), ...(found === undefined ? [] : [describeRepair(found, report)]));
+  }
+  if (report.differences > 0) process.exitCode = 1;
 }
 
 function describeRepair(found: AuditReport & { runId: string }, after: AuditReport): string {

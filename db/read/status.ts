@@ -69,7 +69,7 @@ export async function readParked(db: Executor): Promise<ParkedWork[]> {
       union all
       select error_code, min(error), 0, 0, count(*)::int, min(started_at), null from (
         select distinct on (company_id, resource) state, error, error_code, started_at from metersync.runs
-        order by company_id, resource, started_at desc
+        where resource is not null order by company_id, resource, started_at desc
       ) last
       where state in ('failed', 'partial') and error_code = any(${codes}) group by error_code
     )

@@ -47,3 +47,33 @@ test('two worker processes never have more requests in flight than the one limit
   expect(service.inFlightMax).toBe(2);
   expect(service.asked.length).toBeGreaterThan(8);
 });
+
+test('an audit takes part in the limit while it reads, and leaves it', { timeout: 120_000 }, async () => {
+  const company = { id: randomUUID() };
+  const door = createDoor();
+  const service = await ScriptedServer.start(async (asked) => {
+    if (asked.path === '/v2.2/company') return { json: [company] };
+    await door.pass();
+    return pageOf([], asked, shapeOf('connections'));
+  });
+  onTestFinished(() => service.stop());
+  const deployment = await createDeployment({
+    env: { SERVICE_URL: service.url, SERVICE_API_KEY: 'key' },
+    endpoints: { meters: null, documents: null, usageData: null, intervals: null },
+  });
+  onTestFinished(() => deployment.stop());
+  const members = async () =>
+    (
+      await deployment.warehouse.db.execute<{ n: number }>(
+        sql`select count(*)::int as n from metersync.service_workers`,
+      )
+    ).rows[0]?.n;
+  const audit = startCommand(['audit', '--json'], { env: deployment.env });
+  onTestFinished(async () => void (await audit.end('SIGKILL')));
+  await until('it reads', () => door.waiting === 1);
+  expect(await members()).toBe(1);
+  door.open();
+  // The company is not in the warehouse: one difference.
+  expect((await audit.ended).status).toBe(1);
+  expect(await members()).toBe(0);
+});
