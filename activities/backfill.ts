@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import { sql } from 'drizzle-orm';
 import { type CompanyResource, companyResources, type RunKind, type RunState } from '../contract/names.ts';
 import { array } from '../db/arrays.ts';
+import { warehouseNow } from '../db/catch-up.ts';
 import {
   companiesAfter,
   concludeRun,
@@ -14,6 +15,7 @@ import {
   type RunKey,
   startRun,
 } from '../db/runs.ts';
+import { forgetRejectedReadings } from '../db/write/rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
 import { backfillListing } from './backfill-listing.ts';
 import type { ActivityDependencies } from './dependencies.ts';
@@ -207,7 +209,9 @@ async function backfillMeter(
   cursor: IntervalCursor,
 ): Promise<IntervalCursor> {
   try {
+    const beganAt = await warehouseNow(deps.warehouse.db);
     const read = await readRange(deps, { meterId }, 'backfill', cursor);
+    if (read.whole) await forgetRejectedReadings(deps.warehouse.db, { meterId }, beganAt);
     return {
       ...cursor,
       after: meterId,

@@ -8,6 +8,7 @@ import {
   splitRange,
   type TimeRange,
 } from '../db/interval-ledger.ts';
+import { forgetRejectedReadings } from '../db/write/rejected-records.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { heartbeat } from './heartbeat.ts';
 import { readRange } from './intervals.ts';
@@ -50,6 +51,7 @@ export async function catchUpIntervals(deps: ActivityDependencies, meterId: stri
       heartbeat(cursor);
     }
   }
+  for (const range of ranges) await forgetRejectedReadings(db, { meterId, ...range }, readAt);
   await readMeter(deps, meterId);
   const { short } = await settleRanges(db, meterId, readAt, ranges);
   for (const { id, told, found, waits } of short) {

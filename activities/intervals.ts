@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto';
 import { Context } from '@temporalio/activity';
 import { warehouseNow } from '../db/catch-up.ts';
 import { noteFetched } from '../db/interval-ledger.ts';
 import { sliceOf, writeIntervals } from '../db/write/intervals.ts';
 import { itemTexts } from '../db/write/item-texts.ts';
-import { nothingWritten, type PageWritten, rejectRecord, sum } from '../db/write/write-page.ts';
+import { readingOf, rejectRecord } from '../db/write/rejected-records.ts';
+import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
 import { type IntervalColumns, readIntervals } from '../service/intervals.ts';
 import type { Page } from '../service/page.ts';
 import { walkPages } from '../service/walk.ts';
@@ -73,8 +75,8 @@ export async function readRange(
     await noteFields(deps, 'intervals', page.items);
     const columns = readIntervals(page.body, page.itemsKey, page.items);
     const strays = append(waiting, columns, range.meterId);
-    for (const { position, reason } of [...strays, ...columns.unplaced.map(withoutPlace)]) {
-      await keepApart(deps, page, position, reason);
+    for (const stray of [...strays, ...columns.unplaced.map(withoutPlace)]) {
+      await keepApart(deps, range.meterId, page, stray);
       written = sum(written, { ...nothingWritten, rejected: 1 });
     }
     total = page.total;
@@ -105,19 +107,31 @@ function noReadings(): IntervalColumns {
 interface Stray {
   /** Position among the items of the page, from 0. */
   readonly position: number;
+  readonly start?: string;
   readonly reason: string;
 }
 
 const withoutPlace = (position: number): Stray => ({ position, reason: 'the reading has no place in time' });
 
-/** Adds the readings of the meter; returns those that name another, which must not be filed under this one. */
+/**
+ * Adds the readings of the meter; returns those that name another, which must not be filed under this one, and those
+ * with text that would reach Postgres as another.
+ */
 function append(to: IntervalColumns, more: IntervalColumns, meterId: string): Stray[] {
   const strays: Stray[] = [];
   const positions = more.unplaced.length === 0 ? undefined : placedPositions(more);
   for (const [at, start] of more.startAt.entries()) {
     const named = more.meterId[at] ?? null;
     if (named !== null && named !== meterId) {
-      strays.push({ position: positions?.[at] ?? at, reason: `the reading names another meter, ${named}` });
+      strays.push({
+        position: positions?.[at] ?? at,
+        start,
+        reason: `the reading names another meter, ${named}`,
+      });
+      continue;
+    }
+    if (!(more.usageUnits[at] ?? '').isWellFormed() || !(more.quality[at] ?? '').isWellFormed()) {
+      strays.push({ position: positions?.[at] ?? at, start, reason: 'the reading holds a lone surrogate' });
       continue;
     }
     to.startAt.push(start);
@@ -140,15 +154,15 @@ function placedPositions(columns: IntervalColumns): number[] {
 
 async function keepApart(
   deps: ActivityDependencies,
+  meterId: string,
   page: Page,
-  position: number,
-  reason: string,
+  { position, start, reason }: Stray,
 ): Promise<void> {
-  await rejectRecord(deps.warehouse.db, {
-    resource: 'intervals',
-    companyId: null,
-    id: page.ids[position] ?? null,
-    text: itemTexts(page)[position] ?? '',
-    error: reason,
-  });
+  const text = itemTexts(page)[position] ?? '';
+  const id = readingOf(
+    meterId,
+    start ?? page.ids[position] ?? createHash('sha256').update(text).digest('hex'),
+  );
+  const { db } = deps.warehouse;
+  await rejectRecord(db, { resource: 'intervals', companyId: null, id, text, error: reason });
 }

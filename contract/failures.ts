@@ -60,7 +60,7 @@ export const failureTypes = {
     action: 'retry',
     means: 'The service does not show the record that an event told of, or not in the state that it told of.',
     operator:
-      'Nothing: it is looked for again, each time later, until its events are `missing`. Whatever shows it later has them looked at again.',
+      'Nothing: it is looked for again, each time later, until its events are `missing` (`status` counts them): after four minutes where it is not shown at all, after an hour and a half where an older state is, which is then believed. Whatever shows it later settles them.',
   },
   READINGS_NOT_SHOWN: {
     action: 'retry',

@@ -11,6 +11,12 @@ import { serviceParked } from './parking.ts';
  */
 export const notShownAttemptsMax = 8;
 
+/**
+ * Tries after which the service is believed that shows an older state than an event told of each time, or does not prove
+ * what it does not show: an hour and a half. The event is `missing` then, until its state is seen.
+ */
+export const olderShownAttemptsMax = 15;
+
 /** Events that wait and may be looked at now. */
 export const due: SQL = sql`outcome = 'pending' and coalesce(next_attempt_at, '-infinity') <= clock_timestamp()`;
 
@@ -163,11 +169,30 @@ export async function settleRecords(
     ) settled
     where e.id = settled.id and settled.outcome is not null`);
   const code = 'RECORD_NOT_SHOWN';
+  await believeOlder(db, table, covered);
   const waiting = await db.execute(sql`
     update metersync.events
     set ${postponed({ code, message: 'the service does not show the state that this event told of' })}
     where ${covered} and coalesce(next_attempt_at, '-infinity') <= ${readAt}::timestamptz`);
   return { applied: settled.rowCount ?? 0, waiting: waiting.rowCount ?? 0 };
+}
+
+/**
+ * Events that told of a newer state than the service shows whenever it is asked: its record is the truth, and whatever is
+ * read next is taken.
+ */
+async function believeOlder(db: Executor, table: SQL, covered: SQL): Promise<void> {
+  const believed = await db.execute<{ record_id: string }>(sql`
+    update metersync.events set outcome = 'missing', next_attempt_at = null
+    where ${covered} and error_code = 'RECORD_NOT_SHOWN' and attempts >= ${olderShownAttemptsMax}
+    returning record_id`);
+  if (believed.rows.length === 0) return;
+  const ids = believed.rows.map(({ record_id }) => record_id);
+  await db.execute(sql`
+    update ${table} r set updated = raw_updated, synced_at = null
+    where id = any(${array(ids, 'uuid')}) and deleted_at is null
+      and not exists (select from metersync.events e where e.record_id = r.id::text and e.outcome = 'pending'
+        and e.occurred_at > coalesce(r.raw_updated, '-infinity'))`);
 }
 
 async function buryNotShown(

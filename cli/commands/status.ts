@@ -50,7 +50,9 @@ function describe(now: WarehouseStatus): string {
     );
   lines.push(...now.parked.flatMap(describeParked));
   if (now.events.missing > 0)
-    lines.push(`records that the service never showed: ${now.events.missing} events, see metersync.events`);
+    lines.push(
+      `records that the service never showed, or not as new: ${now.events.missing} events, see metersync.events`,
+    );
   const { events: short, readings } = now.intervalShortfall;
   if (short > 0)
     lines.push(

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { lookAgain } from './missing.ts';
-import { countWritten, items, newerRead, rawOf, setColumns, type UpsertPage } from './page.ts';
+import { confirmedBy, countWritten, items, newerRead, rawOf, setColumns, type UpsertPage } from './page.ts';
 
 const columns = [
   'company_id',
@@ -23,7 +23,7 @@ export const upsertConnections: UpsertPage = async (tx, page) => {
       ${rawOf}, ${page.apiVersion}, ${page.readAt}::timestamptz
     from item order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
     on conflict (id) do update set ${setColumns(columns)}
-    where ${newerRead('c', columns)}
+    where ${newerRead('c', columns, undefined, confirmedBy(page, 'c'))}
     returning id, (xmax = 0) as inserted`);
   await replaceConnectionSites(tx, page);
   const changed = rows.filter(({ inserted }) => !inserted);

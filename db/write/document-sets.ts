@@ -33,7 +33,7 @@ export async function writeDocumentSets(db: Database, sets: DocumentSets): Promi
     await db.transaction(async (tx) => {
       await holdDocuments(tx, documentIds);
       if (documents !== undefined) {
-        const page: RecordPage = { ...documents.page, usage: 'none' };
+        const page: RecordPage = { ...documents.page, usage: 'none', confirms: true };
         await writePage(tx, 'documents', upsertDocuments, page, documents.ids);
       }
       if (usage !== undefined) await writePage(tx, 'usageData', upsertUsageData, usage.page, usage.ids);

@@ -3,9 +3,17 @@ import type { Transaction } from '../connect.ts';
 import { sqlMessage } from '../failures.ts';
 import { halving } from '../halving.ts';
 import { lookAgain } from './missing.ts';
-import { items, newerRead, type RecordPage, rawOf, setColumns, type UpsertPage } from './page.ts';
+import {
+  confirmedBy,
+  items,
+  newerRead,
+  type RecordPage,
+  rawOf,
+  setColumns,
+  type UpsertPage,
+} from './page.ts';
+import { rejectRecord, usageOfDocument } from './rejected-records.ts';
 import { documentsThatTellUsage, replaceUsageByRecord } from './usage-data.ts';
-import { rejectRecord } from './write-page.ts';
 
 const columns = ['company_id', 'site_id', 'created', 'updated', 'raw_updated'] as const;
 
@@ -32,7 +40,7 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
     from item left join utility.documents known on known.id = (r ->> 'id')::uuid
     order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
     on conflict (id) do update set ${setColumns(columns)}
-    where ${newerRead('d', columns)}
+    where ${newerRead('d', columns, undefined, confirmedBy(page, 'd'))}
     returning id, (xmax = 0) as inserted
     )
     select w.id, w.inserted, (
@@ -60,7 +68,7 @@ async function writeUsage(tx: Transaction, page: RecordPage, written: readonly W
       await rejectRecord(tx, {
         resource: 'usageData',
         companyId: page.companyId,
-        id: `of document ${id}`,
+        id: usageOfDocument(id),
         text: found.rows[0]?.text ?? '',
         error: sqlMessage(error),
       });

@@ -7,6 +7,7 @@ import type { Database, Executor, Warehouse } from '../connect.ts';
 import { isRefusal, sqlMessage, sqlState, warehouseFailure } from '../failures.ts';
 import { copyText, type IntervalColumns, type PlainReadings, plainReadings } from './interval-text.ts';
 import type { WrittenRows } from './page.ts';
+import { readingOf, rejectRecord } from './rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from './write-page.ts';
 
 const uniqueViolation = '23505';
@@ -76,12 +77,11 @@ async function rejectReading(
   error: string,
 ): Promise<PageWritten> {
   const reading = Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[0]]));
-  const id = `${meterId}@${columns.startAt[0]}`.replaceAll('\0', '\\0').toWellFormed();
-  await db.execute(sql`
-    insert into metersync.rejected_records as x (resource, record_id, error, record)
-    values ('intervals', ${id}, ${error}, ${JSON.stringify(reading)})
-    on conflict (resource, record_id) do update set
-      error = excluded.error, record = excluded.record, rejected_at = excluded.rejected_at`);
+  const id = readingOf(meterId, columns.startAt[0] ?? '');
+  await rejectRecord(db, {
+    ...{ resource: 'intervals', companyId: null, id, error },
+    text: JSON.stringify(reading),
+  });
   return { inserted: 0, changed: 0, rejected: 1 };
 }
 

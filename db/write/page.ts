@@ -21,6 +21,11 @@ export interface RecordPage {
    * were known and changed; `none` where the usage endpoint's own rows are written in the same transaction.
    */
   readonly usage?: 'all' | 'corrected' | 'none';
+  /**
+   * Whether the records are read because events told of them: then one that is as the warehouse has it counts as read now,
+   * so that a page of before that is written after, and shows another state of the same `updated`, does not replace it.
+   */
+  readonly confirms?: boolean;
   /** Of usage data: the document of each row, by the row's id, where the row itself does not name it. */
   readonly documentOf?: Readonly<Record<string, string>>;
 }
@@ -71,17 +76,18 @@ export async function countWritten(tx: Executor, upsert: SQL): Promise<WrittenRo
  * The guard of a record with `updated`, for `where` of its upsert. In words: a newer state wins; at the same
  * `updated` the read that began later wins, as it does when the service tells no `updated`; an event's tombstone
  * yields only to a newer state, an inferred one to any later read; a row identical in what is `compared` is not
- * touched.
+ * touched unless it is `confirmed`.
  */
 export function newerRead(
   table: string,
   columns: readonly string[],
   compared: readonly string[] = [...columns, 'raw', 'api_version'],
+  confirmed: SQL = sql`false`,
 ): SQL {
   const t = (column: string) => `${table}.${column}`;
   const row = (source: string) => `(${compared.map((c) => `${source}.${c}`).join(', ')})`;
-  return sql.raw(`(
-    ${t('updated')} is null or excluded.updated > ${t('updated')}
+  const newer = sql.raw(`(
+    ${t('updated')} is null or excluded.updated > ${t('updated')} or ${t('deleted_reason')} in ('absent', 'not_found')
     or (${t('updated')} = excluded.updated or excluded.updated is null)
       and (${t('raw')} is null or ${t('synced_at')} is null or excluded.synced_at >= ${t('synced_at')}
         ${columns.includes('raw_updated') ? `or ${t('raw_updated')} is distinct from ${t('updated')}` : ''})
@@ -89,8 +95,18 @@ export function newerRead(
     ${t('deleted_at')} is null
     or case ${t('deleted_reason')} when 'event' then excluded.updated > ${t('updated')}
       else excluded.synced_at > ${t('deleted_at')} end
-  ) and (${t('deleted_at')} is not null or ${row(table)} is distinct from ${row('excluded')})`);
+  )`);
+  const differs = sql.raw(
+    `${t('deleted_at')} is not null or ${row(table)} is distinct from ${row('excluded')}`,
+  );
+  return sql`${newer} and (${differs} or ${confirmed})`;
 }
+
+/** For the guard above: events wait for the record, and the page is read for them. */
+export const confirmedBy = (page: RecordPage, table: string): SQL =>
+  page.confirms
+    ? sql`exists (select from metersync.events e where e.record_id = ${sql.raw(table)}.id::text and e.outcome = 'pending')`
+    : sql`false`;
 
 /** The same for a record without `updated`: the read that began later wins. */
 export function laterRead(table: string, columns: readonly string[]): SQL {

@@ -11,6 +11,7 @@ import {
   type UpsertPage,
   type WrittenRows,
 } from './page.ts';
+import { forgetRejected, usageOfDocument } from './rejected-records.ts';
 
 const columns = [
   'company_id',
@@ -27,7 +28,7 @@ const columns = [
 /**
  * Usage rows. A row is only as alive as its document: the documents named are locked first (those never seen are
  * inserted, to be read later), so that a row read before its document was deleted and written after it is not
- * brought back; nor is one that was read before, and is not among, all that a later read of the document's usage saw.
+ * brought back; nor is one taken, unless it is newer, that was read before a later read saw all of the document's usage.
  */
 export const upsertUsageData: UpsertPage = async (tx, page) => {
   const told = toldByListing(page);
@@ -57,7 +58,8 @@ function upsertRows(tx: Executor, told: SQL, page: RecordPage, guard: SQL): Prom
     from told left join utility.documents d on d.id = document_id
     where d.deleted_reason is distinct from 'event'
       and (d.usage_read_at is null or d.usage_read_at <= ${page.readAt}::timestamptz
-        or exists (select from utility.usage_data known where known.id = (r ->> 'id')::uuid))
+        or exists (select from utility.usage_data known where known.id = (r ->> 'id')::uuid
+          and known.updated < metersync.read_time(r ->> 'updated')))
     order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
     on conflict (id) do update set ${setColumns(columns)}
     where ${guard}
@@ -106,7 +108,7 @@ export async function replaceUsageByRecord(
 /**
  * Of documents that were just written, those whose record tells their usage, each row by its id. A record may list
  * other rows than the usage endpoint does (service-facts 2 has versions that differ so): it is believed as long as
- * what it listed before is what the warehouse holds.
+ * what it listed before is what the warehouse holds, or was refused.
  */
 export async function documentsThatTellUsage(
   tx: Executor,
@@ -118,9 +120,11 @@ export async function documentsThatTellUsage(
     where jsonb_typeof(d.raw -> 'usageData') = 'array'
       and not exists (
         select from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) as row (r) where r ->> 'id' is null)
-      and (select array_agg(u.id::text order by u.id::text collate "C") from utility.usage_data u
+      and ((select array_agg(u.id::text order by u.id::text collate "C") from utility.usage_data u
           where u.document_id = d.id and u.deleted_at is null)
         is not distinct from (select array_agg(distinct b collate "C" order by b collate "C") from unnest(w.before) b)
+        or exists (select from metersync.rejected_records
+          where resource = 'usageData' and record_id = ${usageOfDocument('')} || d.id::text))
     order by d.id`);
   return result.rows.map(({ id }) => id);
 }
@@ -155,5 +159,6 @@ export async function retireUsage(
     update utility.usage_data set deleted_at = ${readAt}::timestamptz, deleted_reason = 'absent'
     where document_id = any(${array(ids, 'uuid')}) and deleted_at is null
       and synced_at < ${readAt}::timestamptz and not (id::text = any(${array(printedUuids(seenIds), 'text')}))`);
+  await forgetRejected(tx, 'usageData', ids.map(usageOfDocument), readAt);
   return result.rowCount ?? 0;
 }

@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto';
-import { sql } from 'drizzle-orm';
-import type { Database, Executor, Transaction } from '../connect.ts';
+import type { Database, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { halving } from '../halving.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
 import type { RecordPage, UpsertPage, WrittenRows } from './page.ts';
+import { forgetRejected, rejectRecord } from './rejected-records.ts';
 
 export interface PageWritten extends WrittenRows {
   readonly rejected: number;
@@ -12,8 +11,8 @@ export interface PageWritten extends WrittenRows {
 
 /**
  * Writes a page in one transaction, or as part of the given one. A record that Postgres refuses goes to
- * `metersync.rejected_records` with its text, after the page was split to find it; its neighbours are written. `ids`
- * are the ids of the page's items, in order, null where a record has none.
+ * `metersync.rejected_records` with its text, after the page was split to find it, until a later read finds it in order;
+ * its neighbours are written. `ids` are the ids of the page's items, in order, null where a record has none.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writePage(
@@ -23,10 +22,12 @@ export async function writePage(
   page: RecordPage,
   ids: readonly (string | null)[],
 ): Promise<PageWritten> {
-  const write = async (whole: RecordPage): Promise<PageWritten> => ({
-    ...(await db.transaction((tx) => upsert(tx, whole))),
-    rejected: 0,
-  });
+  const write = async (some: RecordPage, idsOfSome: readonly (string | null)[]): Promise<PageWritten> =>
+    await db.transaction(async (tx) => {
+      const written = await upsert(tx, some);
+      await forgetRejected(tx, resource, idsOfSome, page.readAt);
+      return { ...written, rejected: 0 };
+    });
   const writeParts = async (): Promise<PageWritten> => {
     const records = itemTexts(page).map((text, at) => ({ id: ids[at] ?? null, text }));
     const parts = await halving(
@@ -37,6 +38,7 @@ export async function writePage(
             page,
             some.map(({ text }) => text),
           ),
+          some.map(({ id }) => id),
         ),
       async (only, error) => {
         const { companyId } = page;
@@ -47,18 +49,13 @@ export async function writePage(
     return parts.reduce(sum);
   };
   try {
-    return await write(page).catch((error: unknown) => {
+    return await write(page, ids).catch((error: unknown) => {
       if (!isRefusal(error)) throw error;
       return writeParts();
     });
   } catch (error) {
     throw warehouseFailure(error);
   }
-}
-
-interface SomeRecord {
-  readonly id: string | null;
-  readonly text: string;
 }
 
 export const nothingWritten: PageWritten = { inserted: 0, changed: 0, rejected: 0 };
@@ -69,23 +66,4 @@ export function sum(a: PageWritten, b: PageWritten): PageWritten {
     changed: a.changed + b.changed,
     rejected: a.rejected + b.rejected,
   };
-}
-
-export interface RejectedRecord extends SomeRecord {
-  readonly resource: string;
-  /** Company in whose listing it stands. */
-  readonly companyId: string | null;
-  readonly error: string;
-}
-
-/** Keeps a record, as the service sent it, with the reason why it is in no table. */
-export async function rejectRecord(db: Executor, rejected: RejectedRecord): Promise<void> {
-  const { resource, companyId, id, text, error } = rejected;
-  const printable = id?.replaceAll('\0', '\\0').toWellFormed().slice(0, 200);
-  const recordId = printable ?? createHash('sha256').update(text).digest('hex');
-  await db.execute(sql`
-    insert into metersync.rejected_records as x (resource, record_id, company_id, error, record)
-    values (${resource}, ${recordId}, ${companyId}::uuid, ${error}, ${text})
-    on conflict (resource, record_id) do update set
-      error = excluded.error, record = excluded.record, rejected_at = excluded.rejected_at`);
 }

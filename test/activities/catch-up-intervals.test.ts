@@ -116,6 +116,41 @@ describe('catching up on intervals', () => {
   });
 });
 
+test('readings that Postgres cannot hold are kept apart, with what the service sent, until they are shown in order', async () => {
+  const wrong: Readonly<Record<string, object>> = {
+    'a NUL': { quality: 'a\u0000b' },
+    'a lone surrogate': { quality: '\ud800' },
+    'a number beyond numeric': { usage: '1e200000' },
+    'no such day': { start: '2026-04-31T01:00:00' },
+  };
+  let shown: readonly object[] = [];
+  const under = await activitiesOn((asked) =>
+    asked.path.startsWith('/v2.2/interval/')
+      ? pageOf(shown, asked, { key: 'intervals', total: 'totalIntervals' })
+      : oneReading(asked),
+  );
+  const { db } = under.warehouse;
+  const reading = (slot: number, fields: object = {}) => ({
+    ...{ start: hour(slot), end: hour(slot).replace('00:00', '15:00'), usage: '1', usageUnits: 'kWh' },
+    ...fields,
+  });
+  shown = Object.values(wrong).flatMap((fields, at) => [reading(2 * at), reading(2 * at + 1, fields)]);
+  await announce(under, [['2026-04-30T00:00:00', day(2)]]);
+  await catchUp(under);
+  const kept = await db.execute<{ record: string }>(
+    sql`select record from metersync.rejected_records where resource = 'intervals' order by record_id`,
+  );
+  expect(kept.rows).toHaveLength(4);
+  for (const text of ['\\u0000', '\\ud800', '1e200000', '2026-04-31'])
+    expect(kept.rows.filter(({ record }) => record.includes(text))).toHaveLength(1);
+  const readings = await db.execute(sql`select start_at from utility.intervals`);
+  expect(readings.rows).toHaveLength(4);
+  shown = Object.values(wrong).flatMap((_, at) => [reading(2 * at), reading(2 * at + 1)]);
+  await announce(under, [['2026-04-30T00:00:00', day(2)]]);
+  await catchUp(under);
+  expect((await db.execute(sql`select from metersync.rejected_records`)).rowCount).toBe(0);
+});
+
 describe('the ledger of a meter', () => {
   const ledger = async ({ warehouse }: ActivitiesUnderTest) =>
     (

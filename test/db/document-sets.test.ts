@@ -156,6 +156,12 @@ describe('a record is believed about its usage only as far as it can be', () => 
       sql`select record from metersync.rejected_records where record_id like ${`%${ids[0]}`}`,
     );
     expect(rejected.rows).toEqual([{ record: expect.stringContaining(day) }]);
+    await writeRecords(warehouse, 'documents', [bill(ids[0], newer, [rows[0]])], await now());
+    expect(await live(ids[0])).toHaveLength(1);
+    const left = await warehouse.db.execute(
+      sql`select from metersync.rejected_records where record_id like ${`%${ids[0]}`}`,
+    );
+    expect(left.rowCount).toBe(0);
   });
 
   test('usage that was read later than the record is left alone', async () => {

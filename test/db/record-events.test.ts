@@ -93,6 +93,16 @@ describe('recordEvents', () => {
         ),
       ),
       backwards: delivery(intervalsEvent('m-9', '2026-01-02', '2026-01-01', 1)),
+      ...unholdable('connection', (more) => ({
+        ...connectionEvent('updated', randomUUID(), '2026-01-01T00:00:00', 'CONNECTED', 'PENDING'),
+        ...more,
+      })),
+      ...unholdable('interval', (more) => ({
+        ...intervalsEvent('m-1', '2026-01-01', '2026-01-02', 1),
+        ...more,
+      })),
+      connectionNoDate: delivery(connectionEvent('created', randomUUID(), '2026-02-30T00:00:00', 'PENDING')),
+      intervalNoDate: delivery(intervalsEvent('m-1', '2026-02-30', '2026-03-01', 1)),
       badSite: delivery({
         ...documentEvent('created', randomUUID(), '2026-01-01T00:00:00'),
         site: { id: 'x' },
@@ -209,6 +219,16 @@ describe('recordEvents', () => {
     for (const row of stored) expect([row.id, row.at]).toEqual([row.id, newest.get(String(row.id))]);
   });
 });
+
+/** Events that hold what Postgres cannot. */
+function unholdable(name: string, event: (more: object) => object) {
+  const spelled = (json: string) => delivery(JSON.stringify(event({ more: 'HERE' })).replace('"HERE"', json));
+  return {
+    [`${name} NUL`]: spelled('"a\\u0000b"'),
+    [`${name} surrogate`]: spelled('"\\ud800"'),
+    [`${name} overflow`]: spelled('1e200000'),
+  };
+}
 
 function permutations(items: readonly number[]): number[][] {
   if (items.length === 0) return [[]];

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { rowOf, writeRecords } from '../support/pages.ts';
+import { warehouseNow } from '../../db/catch-up.ts';
+import { type Listing, rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -78,6 +79,57 @@ describe('a record that Postgres refuses', () => {
     expect(await rejected('documents', 'a\\0b')).toMatchObject({ record: '{"id":"a\\u0000b"}' });
   });
 });
+
+/** What Postgres cannot hold, at any seat; a date that does not exist only where there is a column of it. */
+const unholdable = {
+  'a NUL': '"note":"a\\u0000b"',
+  'a lone surrogate': '"note":"\\ud800"',
+  'a number beyond numeric': '"factor":1e200000',
+} as const;
+const noSuchDay: Readonly<Partial<Record<Listing, string>>> = {
+  connections: '"created":"2026-02-30T00:00:00"',
+  documents: '"updated":"2026-02-30T00:00:00"',
+  usageData: '"startDate":"2026-02-30"',
+};
+
+describe.each(['companies', 'sites', 'connections', 'documents', 'usageData', 'meters'] as const)(
+  '%s',
+  (listing) => {
+    const kinds = { ...unholdable, ...(noSuchDay[listing] ? { 'no such day': noSuchDay[listing] } : {}) };
+    const record = (id: string, fields: string) =>
+      listing === 'sites' ? `{"id":"${id}","sites":[{"id":"${id}",${fields}}]}` : `{"id":"${id}",${fields}}`;
+    const good = () => record(randomUUID(), '"name":"in order"');
+
+    test('what Postgres cannot hold is kept apart until a later read finds it in order', async () => {
+      const bad = Object.entries(kinds).map(([kind, fields]) => ({ id: randomUUID(), kind, fields }));
+      const page = bad.flatMap(({ id, fields }) => [good(), record(id, fields)]);
+      const [before, readAt] = [await warehouseNow(warehouse.db), await warehouseNow(warehouse.db)];
+      expect(await writeRecords(warehouse, listing, page, { companyId, readAt })).toMatchObject({
+        inserted: bad.length,
+        rejected: bad.length,
+      });
+      for (const { id, kind, fields } of bad) {
+        expect([kind, await rejected(listing, id)]).toEqual([
+          kind,
+          expect.objectContaining({ record: record(id, fields) }),
+        ]);
+        expect(await rowOf(warehouse, listing, id)).toBeUndefined();
+      }
+      const mended = bad.map(({ id }) => record(id, '"name":"mended"'));
+      await writeRecords(warehouse, listing, mended, { companyId, readAt: before });
+      for (const { id } of bad) expect(await rejected(listing, id)).toBeDefined();
+      const later = await warehouseNow(warehouse.db);
+      await writeRecords(warehouse, listing, [...mended, record(randomUUID(), unholdable['a NUL'])], {
+        companyId,
+        readAt: later,
+      });
+      for (const { id } of bad) {
+        expect(await rejected(listing, id)).toBeUndefined();
+        expect(await rowOf(warehouse, listing, id)).toBeDefined();
+      }
+    });
+  },
+);
 
 const count = async () =>
   Number(

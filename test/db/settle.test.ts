@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { countAbsent, retireAbsent } from '../../db/absent.ts';
-import { notShownAttemptsMax, parkOwner, settleRecords, warehouseNow } from '../../db/catch-up.ts';
+import {
+  notShownAttemptsMax,
+  olderShownAttemptsMax,
+  parkOwner,
+  settleRecords,
+  warehouseNow,
+} from '../../db/catch-up.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
@@ -91,6 +97,73 @@ test('the same for a connection', async () => {
   expect(await rowOf(warehouse, 'connections', id)).toMatchObject({ deleted_reason: 'not_found' });
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
 });
+
+describe.each(['documents', 'connections'] as const)(
+  '%s that the service shows older than an event told',
+  (resource) => {
+    const told = async () => {
+      const id = randomUUID();
+      const event = delivery(
+        resource === 'documents'
+          ? documentEvent('updated', id, newer)
+          : connectionEvent('updated', id, newer, 'CONNECTED', 'PENDING'),
+      );
+      await recordEvents(warehouse.db, [event]);
+      return { id, event };
+    };
+    const show = async (id: string, updated: string) => {
+      const readAt = await now();
+      await writeRecords(warehouse, resource, [{ id, updated, status: 'PENDING' }], { readAt });
+      await settleRecords(warehouse.db, resource, [id], readAt);
+    };
+    const wayBack = sql`update metersync.events set next_attempt_at = null where outcome = 'pending'`;
+
+    test('are looked at longer each time, then believed; the event is missing, for all to see', async () => {
+      const { id, event } = await told();
+      for (let attempt = 0; attempt < olderShownAttemptsMax; attempt++) {
+        await show(id, older);
+        expect(await eventRow(event.id)).toMatchObject({
+          outcome: 'pending',
+          attempts: attempt + 1,
+          waits: true,
+        });
+        await warehouse.db.execute(wayBack);
+      }
+      await show(id, older);
+      expect(await eventRow(event.id)).toMatchObject({
+        outcome: 'missing',
+        error: expect.stringContaining('does not show'),
+      });
+      await show(id, older);
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({
+        deleted_at: null,
+        raw: { updated: older },
+        ...(resource === 'connections' ? { status: 'PENDING' } : {}),
+      });
+      const [row] = (
+        await warehouse.db.execute(
+          sql`select updated = raw_updated as as_read from ${sql.raw(`utility.${resource}`)} where id = ${id}::uuid`,
+        )
+      ).rows;
+      expect(row).toEqual({ as_read: true });
+      expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
+      await show(id, newer);
+      expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied', error: null });
+    });
+
+    test('are taken as they are when they were given up before', async () => {
+      const { id, event } = await told();
+      await neverShown(resource, id, event.id);
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_reason: 'not_found' });
+      await show(id, older);
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({
+        deleted_at: null,
+        raw: { updated: older },
+      });
+      expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
+    });
+  },
+);
 
 test('tries that failed for another reason do not count against a record', async () => {
   const { id, event } = await pendingDocument();

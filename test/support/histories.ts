@@ -219,7 +219,7 @@ class Pool {
 
   /** Reads of one kind that began together are written together. */
   async #end({ kind, readAt }: Read, reads: readonly Read[]): Promise<void> {
-    const read = { readAt, companyId: this.#companyId };
+    const read = { readAt, companyId: this.#companyId, confirms: kind.endsWith('catch-up') };
     if (kind === 'documents catch-up') await this.#catchUpDocuments(readAt, reads);
     else if (kind === 'readings catch-up') await this.#catchUpReadings(readAt, reads);
     else if (kind === 'readings') await this.#writeReadings(readAt, reads);

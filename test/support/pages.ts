@@ -37,15 +37,24 @@ export interface Read {
   /** Company in whose listing the records stand. */
   readonly companyId?: string | null;
   readonly apiVersion?: string;
+  /** As in `RecordPage`. */
+  readonly confirms?: boolean;
 }
 
 /** Records as one page of their listing, in the service's own text. */
 export function pageOfRecords(
   records: readonly SentRecord[],
-  { readAt = '2026-06-01T00:00:00Z', companyId = null, apiVersion = 'v2.2' }: Read = {},
+  { readAt = '2026-06-01T00:00:00Z', companyId = null, apiVersion = 'v2.2', confirms = false }: Read = {},
 ): RecordPage {
   const texts = records.map((record) => (typeof record === 'string' ? record : JSON.stringify(record)));
-  return { body: `{"items":[${texts.join(',')}]}`, itemsKey: 'items', companyId, readAt, apiVersion };
+  return {
+    body: `{"items":[${texts.join(',')}]}`,
+    itemsKey: 'items',
+    companyId,
+    readAt,
+    apiVersion,
+    confirms,
+  };
 }
 
 /** Writes records as one page of their listing; `usage` as in `RecordPage`. */

@@ -1,0 +1,63 @@
+import { createHash } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { array } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+
+export interface RejectedRecord {
+  readonly resource: string;
+  /** Company in whose listing it stands. */
+  readonly companyId: string | null;
+  readonly id: string | null;
+  readonly text: string;
+  readonly error: string;
+}
+
+/** An id as Postgres can hold it. */
+const printable = (id: string): string => id.replaceAll('\0', '\\0').toWellFormed().slice(0, 200);
+
+/** Keeps a record, as the service sent it, with the reason why it is in no table. */
+export async function rejectRecord(db: Executor, rejected: RejectedRecord): Promise<void> {
+  const { resource, companyId, id, text, error } = rejected;
+  const recordId = id === null ? createHash('sha256').update(text).digest('hex') : printable(id);
+  await db.execute(sql`
+    insert into metersync.rejected_records as x (resource, record_id, company_id, error, record)
+    values (${resource}, ${recordId}, ${companyId}::uuid, ${error}, ${text})
+    on conflict (resource, record_id) do update set
+      error = excluded.error, record = excluded.record, rejected_at = excluded.rejected_at`);
+}
+
+/** Forgets what Postgres refused of records that a later read found in order. */
+export async function forgetRejected(
+  db: Executor,
+  resource: string,
+  ids: readonly (string | null)[],
+  readAt: string,
+): Promise<void> {
+  const mended = ids.flatMap((id) => (id === null ? [] : [printable(id)]));
+  await db.execute(sql`
+    delete from metersync.rejected_records where resource = ${resource}
+      and record_id = any(${array(mended, 'text')}) and rejected_at < ${readAt}::timestamptz`);
+}
+
+/** By what the usage that a document's own record tells is known when it is refused. */
+export const usageOfDocument = (documentId: string): string => `of document ${documentId}`;
+
+/** Readings have no ids of their own that serve: they are known by their meter and their start. */
+export const readingOf = (meterId: string, start: string): string => `${meterId}@${start}`;
+
+/** Forgets refused readings of a meter after all of a range, or of the meter, was read again: what is still wrong is kept anew. */
+export async function forgetRejectedReadings(
+  db: Executor,
+  { meterId, start, end }: { readonly meterId: string; readonly start?: string; readonly end?: string },
+  readAt: string,
+): Promise<void> {
+  const prefix = readingOf(printable(meterId), '');
+  const day = sql`substr(record_id, ${prefix.length + 1}::int, 10)`;
+  const within =
+    start === undefined || end === undefined
+      ? sql``
+      : sql`and ${day} between ${start.slice(0, 10)} and ${end.slice(0, 10)}`;
+  await db.execute(sql`
+    delete from metersync.rejected_records where resource = 'intervals'
+      and starts_with(record_id, ${prefix}) and rejected_at < ${readAt}::timestamptz ${within}`);
+}
