@@ -26,6 +26,11 @@ function uuid(text: string): string {
   throw new InvalidArgumentError('has to be a UUID.');
 }
 
+function apiVersion(text: string): string {
+  if (/^v\d+(\.\d+)*$/.test(text)) return text;
+  throw new InvalidArgumentError('has to be a version as SERVICE_URL ends with, for example v2.2.');
+}
+
 function duration(text: string): number {
   const ms = parseDuration(text);
   if (ms !== undefined) return ms;
@@ -185,6 +190,16 @@ export function buildProgram(): Command {
     .option('--repair', 'write what differs again as the service has it, and compare once more')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));
+  program
+    .command('versions')
+    .description('what differs between versions of the API, for whoever goes from one to another')
+    .addArgument(new Argument('<action>', 'diff: read the same records in both').choices(['diff']))
+    .requiredOption('--from <version>', 'for example v2', apiVersion)
+    .requiredOption('--to <version>', 'for example v2.2', apiVersion)
+    .option('--company <id>', 'records of this company alone', uuid)
+    .option('--records <n>', 'at most so many of each resource', atLeastOne, 500)
+    .option('--json', 'as JSON')
+    .action(async (_action, options) => (await import('./commands/versions.ts')).versionsDiff(options));
   program
     .command('views')
     .description('typed views of what the service sends, in schema analytics')

@@ -32,6 +32,7 @@ describe('help', () => {
     resume: ['--code <code>', '--json'],
     events: ['list', 'show', 'replay'],
     views: ['--json', 'refresh'],
+    versions: ['--from <version>', '--to <version>', '--company <id>', '--records <n>', '--json', 'diff'],
     trace: ['--json', 'document', 'connection', 'meter'],
     webhooks: ['--json', 'enable', 'disable', 'portal', 'status'],
     sandbox: [

@@ -1,0 +1,69 @@
+import {
+  diffVersions,
+  type FieldDifference,
+  type ResourceDiff,
+  type VersionsDiff,
+} from '../../app/versions.ts';
+import { openContext, UsageError } from '../context.ts';
+import { createProgress, table } from '../terminal.ts';
+
+export interface VersionsOptions {
+  readonly from: string;
+  readonly to: string;
+  readonly company?: string;
+  readonly records: number;
+  readonly json?: boolean;
+}
+
+/** `metersync versions diff`: what changes, field by field, for whoever goes from one version of the API to another. */
+export async function versionsDiff({ from, to, company, records, json }: VersionsOptions): Promise<void> {
+  if (from === to) throw new UsageError('--from and --to are the same version');
+  const context = await openContext({ postgres: false, temporal: false, service: true, quiet: true });
+  try {
+    const progress = createProgress();
+    const diff = await diffVersions({
+      settings: context.settings.service,
+      service: context.service,
+      ...{ from, to, companyId: company, records, log: context.log },
+      onProgress: (resource, compared) => progress.show([`${resource}: ${compared} records compared`]),
+    });
+    progress.done();
+    console.log(json ? JSON.stringify(diff) : describe(diff));
+  } finally {
+    await context.stop();
+  }
+}
+
+function describe({ from, to, resources }: VersionsDiff): string {
+  return resources.map((resource) => describeResource(resource, from, to)).join('\n\n');
+}
+
+function describeResource(
+  { resource, compared, unmatched, fields }: ResourceDiff,
+  from: string,
+  to: string,
+): string {
+  const alone = unmatched === 0 ? '' : `; ${unmatched} were shown by one version alone`;
+  const head = `${resource}: ${compared.toLocaleString('en')} records in ${from} and ${to}${alone}`;
+  if (compared === 0) return `${head}: nothing to compare`;
+  if (fields.length === 0) return `${head}: the same`;
+  return `${head}\n${table(['field', 'change', from, to, 'records'], fields.map(rowOf))}`;
+}
+
+const rowOf = (field: FieldDifference): (string | number)[] => [
+  field.path === '' ? '(the record)' : field.path,
+  field.movedTo !== undefined
+    ? `moves to ${field.movedTo}`
+    : field.movedFrom !== undefined
+      ? `moves from ${field.movedFrom}`
+      : field.change,
+  shown(field.from),
+  shown(field.to),
+  field.records,
+];
+
+function shown({ types, example }: FieldDifference['from']): string {
+  if (example === null) return '';
+  const short = example.length > 40 ? `${example.slice(0, 40)}…` : example;
+  return `${types.length === 0 ? 'null' : types.join(', ')}: ${short}`;
+}
