@@ -1,0 +1,47 @@
+-- How far a company's numbers can be trusted, in one row.
+with meters as (
+    select company_id, count(*) as meters from {{ ref('stg_meters') }} group by 1
+),
+
+bills as (
+    select
+        company_id,
+        count(*) as bills,
+        count(*) filter (where is_estimated) as bills_estimated,
+        count(*) filter (where is_flagged) as bills_flagged,
+        max(period_end) as billed_until
+    from {{ ref('stg_bills') }} group by 1
+),
+
+issues as (
+    select
+        company_id,
+        count(*) filter (where severity = 'error') as errors,
+        count(*) filter (where severity = 'warning') as warnings
+    from {{ source('ops', 'data_issues') }}
+    where closed_at is null
+    group by 1
+),
+
+connections as (
+    select company_id, count(*) as connections_needing_attention
+    from {{ source('analytics', 'connections_needing_attention') }} group by 1
+)
+
+select
+    c.id as company_id,
+    c.name as company,
+    coalesce(m.meters, 0) as meters,
+    coalesce(b.bills, 0) as bills,
+    coalesce(b.bills_estimated, 0) as bills_estimated,
+    coalesce(b.bills_flagged, 0) as bills_flagged,
+    b.billed_until,
+    coalesce(i.errors, 0) as errors,
+    coalesce(i.warnings, 0) as warnings,
+    coalesce(k.connections_needing_attention, 0) as connections_needing_attention
+from {{ source('utility', 'companies') }} as c
+left join meters as m on m.company_id = c.id
+left join bills as b on b.company_id = c.id
+left join issues as i on i.company_id = c.id
+left join connections as k on k.company_id = c.id
+where c.deleted_at is null

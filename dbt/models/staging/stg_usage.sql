@@ -1,0 +1,21 @@
+-- Usage that counts, in standard units: signed_usage is what sums are made of.
+select
+    usage_id,
+    bill_id,
+    company_id,
+    site_id,
+    meter_id,
+    datasource_type,
+    lower(period) as period_start,
+    upper(period) as period_end,
+    period_days,
+    date_quality,
+    dimension,
+    standard_units as units,
+    standard_usage as usage,
+    signed_usage,
+    billed_demand,
+    coalesce(is_estimated, false) as is_estimated,
+    coalesce(is_excluded, false) as is_excluded,
+    net_metering_type
+from {{ source('analytics', 'usage') }}
