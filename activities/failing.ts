@@ -1,6 +1,6 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import { Failure } from '../contract/failures.ts';
-import { sqlState, warehouseFailure } from '../db/failures.ts';
+import { sqlState, warehouseFailure, withoutStatement } from '../db/failures.ts';
 import { keepAlive } from './heartbeat.ts';
 
 type Activity<I, O> = (input: I) => Promise<O>;
@@ -19,7 +19,7 @@ export function failing<I, O>(
     } catch (error) {
       Context.current().cancellationSignal.throwIfAborted();
       const failure = asFailure(error);
-      if (failure === undefined) throw error;
+      if (failure === undefined) throw withoutStatement(error);
       throw ApplicationFailure.create({
         type: failure.code,
         message: failure.message,

@@ -2,15 +2,17 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Logger, pino } from 'pino';
 import pretty from 'pino-pretty';
+import { withoutStatement } from '../db/failures.ts';
 
 export type { Logger } from 'pino';
 
 /**
  * Structured logs: JSON lines on standard output, readable ones when that is a terminal, or a file while a progress
- * display has the terminal. Secrets have no place in them.
+ * display has the terminal. Secrets have no place in them, nor have statements, whose parameters may be some.
  */
 export function createLog(options: { level: string; file?: string }): Logger {
-  const serializers = { err: pino.stdSerializers.err, error: pino.stdSerializers.err };
+  const serialize = (error: unknown) => pino.stdSerializers.err(withoutStatement(error) as Error);
+  const serializers = { err: serialize, error: serialize };
   const redact = {
     paths: ['apiKey', 'secret', 'secrets', '*.apiKey', '*.secret', 'headers'],
     censor: '[redacted]',

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { sqlMessage } from '../db/failures.ts';
+import { sqlMessage, withoutStatement } from '../db/failures.ts';
 import { migrateWarehouse, missingMigrations } from '../db/migrate.ts';
 import type { Settings } from './settings.ts';
 import { openWarehouse } from './warehouse.ts';
@@ -38,5 +38,7 @@ export async function requireSchema(settings: Settings, url: string, log: Logger
 /** Postgres's own words and where it is, rather than the statement that it did not answer. */
 function inWords(error: unknown, url: string): Error {
   const { host, pathname } = new URL(url);
-  return new Error(`Postgres at ${host}${pathname} (DATABASE_URL): ${sqlMessage(error)}`, { cause: error });
+  return new Error(`Postgres at ${host}${pathname} (DATABASE_URL): ${sqlMessage(error)}`, {
+    cause: withoutStatement(error),
+  });
 }

@@ -10,6 +10,7 @@ export {
   undoDeletes,
 } from '../db/absent.ts';
 export type { Database, Warehouse } from '../db/connect.ts';
+export { withoutStatement } from '../db/failures.ts';
 export {
   type DataIssue,
   type DataIssueCheck,

@@ -14,7 +14,7 @@ export async function run(args: readonly string[]): Promise<void> {
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
-    if (!(error instanceof CommanderError)) process.stderr.write(`metersync: ${explain(error)}\n`);
+    if (!(error instanceof CommanderError)) process.stderr.write(`metersync: ${await explain(error)}\n`);
     process.exitCode = exitStatus(error);
   }
 }
@@ -34,10 +34,13 @@ function exitStatus(error: unknown): number {
 /** Told by name: loading the receiver for every command would cost more than the check. */
 const isSecretsError = (error: unknown): boolean => error instanceof Error && error.name === 'SecretsError';
 
-function explain(error: unknown): string {
+async function explain(error: unknown): Promise<string> {
   if (!(error instanceof Error)) return String(error);
   const forPeople =
     error instanceof SettingsError || error instanceof UsageError || error instanceof CommandError;
   if (forPeople || isSecretsError(error) || error.name === 'EmbeddedError') return error.message;
-  return process.env.LOG_LEVEL === 'debug' ? (error.stack ?? error.message) : error.message;
+  // Loaded when it is needed: most commands end without an error.
+  const { withoutStatement } = await import('../app/warehouse.ts');
+  const { message, stack } = withoutStatement(error) as Error;
+  return process.env.LOG_LEVEL === 'debug' ? (stack ?? message) : message;
 }

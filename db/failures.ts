@@ -1,3 +1,4 @@
+import { DrizzleQueryError } from 'drizzle-orm';
 import { Failure } from '../contract/failures.ts';
 
 /** Classes and codes by which Postgres says that it cannot hold a value, however often it is asked. */
@@ -27,6 +28,44 @@ export function sqlMessage(error: unknown): string {
   return message;
 }
 
+/**
+ * The error as it may be shown, logged and kept: Postgres's own words and code in place of the statement, its parameters
+ * and whole rows, any of which may hold a secret. Errors that wrap such a one stay what they are, over a cause without it.
+ */
+export function withoutStatement(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  if (error instanceof DrizzleQueryError || isFromPostgres(error)) return inPostgresWords(error);
+  const cause = withoutStatement(error.cause);
+  if (cause === error.cause) return error;
+  const copy = Object.create(Object.getPrototypeOf(error), Object.getOwnPropertyDescriptors(error)) as Error;
+  copy.cause = cause;
+  return copy;
+}
+
+const isFromPostgres = (error: Error): boolean => 'severity' in error && sqlState(error) !== undefined;
+
+function inPostgresWords(error: Error): Error {
+  const message = `Postgres: ${messageWithState(error)}`;
+  const plain = new Error(message);
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
+  plain.stack = [`Error: ${message}`, ...frames].join('\n');
+  return Object.assign(plain, codeOf(error));
+}
+
+/** The code by which others know what happened: Postgres's, or that of the connection. */
+function codeOf(error: unknown): { code?: string } {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { code } = at as { code?: unknown };
+    if (typeof code === 'string') return { code };
+  }
+  return {};
+}
+
+function messageWithState(error: unknown): string {
+  const state = sqlState(error);
+  return `${sqlMessage(error)}${state === undefined ? '' : ` (SQLSTATE ${state})`}`;
+}
+
 /** Whether Postgres refused a value: trying again cannot help. */
 export function isRefusal(error: unknown): boolean {
   const state = sqlState(error);
@@ -40,9 +79,6 @@ const isMistake = (state: string | undefined): boolean => state?.startsWith('42'
 /** Turns what pg throws into a failure of the catalogue; a mistake of ours is returned as it is. */
 export function warehouseFailure(error: unknown): unknown {
   if (error instanceof Failure || isMistake(sqlState(error))) return error;
-  const state = sqlState(error);
-  const message = `${sqlMessage(error)}${state === undefined ? '' : ` (SQLSTATE ${state})`}`;
-  return new Failure(isRefusal(error) ? 'WAREHOUSE_VALUE_REFUSED' : 'WAREHOUSE_UNAVAILABLE', message, {
-    cause: error,
-  });
+  const code = isRefusal(error) ? 'WAREHOUSE_VALUE_REFUSED' : 'WAREHOUSE_UNAVAILABLE';
+  return new Failure(code, messageWithState(error), { cause: withoutStatement(error) });
 }

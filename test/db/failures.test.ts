@@ -1,0 +1,99 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { failing } from '../../activities/failing.ts';
+import { createLog } from '../../app/log.ts';
+import { sqlState, withoutStatement } from '../../db/failures.ts';
+import { rejection } from '../service/setup.ts';
+import { activityEnvironment } from '../support/activities.ts';
+import { runCommand } from '../support/command.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+beforeAll(async () => {
+  [warehouse, folder] = await Promise.all([createWarehouse(), temporaryFolder()]);
+});
+afterAll(async () => {
+  await Promise.all([warehouse?.drop(), folder?.remove()]);
+});
+
+const secret = 'geheim-4711';
+const attempts = {
+  'a statement with a parameter': () =>
+    warehouse.db.execute(sql`insert into metersync.parked (code, message) values (${secret}, null)`),
+  'a table that is not there': () =>
+    warehouse.db.execute(sql`insert into metersync.nowhere values (${secret})`),
+  'the same in a transaction': () =>
+    warehouse.db.transaction(async (tx) => {
+      await tx.execute(sql`insert into metersync.nowhere values (${secret})`);
+    }),
+};
+const words = {
+  'a statement with a parameter': /violates not-null constraint \(SQLSTATE 23502\)$/,
+  'a table that is not there': /^Postgres: relation "metersync.nowhere" does not exist \(SQLSTATE 42P01\)$/,
+  'the same in a transaction': /^Postgres: relation "metersync.nowhere" does not exist \(SQLSTATE 42P01\)$/,
+};
+const names = Object.keys(attempts) as (keyof typeof attempts)[];
+
+/** Everything that an error shows to whoever prints it with its causes. */
+function everything(error: unknown): string {
+  const told: string[] = [];
+  for (let at = error; at instanceof Error; at = at.cause) {
+    told.push(String(at.stack), JSON.stringify(Object.fromEntries(Object.entries(at))));
+  }
+  return told.join('\n');
+}
+
+describe.each(names)('of %s that fails', (name) => {
+  test("only Postgres's words and code are shown", async () => {
+    const error = await rejection(attempts[name]());
+    expect(everything(error)).toContain(secret);
+    const plain = withoutStatement(error) as Error;
+    expect(plain.message).toMatch(words[name]);
+    expect(sqlState(plain)).toBe(sqlState(error));
+    expect(plain.stack).toMatch(/\n {4}at /);
+    const wrapped = withoutStatement(new TypeError('above it', { cause: error })) as Error;
+    expect(wrapped).toBeInstanceOf(TypeError);
+    expect(wrapped.message).toBe('above it');
+    for (const shown of [everything(plain), everything(wrapped)])
+      expect(shown).not.toMatch(/geheim|Failed query/);
+  });
+
+  test('Temporal is told no more, neither of a refusal nor of a mistake', async () => {
+    const activity = failing(async () => void (await attempts[name]()));
+    const error = await rejection(activityEnvironment().run(activity, undefined));
+    expect(everything(error)).toContain('SQLSTATE');
+    expect(everything(error)).not.toMatch(/geheim|Failed query/);
+  });
+
+  test('no more is logged', async () => {
+    const file = join(folder.path, `${names.indexOf(name)}.log`);
+    const log = createLog({ level: 'info', file });
+    const error = await rejection(attempts[name]());
+    log.warn({ err: error }, 'as it is');
+    log.warn({ error: new Error('above it', { cause: error }) }, 'under another');
+    const lines = await readFile(file, 'utf8');
+    expect(lines.trim().split('\n')).toHaveLength(2);
+    expect(lines).toContain('SQLSTATE');
+    expect(lines).not.toMatch(/geheim|Failed query/);
+  });
+});
+
+test('an error that is not about a statement stays the same', () => {
+  const error = new Error('no', { cause: new TypeError('because') });
+  expect(withoutStatement(error)).toBe(error);
+  expect(withoutStatement('text')).toBe('text');
+});
+
+test('a command says it in one line', async () => {
+  await warehouse.db.execute(sql`drop table metersync.rejected_records cascade`);
+  const env = { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path };
+  const { status, stdout, stderr } = await runCommand(['status'], { env });
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  expect(stderr).toBe(
+    'metersync: Postgres: relation "metersync.rejected_records" does not exist (SQLSTATE 42P01)',
+  );
+});
