@@ -253,6 +253,16 @@ export function buildProgram(): Command {
     .option('--external-id <id>', 'the rows of one company, by the id that you gave it')
     .action(async (view, options) => (await import('./commands/export.ts')).exportCommand(view, options));
   program
+    .command('report')
+    .description(
+      'cost, usage, load, coverage, corrections and what needs somebody: in figures, or as a page with charts',
+    )
+    .option('--company <id>', 'of one company, by its id', uuid)
+    .option('--external-id <id>', 'of one company, by the id that you gave it')
+    .option('--html <file>', 'write one page that needs no network and no script')
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/report.ts')).report(options));
+  program
     .command('sandbox')
     .description('run the service itself, with generated data, to try and test against')
     .option('--companies <n>', 'companies to generate', count, 10)

@@ -13,10 +13,10 @@ from (
     case when min(usage_units) = max(usage_units) then min(usage_units) end as original_units,
     sum(generated) as generated_usage, max(billed_demand) as peak_demand,
     (coalesce(sum(days) filter (where overlapped_days is null), 0)
-      + metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null)))::integer as days_covered,
-    metersync.days_in(range_agg(overlapped_days)) as days_overlapped,
+      + coalesce(metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null)), 0))::integer as days_covered,
+    coalesce(metersync.days_in(range_agg(overlapped_days)), 0) as days_overlapped,
     (coalesce(sum(days) filter (where overlapped_days is null and is_estimated), 0)
-      + metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null and is_estimated)))::integer
+      + coalesce(metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null and is_estimated)), 0))::integer
       as estimated_days,
     array_agg(distinct bill_id) filter (where days > 0 and bill_id is not null) as bill_ids
   from (
@@ -106,30 +106,33 @@ select metersync.comment_columns(view, '{
 }') from unnest(array['analytics.monthly_usage_by_site', 'analytics.monthly_usage_by_company']::regclass[]) as view;
 
 create or replace view analytics.monthly_cost as
-select company_id, site_id, meter_id, datasource_type, currency, month, sum(share) as cost, days_in_month,
-  metersync.days_in(range_agg(days_here)) as days_covered,
-  round(metersync.days_in(range_agg(days_here))::numeric / days_in_month, 4) as coverage,
-  (coalesce(sum(days), 0) - metersync.days_in(range_agg(days_here)))::integer as days_overlapped,
-  count(distinct bill_id) filter (where days > 0)::integer as bills,
-  array_agg(distinct bill_id) filter (where days > 0) as bill_ids
+select company_id, site_id, meter_id, datasource_type, currency, month, cost, days_in_month, days_covered,
+  round(days_covered::numeric / days_in_month, 4) as coverage, (days_billed - days_covered)::integer as days_overlapped,
+  coalesce(cardinality(bill_ids), 0) as bills, bill_ids
 from (
-  select c.company_id, c.site_id, c.meter_id, c.datasource_type, c.currency, c.bill_id, m.month, m.days_in_month, m.days,
-    c.period * m.dates as days_here,
-    case when m.days > 0 or c.period is null then metersync.share(c.cost, m.before, m.through, m.total,
-      greatest(scale(c.cost), 2)) end as share
-  from analytics.bill_costs c
-    cross join lateral (
-      select first::date as month, daterange(first::date, (first + interval '1 month')::date) as dates,
-        (first + interval '1 month')::date - first::date as days_in_month, first::date - lower(c.period) as before,
-        least((first + interval '1 month')::date, upper(c.period)) - lower(c.period) as through,
-        upper(c.period) - lower(c.period) as total,
-        least((first + interval '1 month')::date, upper(c.period)) - greatest(first::date, lower(c.period)) as days
-      from generate_series(date_trunc('month', lower(c.period)::timestamp), upper(c.period) - 1, interval '1 month') as first
-      union all
-      select null, null, null, 0, 1, 1, null where c.period is null
-    ) m
-) shared
-group by company_id, site_id, meter_id, datasource_type, currency, month, days_in_month;
+  select company_id, site_id, meter_id, datasource_type, currency, month, days_in_month, sum(share) as cost,
+    coalesce(sum(days), 0) as days_billed,
+    (case when count(days) <= 1 then coalesce(sum(days), 0) else metersync.days_in(range_agg(days_here)) end)::integer as days_covered,
+    array_agg(distinct bill_id) filter (where days > 0) as bill_ids
+  from (
+    select c.company_id, c.site_id, c.meter_id, c.datasource_type, c.currency, c.bill_id, m.month, m.days_in_month, m.days,
+      c.period * m.dates as days_here,
+      case when m.days > 0 or c.period is null then metersync.share(c.cost, m.before, m.through, m.total,
+        greatest(scale(c.cost), 2)) end as share
+    from analytics.bill_costs c
+      cross join lateral (
+        select first::date as month, daterange(first::date, (first + interval '1 month')::date) as dates,
+          (first + interval '1 month')::date - first::date as days_in_month, first::date - lower(c.period) as before,
+          least((first + interval '1 month')::date, upper(c.period)) - lower(c.period) as through,
+          upper(c.period) - lower(c.period) as total,
+          least((first + interval '1 month')::date, upper(c.period)) - greatest(first::date, lower(c.period)) as days
+        from generate_series(date_trunc('month', lower(c.period)::timestamp), upper(c.period) - 1, interval '1 month') as first
+        union all
+        select null, null, null, 0, 1, 1, null where c.period is null
+      ) m
+  ) shared
+  group by company_id, site_id, meter_id, datasource_type, currency, month, days_in_month
+) grouped;
 comment on view analytics.monthly_cost is 'Cost of each meter in each calendar month and currency, from its bills spread evenly over their days. Months of a bill add up to its cost exactly.';
 
 create or replace view analytics.monthly_cost_by_site as

@@ -50,49 +50,63 @@ select metersync.comment_columns('analytics.interval_readings', '{
 }');
 
 -- Readings by the local day: split at midnight where one crosses it, by time; each resolution by itself; what is covered
--- is counted once where readings of a resolution overlap.
+-- is counted once where readings of a resolution overlap. Of most readings neither is true: those are counted in whole
+-- seconds, and what depends on their unit is reckoned once a day.
 create or replace view analytics.interval_days_by_resolution as
-select company_id, site_id, meter_id, datasource_type, local_date, usage_units, granularity_seconds, time_zone,
-  time_zone_source, count(*) filter (where part = 0)::integer as readings,
-  sum(usage_here) as usage, sum(covered) as covered_seconds,
-  count(*) filter (where part = 0 and standard_quality = 'estimated')::integer as estimated_readings,
-  count(*) filter (where part = 0 and standard_quality in ('questionable', 'forecast', 'unknown'))::integer as doubtful_readings,
-  max(array[kw, -extract(epoch from start_at)]) filter (where kw is not null) as highest
+select d.company_id, d.site_id, d.meter_id, d.datasource_type, d.local_date, d.usage_units, d.granularity_seconds, d.time_zone,
+  d.time_zone_source, d.readings, d.usage, d.whole_seconds + d.odd_seconds as covered_seconds, d.estimated_readings,
+  d.doubtful_readings, case coalesce(own.dimension, common.dimension)
+    when 'energy' then array[d.highest[1] * coalesce(own.factor, common.factor) * 3600 / d.granularity_seconds, d.highest[2]]
+    when 'power' then array[d.highest[1] * coalesce(own.factor, common.factor), d.highest[2]]
+  end as highest
 from (
-  select r.company_id, r.site_id, r.meter_id, r.datasource_type, r.local_date + part as local_date, r.usage_units,
-    r.granularity_seconds, r.time_zone, r.time_zone_source, r.standard_quality, r.kw, r.start_at, part,
-    case when r.parts = 0 then r.usage
-      when s.through > s.before then metersync.share(r.usage, s.before, s.through, r.granularity_seconds, greatest(scale(r.usage), 6))
-    end as usage_here,
-    case when r.parts = 0 then least(r.granularity_seconds, extract(epoch from r.next_start - r.start_at))
-      else greatest(0, extract(epoch from least(r.end_at, r.next_start, s.day_end) - greatest(r.start_at, s.day_start)))
-    end as covered
+  select company_id, site_id, meter_id, datasource_type, local_date, usage_units, granularity_seconds, time_zone,
+    time_zone_source, count(*) filter (where part = 0)::integer as readings, sum(usage_here) as usage,
+    coalesce(sum(granularity_seconds) filter (where odd_covered is null), 0) as whole_seconds, coalesce(sum(odd_covered), 0) as odd_seconds,
+    count(*) filter (where part = 0 and standard_quality = 'estimated')::integer as estimated_readings,
+    count(*) filter (where part = 0 and standard_quality in ('questionable', 'forecast', 'unknown'))::integer as doubtful_readings,
+    max(array[usage, -extract(epoch from start_at)]) filter (where usage is not null) as highest
   from (
-    select *, case when may_cross then ((end_at - interval '1 microsecond') at time zone time_zone)::date - local_date else 0 end
-        as parts
+    select r.company_id, r.site_id, r.meter_id, r.datasource_type, r.local_date + part as local_date, r.usage_units,
+      r.granularity_seconds, r.time_zone, r.time_zone_source, r.standard_quality, r.usage, r.start_at, part,
+      case when r.parts = 0 then r.usage
+        when s.through > s.before then metersync.share(r.usage, s.before, s.through, r.granularity_seconds, greatest(scale(r.usage), 6))
+      end as usage_here,
+      case when r.parts = 0 and r.next_start >= r.end_at then null
+        when r.parts = 0 then extract(epoch from r.next_start - r.start_at)
+        else greatest(0, extract(epoch from least(r.end_at, r.next_start, s.day_end) - greatest(r.start_at, s.day_start)))
+      end as odd_covered
     from (
-      select company_id, site_id, meter_id, datasource_type, usage_units, granularity_seconds, time_zone, time_zone_source,
-        standard_quality, kw, start_at, end_at, usage, local_start::date as local_date,
-        extract(epoch from local_start::time) + granularity_seconds > 79200 as may_cross,
-        coalesce(lead(start_at) over (partition by company_id, meter_id, usage_units, granularity_seconds order by start_at),
-          'infinity') as next_start
-      from analytics.interval_readings
-    ) placed
-  ) r
-    cross join lateral generate_series(0, r.parts) as part
-    left join lateral (
-      select day_start, day_end,
-        greatest(0, extract(epoch from day_start - r.start_at))::integer as before,
-        least(r.granularity_seconds, extract(epoch from day_end - r.start_at))::integer as through
+      select *, local_start::date as local_date,
+        unnest(case when parts = 0 then array[0] else array(select generate_series(0, parts)) end) as part
       from (
-        select (r.local_date + part)::timestamp at time zone r.time_zone as day_start,
-          (r.local_date + part + 1)::timestamp at time zone r.time_zone as day_end
-      ) day
-      where r.parts > 0
-      offset 0
-    ) s on true
-) split
-group by company_id, site_id, meter_id, datasource_type, local_date, usage_units, granularity_seconds, time_zone, time_zone_source;
+        select *, case when granularity_seconds > 3600 or local_start::time >= time '21:00'
+            then ((end_at - interval '1 microsecond') at time zone time_zone)::date - local_start::date else 0 end as parts
+        from (
+          select company_id, site_id, meter_id, datasource_type, usage_units, granularity_seconds, time_zone, time_zone_source,
+            standard_quality, start_at, end_at, usage, local_start,
+            coalesce(lead(start_at) over (partition by company_id, meter_id, usage_units, granularity_seconds order by start_at),
+              'infinity') as next_start
+          from analytics.interval_readings
+        ) followed
+      ) placed
+    ) r
+      left join lateral (
+        select day_start, day_end,
+          greatest(0, extract(epoch from day_start - r.start_at))::integer as before,
+          least(r.granularity_seconds, extract(epoch from day_end - r.start_at))::integer as through
+        from (
+          select (r.local_date + part)::timestamp at time zone r.time_zone as day_start,
+            (r.local_date + part + 1)::timestamp at time zone r.time_zone as day_end
+        ) day
+        where r.parts > 0
+        offset 0
+      ) s on true
+  ) split
+  group by company_id, site_id, meter_id, datasource_type, local_date, usage_units, granularity_seconds, time_zone, time_zone_source
+) d
+  left join ops.unit_factors own on own.units = d.usage_units and own.datasource_type = d.datasource_type
+  left join ops.unit_factors common on common.units = d.usage_units and common.datasource_type = '';
 comment on view analytics.interval_days_by_resolution is 'One row for each meter, local day, unit and length of readings: what interval_daily chooses from. A reading that crosses midnight is split by time.';
 
 -- Resolutions of a day are never added: the finest that covers the day counts, else the one that covers most of it.
@@ -245,17 +259,36 @@ select metersync.comment_columns('analytics.interval_coverage', '{
 }');
 
 create or replace view analytics.load_profile as
-select r.company_id, r.site_id, r.meter_id, extract(isodow from r.local_start)::integer as weekday,
-  extract(hour from r.local_start)::integer as hour, count(*)::integer as readings,
-  round(avg(r.kw), 6) as average_kw, max(r.kw) as max_kw, min(r.kw) as min_kw, r.time_zone, r.time_zone_source
+select r.company_id, r.site_id, r.meter_id, r.weekday, r.hour, r.readings, round(r.usage * r.kw_of_one / r.with_usage, 6) as average_kw,
+  r.highest * r.kw_of_one as max_kw, r.lowest * r.kw_of_one as min_kw, r.time_zone, r.time_zone_source
 from (
-  select *, min(granularity_seconds) over (partition by company_id, meter_id, usage_units) as finest,
+  select g.*, min(granularity_seconds) over (partition by company_id, meter_id, usage_units) as finest,
     min(case dimension when 'energy' then usage_units end) over (partition by company_id, meter_id) as energy_units
-  from analytics.interval_readings
+  from (
+    select h.*, coalesce(own.dimension, common.dimension) as dimension, case coalesce(own.dimension, common.dimension)
+        when 'energy' then coalesce(own.factor, common.factor) * 3600 / h.granularity_seconds
+        when 'power' then coalesce(own.factor, common.factor)
+      end as kw_of_one
+    from (
+      select company_id, site_id, meter_id, datasource_type, usage_units, granularity_seconds, time_zone, time_zone_source,
+        extract(isodow from local_hour)::integer as weekday, extract(hour from local_hour)::integer as hour,
+        sum(readings)::integer as readings, sum(usage) as usage, nullif(sum(with_usage), 0) as with_usage, max(highest) as highest,
+        min(lowest) as lowest
+      from (
+        select company_id, site_id, meter_id, datasource_type, usage_units, granularity_seconds, time_zone, time_zone_source,
+          date_trunc('hour', local_start) as local_hour, count(*) as readings, sum(usage) as usage, count(usage) as with_usage,
+          max(usage) as highest, min(usage) as lowest
+        from analytics.interval_readings
+        group by company_id, site_id, meter_id, datasource_type, usage_units, granularity_seconds, time_zone, time_zone_source, local_hour
+      ) hours
+      group by company_id, site_id, meter_id, datasource_type, usage_units, granularity_seconds, time_zone, time_zone_source, weekday, hour
+    ) h
+      left join ops.unit_factors own on own.units = h.usage_units and own.datasource_type = h.datasource_type
+      left join ops.unit_factors common on common.units = h.usage_units and common.datasource_type = ''
+  ) g
   where dimension in ('energy', 'power')
 ) r
-where r.granularity_seconds = r.finest and r.usage_units = coalesce(r.energy_units, r.usage_units)
-group by r.company_id, r.site_id, r.meter_id, 4, 5, r.time_zone, r.time_zone_source;
+where r.granularity_seconds = r.finest and r.usage_units = coalesce(r.energy_units, r.usage_units);
 comment on view analytics.load_profile is 'Mean and highest power of each meter by hour and weekday of its site, from its shortest readings of energy, else of power.';
 select metersync.comment_columns('analytics.load_profile', '{
   "weekday": "1 Monday to 7 Sunday.",

@@ -1,0 +1,28 @@
+/** Numbers for people. Amounts come as text and are never turned into floats: Intl reads decimal text exactly. */
+export function amount(text: string | null, places = 2): string {
+  if (text === null) return '–';
+  const format = new Intl.NumberFormat('en', {
+    maximumFractionDigits: places,
+    minimumFractionDigits: places,
+  });
+  return format.format(text as Intl.StringNumericLiteral);
+}
+
+export const whole = (count: number): string => count.toLocaleString('en');
+
+/** `1 bill`, `2 bills`, `2 companies`. */
+export const several = (count: number, one: string, many = `${one}s`): string =>
+  `${whole(count)} ${count === 1 ? one : many}`;
+
+/** A part from 0 to 1 as percent. */
+export const percent = (text: string | null): string =>
+  text === null ? '–' : `${(Number(text) * 100).toFixed(1)} %`;
+
+/** `2026-03` of a first day. */
+export const monthOf = (day: string): string => day.slice(0, 7);
+
+/** `2026-03-01 12:00` of a time in UTC. */
+export const timeOf = (time: string | null): string =>
+  time === null ? '–' : time.replace('T', ' ').replace(/:\d\dZ$/, '');
+
+export const weekdays = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'] as const;

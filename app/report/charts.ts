@@ -1,0 +1,135 @@
+import { BarChart, HeatmapChart, LineChart } from 'echarts/charts';
+import { GridComponent, LegendComponent, VisualMapComponent } from 'echarts/components';
+import * as echarts from 'echarts/core';
+import { SVGRenderer } from 'echarts/renderers';
+import type { Report } from '../../db/read/report.ts';
+import { monthOf, weekdays } from './amounts.ts';
+
+echarts.use([
+  ...[BarChart, HeatmapChart, LineChart, GridComponent, LegendComponent, VisualMapComponent, SVGRenderer],
+]);
+
+/** Colours are the page's variables, so that one drawing is for light and dark. */
+const colours = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `var(--series-${n})`);
+const steps = [0, 1, 2, 3, 4, 5].map((n) => `var(--heat-${n})`);
+const text = { color: 'var(--text)', fontFamily: 'system-ui, sans-serif', fontSize: 13 };
+const line = { lineStyle: { color: 'var(--line)' } };
+
+const width = 880;
+
+/** Draws a chart as SVG text; names in it are escaped by the library. */
+function draw(height: number, option: object): string {
+  const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width, height });
+  try {
+    chart.setOption({ animation: false, color: colours, textStyle: text, ...option });
+    return chart.renderToSVGString();
+  } finally {
+    chart.dispose();
+  }
+}
+
+const categories = (data: readonly string[]) => ({
+  ...{ type: 'category', data, axisLabel: text, axisLine: line, axisTick: line },
+});
+
+const values = (more: object = {}) => ({
+  ...{ type: 'value', axisLabel: text, splitLine: { lineStyle: { color: 'var(--grid)' } } },
+  ...more,
+});
+
+const legend = (of: readonly unknown[]) => (of.length > 1 ? { legend: { top: 0, textStyle: text } } : {});
+// Labels of the axes lie within these bounds.
+const grid = {
+  left: 8,
+  right: 16,
+  top: 40,
+  bottom: 8,
+  outerBoundsMode: 'same',
+  outerBoundsContain: 'axisLabel',
+};
+// Heights of bars only: what the figures say exactly stands in the table below.
+const height = (exact: string | null | undefined) =>
+  exact === null || exact === undefined ? null : Number(exact);
+
+const unique = <T>(all: readonly T[]): T[] => [...new Set(all)];
+
+/** A series for each currency: they are never added. */
+export function costChart(cost: Report['cost']): string {
+  const months = unique(cost.map(({ month }) => month));
+  const currencies = unique(cost.map(({ currency }) => currency));
+  const series = currencies.map((currency) => ({
+    ...{ type: 'bar', name: currency ?? 'no currency' },
+    data: months.map((month) =>
+      height(cost.find((row) => row.month === month && row.currency === currency)?.cost),
+    ),
+  }));
+  return draw(300, {
+    ...legend(series),
+    ...{ grid, series, xAxis: categories(months.map(monthOf)), yAxis: values() },
+  });
+}
+
+/** Usage of one commodity in one unit. */
+export function usageChart(usage: Report['usage'], colour: number): string {
+  return draw(220, {
+    grid: { ...grid, top: 16 },
+    xAxis: categories(usage.map(({ month }) => monthOf(month))),
+    yAxis: values(),
+    series: [
+      { type: 'bar', data: usage.map((row) => height(row.usage)), itemStyle: { color: colours[colour % 8] } },
+    ],
+  });
+}
+
+export function coverageChart(coverage: Report['coverage']): string {
+  const percents = (part: 'bills' | 'readings') =>
+    coverage.map((row) => (row[part] === null ? null : Number(row[part]) * 100));
+  const series = [
+    { type: 'line', name: 'days billed', symbol: 'circle', data: percents('bills') },
+    {
+      ...{ type: 'line', name: 'time that readings cover', symbol: 'rect', lineStyle: { type: 'dashed' } },
+      data: percents('readings'),
+    },
+  ];
+  return draw(260, {
+    ...legend(series),
+    ...{ grid, series, xAxis: categories(coverage.map(({ month }) => monthOf(month))) },
+    yAxis: values({ min: 0, max: 100, axisLabel: { ...text, formatter: '{value} %' } }),
+  });
+}
+
+export function correctionsChart(corrections: Report['corrections']['byMonth']): string {
+  return draw(220, {
+    grid: { ...grid, top: 16 },
+    xAxis: categories(corrections.map(({ month }) => monthOf(month))),
+    yAxis: values({ minInterval: 1 }),
+    series: [{ type: 'bar', data: corrections.map(({ bills }) => bills), barMaxWidth: 48 }],
+  });
+}
+
+/** Hour by weekday, in six steps from the lowest to the highest mean. */
+export function loadChart(load: Report['load']): string {
+  const cells = load.flatMap(({ weekday, hour, kw }) =>
+    kw === null ? [] : [[hour, weekday - 1, Number(kw)] as const],
+  );
+  const means = cells.map(([, , kw]) => kw);
+  const [least, most] = [Math.min(...means), Math.max(...means)];
+  const bound = (step: number) => least + ((most - least) * step) / steps.length;
+  const pieces = steps.map((color, step) => ({
+    color,
+    gte: bound(step),
+    // The highest cell lies on the last bound; nothing lies above it.
+    ...(step === steps.length - 1 ? {} : { lt: bound(step + 1) }),
+    label: `${bound(step).toPrecision(3)}–${bound(step + 1).toPrecision(3)} kW`,
+  }));
+  return draw(330, {
+    grid: { ...grid, top: 8, bottom: 52 },
+    xAxis: categories(Array.from({ length: 24 }, (_, hour) => String(hour).padStart(2, '0'))),
+    yAxis: { ...categories(weekdays), inverse: true },
+    visualMap: {
+      ...{ type: 'piecewise', pieces, orient: 'horizontal', left: 'center', bottom: 0, textStyle: text },
+      ...{ itemWidth: 14, itemGap: 8 },
+    },
+    series: [{ type: 'heatmap', data: cells, itemStyle: { borderColor: 'var(--page)', borderWidth: 1 } }],
+  });
+}

@@ -1,0 +1,178 @@
+import { html, raw } from 'hono/html';
+import type { Report } from '../../db/read/report.ts';
+import { amount, monthOf, percent, timeOf, weekdays, whole } from './amounts.ts';
+import { correctionsChart, costChart, coverageChart, loadChart, usageChart } from './charts.ts';
+import { style } from './style.ts';
+import { countsOf, figuresOf, isEmpty, scopeOf, usageSeries } from './summary.ts';
+
+type Html = ReturnType<typeof html>;
+type Cell = string | number;
+
+/** The report as one page: no script, nothing from elsewhere, charts as SVG. */
+export async function reportPage(report: Report): Promise<string> {
+  const title = `Energy report: ${scopeOf(report)}`;
+  return String(
+    await html`<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta http-equiv="content-security-policy" content="default-src 'none'; style-src 'unsafe-inline'">
+    <meta name="color-scheme" content="light dark">
+    <title>${title}</title>
+    <style>${raw(style)}</style>
+  </head>
+  <body>
+    <header>
+      <h1>${title}</h1>
+      <p>As the warehouse was at ${timeOf(report.madeAt)} UTC. ${countsOf(report)}.</p>
+    </header>
+    <main>${isEmpty(report) ? nothing() : sections(report)}</main>
+  </body>
+</html>
+`,
+  );
+}
+
+const nothing =
+  () => html`<p class="none">There is nothing in the warehouse yet: run <code>metersync backfill all</code>, or name
+  another company.</p>`;
+
+function sections(report: Report): Html[] {
+  const figures = figuresOf(report);
+  return [
+    section({
+      title: 'Cost by month',
+      figure: figures.cost,
+      caption:
+        'Bills spread evenly over their days. Each currency by itself: amounts of several are never added.',
+      chart: report.cost.length === 0 ? undefined : costChart(report.cost),
+      head: ['Month', 'Currency', 'Cost'],
+      rows: report.cost.map((row) => [monthOf(row.month), row.currency ?? 'none', amount(row.cost)]),
+      none: 'There are no bills with a cost.',
+    }),
+    ...usageSections(report),
+    section({
+      title: 'Load profile',
+      figure: figures.load,
+      caption:
+        'Mean power of all meters together, by hour and weekday of their sites, from readings of energy or power.',
+      chart: report.load.some(({ kw }) => kw !== null) ? loadChart(report.load) : undefined,
+      head: ['Weekday', 'Hour', 'kW'],
+      rows: report.load.map((row) => [weekdays[row.weekday - 1] ?? '', row.hour, amount(row.kw, 3)]),
+      none: 'There are no interval readings.',
+    }),
+    section({
+      title: 'Coverage',
+      figure: figures.coverage,
+      caption:
+        'The part of all days of all meters that bills are for, and the part of the time that readings cover. What is missing is missing, not zero.',
+      chart: report.coverage.length === 0 ? undefined : coverageChart(report.coverage),
+      head: ['Month', 'Days billed', 'Time that readings cover'],
+      rows: report.coverage.map((row) => [monthOf(row.month), percent(row.bills), percent(row.readings)]),
+      none: 'There are neither bills nor readings.',
+    }),
+    section({
+      title: 'Corrections',
+      figure: figures.corrections,
+      caption:
+        'Bills that changed after they were first read, by the month in which the warehouse learnt of it.',
+      chart:
+        report.corrections.byMonth.length === 0 ? undefined : correctionsChart(report.corrections.byMonth),
+      head: ['Learnt at (UTC)', 'Bill', 'What changed', 'Change in cost'],
+      rows: report.corrections.latest.map((row) => [
+        ...[timeOf(row.changedAt), row.billId, row.fields.join(', ')],
+        row.change === null ? '–' : `${amount(row.change)} ${row.currency ?? ''}`,
+      ]),
+      summary: 'The latest',
+      none: 'No bill changed after it was first read.',
+    }),
+    section({
+      title: 'Connections needing attention',
+      figure: figures.attention,
+      caption: 'Connections that collect nothing, and what has to be done.',
+      head: ['Company', 'Provider', 'Status', 'Since (UTC)', 'What to do', 'Data until'],
+      rows: report.attention.connections.map((row) => [
+        ...[row.company ?? '–', row.provider ?? '–', row.status ?? '–', timeOf(row.since), row.whatToDo],
+        row.dataUntil ?? '–',
+      ]),
+      summary:
+        report.attention.connections.length < report.attention.total
+          ? `The first ${report.attention.connections.length}`
+          : 'All of them',
+      open: true,
+      none: 'All connections collect.',
+    }),
+    section({
+      title: 'Freshness',
+      figure: figures.freshness,
+      caption: 'How far the data reaches, by three clocks, and whom late connections wait for.',
+      head: ['Clock', 'Newest'],
+      rows: [
+        ['Utilities published until', report.freshness.publishedUntil ?? '–'],
+        ['The service collected at (UTC)', timeOf(report.freshness.collectedAt)],
+        ['Applied here at (UTC)', timeOf(report.freshness.appliedAt)],
+        ['Events that wait', whole(report.freshness.pendingEvents)],
+        ...report.freshness.byCause.map((row) => [`Late, waiting for: ${row.cause}`, whole(row.connections)]),
+      ],
+      open: true,
+      none: 'There are no connections.',
+    }),
+  ];
+}
+
+function usageSections(report: Report): Html[] {
+  const caption =
+    'Bills spread evenly over their days, each day counted once; months without a bill are left out.';
+  return usageSeries(report).map(({ name, units, rows, latest }, place) =>
+    section({
+      title: `Usage by month: ${name}`,
+      figure: latest,
+      caption,
+      chart: usageChart(rows, place),
+      head: ['Month', `Usage (${units})`, 'Meters billed'],
+      rows: rows.map((row) => [monthOf(row.month), amount(row.usage), whole(row.meters)]),
+      none: '',
+    }),
+  );
+}
+
+interface Section {
+  readonly title: string;
+  /** The one number to take away. */
+  readonly figure: string;
+  readonly caption: string;
+  readonly chart?: string | undefined;
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly Cell[])[];
+  /** What the table is called where it is folded away. */
+  readonly summary?: string;
+  readonly open?: boolean;
+  /** What is said when there is nothing. */
+  readonly none: string;
+}
+
+function section(told: Section): Html {
+  const { title, figure, caption, chart, rows, none } = told;
+  const body =
+    rows.length === 0
+      ? html`<p class="none">${none}</p>`
+      : html`${chart === undefined ? '' : html`<div class="wide" tabindex="0" role="region" aria-label="${`${title}: chart`}"><div class="chart" role="img" aria-label="${`${title}. ${figure}. The table has the numbers.`}">${raw(chart)}</div></div>`}
+        <details ${told.open ? raw('open') : ''}><summary>${told.summary ?? 'The numbers'}</summary>${numbers(told)}</details>`;
+  return html`<section>
+      <h2>${title}</h2>
+      <p class="figure">${figure}</p>
+      <p class="caption">${caption}</p>
+      ${body}
+    </section>`;
+}
+
+/** Cells of so many characters are kept on one line. */
+const shortMax = 20;
+
+function numbers({ title, head, rows }: Section): Html {
+  return html`<div class="wide table" tabindex="0" role="region" aria-label="${`${title}: table`}"><table>
+        <thead><tr>${head.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
+        <tbody>${rows.map((row) => html`<tr>${row.map((cell) => html`<td class="${String(cell).length <= shortMax ? 'short' : ''}">${cell}</td>`)}</tr>`)}</tbody>
+      </table></div>`;
+}

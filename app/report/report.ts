@@ -1,0 +1,3 @@
+export { type Report, readReport } from '../../db/read/report.ts';
+export { reportPage } from './page.ts';
+export { reportText } from './summary.ts';

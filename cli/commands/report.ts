@@ -1,0 +1,23 @@
+import { rename, writeFile } from 'node:fs/promises';
+import { readReport, reportPage, reportText } from '../../app/report/report.ts';
+import { type CompanyOptions, companyOf } from '../company.ts';
+import { withWarehouse } from '../warehouse.ts';
+
+export interface ReportOptions extends CompanyOptions {
+  readonly html?: string;
+  readonly json?: boolean;
+}
+
+/** `metersync report`: cost, usage, load, coverage, corrections and what needs somebody, of a company or of all. */
+export async function report(options: ReportOptions): Promise<void> {
+  await withWarehouse({ temporal: false }, async ({ db }) => {
+    const read = await readReport(db, await companyOf(db, options));
+    if (options.json) console.log(JSON.stringify(read));
+    else if (options.html === undefined) console.log(reportText(read));
+    if (options.html === undefined) return;
+    const unfinished = `${options.html}.unfinished`;
+    await writeFile(unfinished, await reportPage(read));
+    await rename(unfinished, options.html);
+    process.stderr.write(`report written to ${options.html}\n`);
+  });
+}

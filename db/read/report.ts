@@ -1,0 +1,218 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { Database, Executor } from '../connect.ts';
+
+/** Amounts are text, as Postgres has them; months are first days (YYYY-MM-DD). */
+export interface Report {
+  /** When it was read. */
+  readonly madeAt: string;
+  /** The company that it is of; null for all. */
+  readonly company: { readonly id: string; readonly name: string | null } | null;
+  readonly counts: { readonly companies: number; readonly meters: number; readonly bills: number };
+  /** One row for each month and currency, oldest month first. */
+  readonly cost: readonly {
+    readonly month: string;
+    readonly currency: string | null;
+    readonly cost: string | null;
+  }[];
+  /** One row for each month, commodity and unit, oldest month first. */
+  readonly usage: readonly MonthlyUsage[];
+  /** Parts of all days of all meters, from 0 to 1: those that bills are for, those that readings cover. */
+  readonly coverage: readonly {
+    readonly month: string;
+    readonly bills: string | null;
+    readonly readings: string | null;
+  }[];
+  /** Mean kW of all meters together; weekday 1 is Monday. */
+  readonly load: readonly { readonly weekday: number; readonly hour: number; readonly kw: string | null }[];
+  readonly corrections: {
+    readonly byMonth: readonly { readonly month: string; readonly bills: number }[];
+    readonly byCurrency: readonly {
+      readonly currency: string | null;
+      readonly bills: number;
+      readonly change: string | null;
+    }[];
+    readonly latest: readonly Correction[];
+  };
+  /** The first of them, those of a person first; `total` counts all. */
+  readonly attention: { readonly total: number; readonly connections: readonly NeedingAttention[] };
+  readonly freshness: Freshness;
+}
+
+export interface MonthlyUsage {
+  readonly month: string;
+  readonly commodity: string | null;
+  readonly units: string | null;
+  readonly usage: string | null;
+  readonly meters: number;
+}
+
+export interface Correction {
+  readonly billId: string;
+  readonly changedAt: string;
+  readonly fields: readonly string[];
+  readonly currency: string | null;
+  readonly change: string | null;
+}
+
+export interface NeedingAttention {
+  readonly connectionId: string;
+  readonly company: string | null;
+  readonly provider: string | null;
+  readonly status: string | null;
+  readonly since: string | null;
+  readonly whatToDo: string;
+  readonly dataUntil: string | null;
+}
+
+export interface Freshness {
+  readonly connections: number;
+  readonly late: number;
+  /** Who the late ones wait for. */
+  readonly byCause: readonly { readonly cause: string; readonly connections: number }[];
+  /** The newest of each clock, of any connection. */
+  readonly publishedUntil: string | null;
+  readonly collectedAt: string | null;
+  readonly appliedAt: string | null;
+  readonly pendingEvents: number;
+}
+
+/** Months that a chart shows. */
+const monthsMax = 24;
+const listedMax = 25;
+
+/**
+ * Reads what a report tells, as one transaction sees it. Profile and coverage of readings look at every reading: with
+ * millions of all companies together that takes a minute.
+ */
+export async function readReport(db: Database, companyId?: string): Promise<Report> {
+  return await db.transaction((tx) => readWithin(tx, companyId), {
+    isolationLevel: 'repeatable read',
+    accessMode: 'read only',
+  });
+}
+
+async function readWithin(tx: Executor, companyId: string | undefined): Promise<Report> {
+  const where = companyId === undefined ? sql`true` : sql`company_id = ${companyId}::uuid`;
+  const rows = async <T>(query: SQL): Promise<T[]> => (await tx.execute(query)).rows as T[];
+  const one = async <T>(query: SQL): Promise<T> => (await rows<T>(query))[0] as T;
+  const { madeAt } = await one<{ madeAt: string }>(sql`select ${utc(sql`now()`)} as "madeAt"`);
+  const [company] =
+    companyId === undefined
+      ? []
+      : await rows<{ name: string | null }>(
+          sql`select name from utility.companies where id = ${companyId}::uuid`,
+        );
+  return {
+    madeAt,
+    company: companyId === undefined ? null : { id: companyId, name: company?.name ?? null },
+    counts: await one(sql`select
+      (select count(*)::int from utility.companies where deleted_at is null and ${companyId === undefined ? sql`true` : sql`id = ${companyId}::uuid`}) as companies,
+      (select count(*)::int from utility.meters where deleted_at is null and ${where}) as meters,
+      (select count(*)::int from analytics.bills where ${where}) as bills`),
+    cost: lastMonths(
+      await rows(sql`select month::text as month, currency, sum(cost) as cost from analytics.monthly_cost
+        where ${where} and month is not null group by 1, 2 order by 1, 2`),
+    ),
+    usage: lastMonths(
+      await rows(sql`select month::text as month, datasource_type as commodity, units, sum(usage) as usage,
+          count(distinct meter_id) filter (where days_covered > 0)::int as meters
+        from analytics.monthly_usage where ${where} group by 1, 2, 3 order by 1, 2, 3`),
+    ),
+    coverage: lastMonths(
+      await rows(sql`
+        select coalesce(b.month, i.month)::text as month, b.part as bills, i.part as readings
+        from (
+          select month, round(sum(days_covered)::numeric / sum(days_in_month), 4) as part
+          from analytics.monthly_usage where ${where} group by month
+        ) b
+          full join (
+            select month, round(sum(covered_seconds)::numeric / sum(month_seconds), 4) as part
+            from analytics.interval_coverage where ${where} group by month
+          ) i using (month)
+        order by 1`),
+    ),
+    load: await rows(sql`select weekday, hour, round(sum(average_kw), 3) as kw from analytics.load_profile
+      where ${where} group by 1, 2 order by 1, 2`),
+    corrections: await readCorrections(rows, where),
+    attention: await readAttention(rows, where),
+    freshness: await readFreshness(rows, where),
+  };
+}
+
+type Rows = <T>(query: SQL) => Promise<T[]>;
+
+async function readCorrections(rows: Rows, where: SQL): Promise<Report['corrections']> {
+  // What a correction did to the cost stands in each row of its fields: once is enough.
+  const corrections = sql`(
+    select bill_id, changed_at, currency, cost_change, array_agg(field order by field) as fields
+    from analytics.bill_restatements where ${where} group by 1, 2, 3, 4) corrections`;
+  return {
+    byMonth: lastMonths(
+      await rows(sql`select to_char(changed_at at time zone 'UTC', 'YYYY-MM-01') as month, count(distinct bill_id)::int as bills
+        from ${corrections} group by 1 order by 1`),
+    ),
+    byCurrency:
+      await rows(sql`select currency, count(distinct bill_id)::int as bills, sum(cost_change) as change
+      from ${corrections} group by 1 order by 1`),
+    latest:
+      await rows(sql`select bill_id as "billId", ${utc(sql`changed_at`)} as "changedAt", fields, currency,
+        cost_change as change
+      from ${corrections} order by changed_at desc, bill_id limit ${listedMax}`),
+  };
+}
+
+async function readAttention(rows: Rows, where: SQL): Promise<Report['attention']> {
+  const listed = await rows<NeedingAttention & { total: number }>(sql`
+    select connection_id as "connectionId", company, provider, status, ${utc(sql`since`)} as since, what_to_do as "whatToDo",
+      data_until::text as "dataUntil", count(*) over ()::int as total
+    from analytics.connections_needing_attention where ${where}
+    order by customer_must_act desc, connections_needing_attention.since nulls last, connection_id limit ${listedMax}`);
+  return {
+    total: listed[0]?.total ?? 0,
+    connections: listed.map(({ total: _, ...connection }) => connection),
+  };
+}
+
+async function readFreshness(rows: Rows, where: SQL): Promise<Freshness> {
+  const causes = await rows<{ cause: string | null; late: boolean; connections: number } & Clocks>(sql`
+    select coalesce(is_late, false) as late, coalesce(cause_of_lateness, 'unknown') as cause, count(*)::int as connections,
+      max(utility_published_until)::text as "publishedUntil", ${utc(sql`max(service_collected_at)`)} as "collectedAt",
+      ${utc(sql`max(applied_at)`)} as "appliedAt"
+    from analytics.freshness where ${where} group by 1, 2 order by 3 desc, 2`);
+  const [pending] = await rows<{ events: number }>(
+    sql`select coalesce(sum(events), 0)::int as events
+      from (select max(pending_events) as events from analytics.freshness where ${where} group by company_id) of_company`,
+  );
+  const late = causes.filter((row) => row.late);
+  const sum = (of: readonly { connections: number }[]) =>
+    of.reduce((total, row) => total + row.connections, 0);
+  const newest = (clock: keyof Clocks) =>
+    causes.reduce<string | null>((latest, row) => {
+      const at = row[clock];
+      return at !== null && (latest === null || at > latest) ? at : latest;
+    }, null);
+  return {
+    connections: sum(causes),
+    late: sum(late),
+    byCause: late.map(({ cause, connections }) => ({ cause: cause ?? 'unknown', connections })),
+    publishedUntil: newest('publishedUntil'),
+    collectedAt: newest('collectedAt'),
+    appliedAt: newest('appliedAt'),
+    pendingEvents: pending?.events ?? 0,
+  };
+}
+
+interface Clocks {
+  readonly publishedUntil: string | null;
+  readonly collectedAt: string | null;
+  readonly appliedAt: string | null;
+}
+
+/** Whole seconds in UTC, for people. */
+const utc = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
+
+/** Rows of the latest months; they come oldest first. */
+function lastMonths<T extends { month: string }>(rows: readonly T[]): T[] {
+  const months = [...new Set(rows.map(({ month }) => month))].slice(-monthsMax);
+  return rows.filter(({ month }) => months.includes(month));
+}
