@@ -52,9 +52,10 @@ async function dropAll(tx: Transaction, texts: readonly string[]): Promise<void>
     }
   } catch (error) {
     if (sqlState(error) !== dependentsExist) throw error;
-    const { detail } = error as { detail?: string };
+    // Drizzle's error wraps that of Postgres.
+    const { detail = '' } = ((error as Error).cause ?? error) as { detail?: string };
     throw new Error(
-      `views of yours were built on views that have other columns now: drop them, run metersync migrate, and make them again. ${sqlMessage(error)} ${detail ?? ''}`,
+      `views of yours were built on views that have other columns now: drop them, run metersync migrate, and make them again. ${sqlMessage(error)}: ${detail}`,
       { cause: error },
     );
   }

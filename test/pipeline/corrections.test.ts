@@ -36,6 +36,16 @@ test('irregular bills are read whole; corrections, their corrections and what un
     );
   });
 
+  const freshness = async () => {
+    const read = sql`select resource, count(*)::int as companies, count(last_complete_at)::int as read,
+      count(last_event_applied_at)::int as told, sum(pending_events)::int as pending
+      from ops.freshness group by 1 order by 1`;
+    return (await pipeline.warehouse.db.execute(read)).rows;
+  };
+  const untold = { companies: 3, read: 3, told: 0, pending: 0 };
+  const resources = ['connections', 'documents', 'intervals', 'meters', 'usageData'];
+  expect(await freshness()).toEqual(resources.map((resource) => ({ resource, ...untold })));
+
   const { rows } = await pipeline.warehouse.db.execute<{ id: string }>(
     sql`select bill_id as id from analytics.bills b where not exists (
       select from utility.documents d where d.revised_document_id = b.bill_id) order by bill_id limit 1`,
@@ -50,6 +60,7 @@ test('irregular bills are read whole; corrections, their corrections and what un
   const third = await change({ type: 'supersedeDocument', documentId: second });
   const chain = [first, second, third];
   expect(await effective(chain)).toEqual([false, false, true]);
+  expect((await freshness())[1]).toEqual({ resource: 'documents', ...untold, told: 1 });
   await change({ type: 'deleteDocument', documentId: third });
   expect(await effective(chain)).toEqual([false, true, false]);
   await change({ type: 'linkDocument', documentId: first, revisedDocumentId: null });

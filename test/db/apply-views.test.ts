@@ -1,0 +1,54 @@
+import { sql } from 'drizzle-orm';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { migrateWarehouse } from '../../db/migrate.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeEach(async () => {
+  warehouse = await createWarehouse();
+});
+afterEach(() => warehouse.drop());
+
+const run = (text: string) => warehouse.db.execute(sql.raw(text));
+/** As a warehouse that an earlier version of metersync migrated: its views are made anew. */
+const fromEarlierVersion = () => run(`update metersync_migrations.views set version = 'earlier'`);
+
+async function columnsOf(view: string): Promise<unknown[]> {
+  const { rows } =
+    await run(`select attname as name from pg_attribute where attrelid = '${view}'::regclass and attnum > 0
+    order by attnum`);
+  return rows.map(({ name }) => name);
+}
+
+test('views that have the columns they had are replaced under what users built on them', async () => {
+  await run('create view public.mine as select bill_id, cost from analytics.bills');
+  await fromEarlierVersion();
+  await migrateWarehouse(warehouse.db);
+  expect((await run('select * from public.mine')).rows).toEqual([]);
+});
+
+test('views whose columns are others now are dropped and made again, each of them', async () => {
+  const views = ['analytics.bills_all', 'analytics.bills', 'analytics.monthly_cost', 'ops.data_issue_checks'];
+  const before = await Promise.all(views.map(columnsOf));
+  await run('drop view analytics.bills_all cascade');
+  await run('create view analytics.bills_all as select 1 as other, 2 as columns');
+  await fromEarlierVersion();
+  await migrateWarehouse(warehouse.db);
+  expect(await Promise.all(views.map(columnsOf))).toEqual(before);
+  expect((await run('select * from analytics.bills_as_of(now())')).rows).toEqual([]);
+});
+
+test("a user's view that stands in the way is named, and nothing has changed", async () => {
+  await run('drop view analytics.monthly_cost_by_company');
+  await run('create view analytics.monthly_cost_by_company as select 1 as other');
+  await run('create view public.mine as select bill_id from analytics.bills');
+  await fromEarlierVersion();
+  await expect(migrateWarehouse(warehouse.db)).rejects.toThrow(
+    /views of yours .*drop them, run metersync migrate/,
+  );
+  await expect(migrateWarehouse(warehouse.db)).rejects.toThrow(/mine/);
+  expect(await columnsOf('analytics.monthly_cost_by_company')).toEqual(['other']);
+  await run('drop view public.mine');
+  await migrateWarehouse(warehouse.db);
+  expect(await columnsOf('analytics.monthly_cost_by_company')).toContain('currency');
+});
