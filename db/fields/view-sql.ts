@@ -15,7 +15,7 @@ export const viewName = (view: Pick<TypedView, 'name'>): string => `analytics.${
 
 /** Text with which a view is made; `zone` is that of the service's times that tell none. */
 export function viewSelect(view: TypedView, { table, key, ofCompany }: ViewedResource, zone: string): string {
-  let at = 'r.raw';
+  let at = 'd.raw';
   const joins: string[] = [];
   for (const step of stepsOf(view.path)) {
     if (step !== 'any') {
@@ -41,6 +41,8 @@ export function viewSelect(view: TypedView, { table, key, ofCompany }: ViewedRes
   return [
     `select ${[...fixed, ...columns].join(',\n  ')}`,
     `from utility.${table} r`,
+    // A record is unpacked once, rather than for each of its columns; not at all where none is asked for.
+    `cross join lateral (select r.raw || '{}' as raw offset 0) d`,
     ...joins,
     `where r.deleted_at is null${isPart ? ` and jsonb_typeof(${at}) = 'object'` : ''}`,
   ].join('\n');
@@ -52,7 +54,7 @@ function columnValue(column: TypedColumn, view: TypedView, from: string, zone: s
       const [first, ...more] = stepsOf(path);
       return typeof first === 'object' && more.length === 0 ? [literal(first.field)] : [];
     });
-    return `nullif(r.raw - array['id'${own.map((field) => `, ${field}`).join('')}]::text[], '{}')`;
+    return `nullif(d.raw - array['id'${own.map((field) => `, ${field}`).join('')}]::text[], '{}')`;
   }
   const fields = stepsOf(column.path.slice(view.path.length)).map((step) => {
     if (step === 'any') throw new Error(`column ${column.path} is no field of ${view.path}`);

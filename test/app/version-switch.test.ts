@@ -1,0 +1,107 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createActivities } from '../../activities/create-activities.ts';
+import { openService } from '../../app/service.ts';
+import { defaultEndpoints } from '../../contract/endpoints.ts';
+import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
+import { refreshViews } from '../../db/fields/refresh-views.ts';
+import { leavesNotShown } from '../db/fields/shown.ts';
+import { activityEnvironment } from '../support/activities.ts';
+import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let service: TestSandbox;
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  [service, warehouse] = await Promise.all([
+    startSandbox({ companies: 2, documents: 8, intervalDays: 0 }),
+    createWarehouse(),
+  ]);
+});
+afterAll(async () => {
+  await Promise.all([service?.stop(), warehouse?.drop()]);
+});
+
+const rows = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
+
+const run = async <I, O>(activity: (input: I) => Promise<O>, input: I): Promise<O> =>
+  await activityEnvironment().run(activity, input);
+
+/** A backfill of these companies as a worker does it whose SERVICE_URL ends with the version. */
+async function backfill(version: string, companies?: readonly string[]): Promise<void> {
+  const log = pino({ level: 'silent' });
+  const url = service.apiUrl.replace(/[^/]+$/, version);
+  const settings = { maxConcurrency: 4, endpoints: defaultEndpoints } as Parameters<typeof openService>[0];
+  const { client, apiVersion } = openService(settings, url, service.apiKey, log);
+  const catalogue = createFieldCatalogue({
+    db: warehouse.db,
+    onError: (error) => {
+      throw error;
+    },
+  });
+  const { beginRun, readCompany } = createActivities({
+    ...{ warehouse, catalogue, service: client, apiVersion, log, wake: async () => {} },
+    ...{ companies: [], deletesCap: { rows: 50, percent: 5 }, journalPayloadDays: 90, reconcileDays: 2 },
+  });
+  try {
+    const runId = randomUUID();
+    await run(beginRun, { runId, companies: [] });
+    const all = (await rows(`select id from utility.companies`)).map(({ id }) => String(id));
+    for (const companyId of companies ?? all) {
+      let step = await run(readCompany, { runId, companyId, cursor: null });
+      while (!step.done) {
+        step = await run(readCompany, { runId, companyId, cursor: step.cursor });
+      }
+    }
+    await refreshViews(warehouse.db, 10_000);
+  } finally {
+    await catalogue.close();
+    await client.close();
+  }
+}
+
+test('another version in SERVICE_URL fills the columns of that version by a backfill, and rows say which they are of', async () => {
+  const versions = () =>
+    rows(`select api_version, count(*)::int as documents from analytics.documents group by 1 order by 1`);
+  const columns = async () =>
+    (
+      await rows(
+        `select attname from pg_attribute where attrelid = 'analytics.documents'::regclass and attnum > 0`,
+      )
+    ).map(({ attname }) => attname);
+  await backfill('v2');
+  expect(await versions()).toEqual([{ api_version: 'v2', documents: 16 }]);
+  const before = await columns();
+  expect(before).toContain('total_charges');
+  expect(before).not.toContain('account_number');
+
+  const [{ id } = {}] = await rows(`select id from utility.companies order by id limit 1`);
+  await backfill('v2.2', [String(id)]);
+  expect(await versions()).toEqual([
+    { api_version: 'v2', documents: 8 },
+    { api_version: 'v2.2', documents: 8 },
+  ]);
+  expect((await columns()).slice(0, before.length)).toEqual(before);
+  expect(
+    await rows(
+      `select distinct api_version, account_number is null as empty from analytics.documents order by 1`,
+    ),
+  ).toEqual([
+    { api_version: 'v2', empty: true },
+    { api_version: 'v2.2', empty: false },
+  ]);
+
+  await backfill('v2.2');
+  expect(await versions()).toEqual([{ api_version: 'v2.2', documents: 16 }]);
+  expect(
+    await rows(`select count(*)::int as empty from analytics.documents where account_number is null`),
+  ).toEqual([{ empty: 0 }]);
+  expect(await rows(`select distinct api_version from history.documents`)).toEqual([{ api_version: 'v2' }]);
+  expect(
+    await rows(`select api_version from ops.field_catalogue
+      where resource = 'documents' and path = '/accountNumber'`),
+  ).toEqual([{ api_version: 'v2.2' }]);
+  expect(await leavesNotShown(warehouse, 'documents')).toEqual([]);
+});
