@@ -59,7 +59,7 @@ export async function startReceiver(options: {
       now: Date.now,
       toleranceSeconds: settings.webhooks.toleranceSeconds,
     }),
-    accept: (event) => commit.accept(event),
+    accept: (event, arrivedAt) => commit.accept(event, arrivedAt),
     ready: () => isReachable(client),
     now: Date.now,
     clock: systemClock,

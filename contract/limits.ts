@@ -16,7 +16,7 @@ export const limits = {
   /** Verified events waiting for their group's start, and their encoded bytes; past either, 503. */
   queueEventsMax: 4_000,
   queueBytesMax: 64 * 1024 * 1024,
-  /** The service gives up on a delivery after 15 s (seed 4.1.2); every answer comes well before that. */
+  /** The service gives up on a delivery after 15 s (seed 4.1.2); every answer comes well before that, from its first byte on. */
   answerWithinMs: 8_000,
   /** One attempt to start a workflow. */
   startDeadlineMs: 5_000,

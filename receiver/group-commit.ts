@@ -36,8 +36,11 @@ export type GroupCommitLimits = Readonly<
 >;
 
 export interface GroupCommit {
-  /** Takes a verified event. The promise never rejects and is answered within `answerWithinMs`. */
-  accept(event: DeliveredEvent): Promise<Answer>;
+  /**
+   * Takes a verified event. The promise never rejects and is answered within `answerWithinMs` of `arrivedAt`: when its
+   * request began to come, on the clock; now when not given.
+   */
+  accept(event: DeliveredEvent, arrivedAt?: number): Promise<Answer>;
   /** Takes nothing more; resolves when everything that was taken is answered. */
   drain(): Promise<void>;
   /** Events that wait for their answer, and their encoded bytes. */
@@ -69,6 +72,7 @@ export function createGroupCommit(dependencies: {
 
 const busy = Promise.resolve<Answer>('busy');
 const closing = Promise.resolve<Answer>('closing');
+const unavailable = Promise.resolve<Answer>('unavailable');
 
 class Commit implements GroupCommit {
   readonly #start: Start;
@@ -76,14 +80,14 @@ class Commit implements GroupCommit {
   readonly #log: Log;
   readonly #limits: GroupCommitLimits;
   readonly #onGroup: (figures: GroupFigures) => void;
-  /** By event id, in the order of acceptance and so of deadlines: those in flight and those that gather. */
+  /** By event id, in the order of acceptance: those in flight and those that gather. */
   readonly #unanswered = new Map<string, Waiting>();
   /** Those of them that have not left yet, in the same order. */
   #gathering: Waiting[] = [];
   #bytes = 0;
   #inFlight = 0;
   #leaving = false;
-  #expiryArmed = false;
+  #expiry: { readonly at: number; readonly takeBack: () => void } | undefined;
   #closing = false;
   readonly #drained = Promise.withResolvers<void>();
 
@@ -105,20 +109,21 @@ class Commit implements GroupCommit {
     return { events: this.#unanswered.size, bytes: this.#bytes };
   }
 
-  accept(event: DeliveredEvent): Promise<Answer> {
+  accept(event: DeliveredEvent, arrivedAt: number = this.#clock.now()): Promise<Answer> {
     if (this.#closing) return closing;
     const same = this.#unanswered.get(event.id);
     if (same !== undefined) return same.answer;
     if (this.#unanswered.size >= this.#limits.queueEventsMax) return busy;
     const encoded = encodeEvent(event);
     if (this.#bytes + encoded.bytes > this.#limits.queueBytesMax) return busy;
+    const deadline = arrivedAt + this.#limits.answerWithinMs;
+    if (deadline <= this.#clock.now()) return unavailable;
     const { promise: answer, resolve } = Promise.withResolvers<Answer>();
-    const deadline = this.#clock.now() + this.#limits.answerWithinMs;
     const waiting = { ...encoded, deadline, answer, resolve };
     this.#unanswered.set(event.id, waiting);
     this.#gathering.push(waiting);
     this.#bytes += encoded.bytes;
-    this.#armExpiry();
+    this.#expireAt(deadline);
     this.#leaveSoon();
     return answer;
   }
@@ -154,8 +159,8 @@ class Commit implements GroupCommit {
       start: this.#start,
       workflowId: workflowIdOfGroup(events),
       group: { events },
-      // Later members may wait longer than the first; each is answered at its own deadline.
-      until: (group.at(-1) as Waiting).deadline,
+      // Some may wait longer than others; each is answered at its own deadline.
+      until: Math.max(...group.map(({ deadline }) => deadline)),
       startDeadlineMs: this.#limits.startDeadlineMs,
       clock: this.#clock,
       log: this.#log,
@@ -181,27 +186,25 @@ class Commit implements GroupCommit {
     if (this.#closing && this.#unanswered.size === 0) this.#drained.resolve();
   }
 
-  /** One timer, for the oldest: all wait equally long, so those behind it are due later. */
-  #armExpiry(): void {
-    const oldest = this.#oldest();
-    if (this.#expiryArmed || oldest === undefined) return;
-    this.#expiryArmed = true;
-    this.#clock.after(Math.max(0, oldest.deadline - this.#clock.now()), () => {
-      this.#expiryArmed = false;
+  /** One timer, for the deadline that comes first. */
+  #expireAt(deadline: number): void {
+    if (this.#expiry !== undefined && this.#expiry.at <= deadline) return;
+    this.#expiry?.takeBack();
+    const takeBack = this.#clock.after(Math.max(0, deadline - this.#clock.now()), () => {
+      this.#expiry = undefined;
       this.#expire();
-      this.#armExpiry();
     });
+    this.#expiry = { at: deadline, takeBack };
   }
 
   #expire(): void {
     const now = this.#clock.now();
-    for (let due = this.#oldest(); due !== undefined && due.deadline <= now; due = this.#oldest()) {
-      this.#settle(due, 'unavailable');
+    let next = Number.POSITIVE_INFINITY;
+    for (const waiting of this.#unanswered.values()) {
+      if (waiting.deadline <= now) this.#settle(waiting, 'unavailable');
+      else next = Math.min(next, waiting.deadline);
     }
     this.#gathering = this.#gathering.filter((waiting) => waiting.deadline > now);
-  }
-
-  #oldest(): Waiting | undefined {
-    return this.#unanswered.values().next().value;
+    if (next < Number.POSITIVE_INFINITY) this.#expireAt(next);
   }
 }

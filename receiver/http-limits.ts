@@ -12,8 +12,8 @@ export const httpLimits = {
   headersMax: 200,
   /** Until a request's headers are complete, and so how long a new socket may stay silent. */
   headersTimeoutMs: 5_000,
-  /** Until a request is complete with its body. The service itself gives up after 15 s (seed 4.1.2). */
-  requestTimeoutMs: 10_000,
+  /** Until a request is complete with its body: with `connectionsCheckMs`, no later than an answer has to come. */
+  requestTimeoutMs: limits.answerWithinMs - 1_000,
   /** How often Node looks for sockets past these two, so how late their end may come. */
   connectionsCheckMs: 1_000,
   /** A socket without a byte either way; longer than `answerWithinMs`, since a waiting request is silent. */

@@ -18,8 +18,8 @@ import type { Verify } from './verify.ts';
 
 export interface ReceiverDependencies {
   readonly verify: Verify;
-  /** Takes a verified event; see group-commit.ts. */
-  readonly accept: (event: DeliveredEvent) => Promise<Answer>;
+  /** Takes a verified event whose request began to come at `arrivedAt`, on `clock`; see group-commit.ts. */
+  readonly accept: (event: DeliveredEvent, arrivedAt: number) => Promise<Answer>;
   /** Whether events can be taken, for `GET /readyz`. */
   readonly ready: () => boolean | Promise<boolean>;
   /** Unix milliseconds, for `receivedAt`. */
@@ -27,6 +27,12 @@ export interface ReceiverDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits?: HttpLimits;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    arrivedAt: number;
+  }
 }
 
 export type Receiver = FastifyInstance & { readonly counters: Readonly<AnswerCounters> };
@@ -70,9 +76,12 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
     send(reply, isWebhooksPath(request.url) ? 'method-not-allowed' : 'not-found'),
   );
   app.register(async (scope) => {
+    scope.decorateRequest('arrivedAt', 0);
     // The signature covers the bytes, whatever they are called; Fastify would refuse a type that it cannot parse.
     scope.addHook('onRequest', (request, _reply, done) => {
       request.raw.headers['content-type'] = undefined;
+      // The sender's patience begins with its request, not with the last byte of the body.
+      request.arrivedAt = clock.now();
       done();
     });
     scope.addContentTypeParser('*', (_request, payload, done) => {
@@ -97,7 +106,8 @@ function createWebhookHandler(
     const verdict = verify(request.raw.rawHeaders, body);
     if (!verdict.verified) return verdict.reason;
     const { id, timestamp, body: text } = verdict;
-    return accept({ id, timestamp, receivedAt: new Date(now()).toISOString(), body: text });
+    const event = { id, timestamp, receivedAt: new Date(now()).toISOString(), body: text };
+    return accept(event, request.arrivedAt);
   };
   return (request, reply) => {
     const body = (request.body ?? noBody) as Buffer | BodyProblem;

@@ -234,6 +234,28 @@ describe('group commit', () => {
     expect(answers.get('old')).toEqual(['unavailable']);
   });
 
+  test('58: an event whose request took long to come has what is left of its time, before those that came before it', async () => {
+    const { clock, starts, answers, commit } = committing();
+    const take = (id: string, arrivedAt: number) =>
+      commit.accept(event(id), arrivedAt).then((answer) => answers.set(id, [answer]));
+    await clock.advance(10_000);
+    void take('quick', 10_000);
+    void take('slow', 5_000);
+    void take('too slow', 10_000 - limits.answerWithinMs);
+    await clock.turn();
+    expect([...answers]).toEqual([['too slow', ['unavailable']]]);
+    await clock.advance(2_999);
+    expect(answers.get('slow')).toBeUndefined();
+    await clock.advance(1);
+    expect(answers.get('slow')).toEqual(['unavailable']);
+    await clock.advance(4_999);
+    expect(answers.get('quick')).toBeUndefined();
+    await clock.advance(1);
+    expect(answers.get('quick')).toEqual(['unavailable']);
+    expect(commit.waiting).toEqual({ events: 0, bytes: 0 });
+    expect(Math.max(...starts.map(({ at, withinMs }) => at + withinMs))).toBe(18_000);
+  });
+
   test('what ran out of time while it gathered does not leave any more', async () => {
     const { accept, clock, starts, answers, membersOf } = committing();
     accept('hangs');

@@ -39,7 +39,7 @@ export async function listening({
   start = async () => {},
   now = () => frozenNow,
   clock = systemClock,
-  socketClock = systemClock,
+  socketClock = clock,
   limits = {},
   groupLimits,
   ready = () => true,
@@ -50,7 +50,7 @@ export async function listening({
   now?: () => number;
   /** The clock of the group commit. */
   clock?: Clock;
-  /** The clock of the bounds on sockets. */
+  /** The clock of the bounds on sockets and of the arrival of requests; the same when not given. */
   socketClock?: Clock;
   limits?: Partial<HttpLimits>;
   groupLimits?: GroupCommitLimits;
@@ -72,7 +72,7 @@ export async function listening({
   });
   const receiver = buildReceiver({
     verify: createVerifier({ secrets, families: headerFamilies(headerPrefix), now, toleranceSeconds: 300 }),
-    accept: (event) => commit.accept(event),
+    accept: (event, arrivedAt) => commit.accept(event, arrivedAt),
     ready,
     now,
     clock: socketClock,

@@ -153,6 +153,27 @@ describe('answers to deliveries', () => {
     },
   );
 
+  test('58: the time to answer begins with the request, however late the rest of its body comes', async () => {
+    const clock = new ManualClock();
+    const { port, starts } = await listening({ start: () => new Promise<void>(() => {}), clock });
+    const headers = [...signedHeaders({ id: 'msg_slow' }), ['expect', '100-continue']] as const;
+    const bytes = requestBytes({ headers, body: golden.body });
+    const connection = await RawConnection.open(port);
+    connection.write(bytes.subarray(0, -1));
+    // Said once the head is read.
+    expect(await connection.answer({ bodiless: true })).toMatchObject({ status: 100 });
+    await clock.advance(5_000);
+    connection.write(bytes.subarray(-1));
+    const begun = async () => {
+      await clock.turn();
+      return starts.map(({ withinMs }) => withinMs);
+    };
+    await expect.poll(begun).toEqual([limits.answerWithinMs - 5_000]);
+    await clock.advance(limits.answerWithinMs - 5_000);
+    expect(await connection.answer()).toMatchObject({ status: 503, headers: { 'retry-after': '10' } });
+    connection.end();
+  });
+
   test('58: with the queue full the answer is 503 with Retry-After at once', async () => {
     const { start, begun, release } = heldStart();
     const { port, deliver, receiver } = await listening({
