@@ -14,7 +14,7 @@ import {
   supersedeDeleted,
 } from './documents.ts';
 import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
-import { holdAwake, markAwake, stillPending } from './wake.ts';
+import { holdAwake, markAwake, wokenPerhapsInVain } from './wake.ts';
 
 /** What recording a group led to. */
 export interface Recorded {
@@ -129,7 +129,7 @@ async function recordTogether(
   const kinds = new Set(alive.flatMap((e) => (e.event.deletes ? [] : (catchUpOf[e.event.kind] ?? []))));
   const wake = new Set(kinds.size > 0 ? await markAwake(tx, [...kinds]) : []);
   const known = entries.filter((entry) => !isFresh.has(entry.id)).map((entry) => entry.id);
-  if (known.length > 0) for (const kind of await stillPending(tx, known)) wake.add(kind);
+  if (known.length > 0) for (const kind of await wokenPerhapsInVain(tx, known)) wake.add(kind);
   // Nothing new in the whole group: whoever recorded it may have been killed before it could tell what to do next.
   if (freshIds.length === 0) newCompanies.push(...(await companiesNeverRead(tx, known)));
   return {

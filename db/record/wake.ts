@@ -18,11 +18,14 @@ export async function markAwake(tx: Executor, kinds: readonly CatchUpKind[]): Pr
   return result.rows.map((row) => row.kind);
 }
 
-/** Kinds of the given events that still wait: for a redelivered group, whose first wake-up may have been lost. */
-export async function stillPending(tx: Executor, eventIds: readonly string[]): Promise<CatchUpKind[]> {
+/**
+ * Catch-ups to wake for a group that is recorded again, whose first wake-up may have been lost: those of events that
+ * still wait, and those that are marked awake, as what they were marked for may wait no more.
+ */
+export async function wokenPerhapsInVain(tx: Executor, eventIds: readonly string[]): Promise<CatchUpKind[]> {
   const result = await tx.execute<{ kind: CatchUpKind }>(sql`
-    select distinct kind || 's' as kind from metersync.events
-    where id = any(${array(eventIds, 'text')}) and outcome = 'pending'`);
+    select distinct c.kind from metersync.events e join metersync.catch_ups c on c.kind = e.kind || 's'
+    where e.id = any(${array(eventIds, 'text')}) and (e.outcome = 'pending' or c.awake)`);
   return result.rows.map((row) => row.kind);
 }
 

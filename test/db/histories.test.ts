@@ -104,7 +104,7 @@ const alone = fc.asyncProperty(history, async (one) => {
 });
 
 test(`whatever order events come in, however often and in which groups, with reads at any moments, the warehouse ends as the service is (seed ${seed})`, {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   const histories = [...known.map((steps) => ({ habits, steps })), ...fc.sample(history, { seed, numRuns })];
   for (let from = 0; from < histories.length; from += sideBySide) {

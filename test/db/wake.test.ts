@@ -57,6 +57,19 @@ describe('a group that is recorded again, as its worker was killed before it tol
     });
   });
 
+  test('also where what they were marked awake for was settled meanwhile: else nobody would wake them again', async () => {
+    const id = randomUUID();
+    const updated = '2026-01-02T00:00:00.000001';
+    const group = [
+      delivery(documentEvent('created', id, updated)),
+      delivery(documentEvent('deleted', id, updated)),
+    ];
+    expect((await recordEvents(warehouse.db, group)).wake).toEqual(['documents']);
+    expect((await recordEvents(warehouse.db, group)).wake).toEqual(['documents']);
+    await warehouse.db.transaction((tx) => trySleep(tx, 'documents'));
+    expect((await recordEvents(warehouse.db, group)).wake).toEqual([]);
+  });
+
   test('does not once a backfill has begun to read the company, or a listing brought it', async () => {
     const group = [event()];
     await recordEvents(warehouse.db, group);

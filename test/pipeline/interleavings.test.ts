@@ -1,0 +1,247 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { DeliveredEvent, EventGroup } from '../../contract/delivery.ts';
+import { limits } from '../../contract/limits.ts';
+import type { CatchUpKind } from '../../contract/names.ts';
+import { dueOwners, dueRecords, settleRecords, warehouseNow } from '../../db/catch-up.ts';
+import type { Warehouse } from '../../db/connect.ts';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { trySleep } from '../../db/record/wake.ts';
+import { writeDocumentSets } from '../../db/write/document-sets.ts';
+import { createGroupCommit } from '../../receiver/group-commit.ts';
+import type { StartRequest } from '../../receiver/start-group.ts';
+import { RecordingLog } from '../receiver/listening.ts';
+import { ManualClock } from '../receiver/manual-clock.ts';
+import { type Change, Life } from '../support/life.ts';
+import { expectedOf, storedOf } from '../support/life-rows.ts';
+import { pageOfRecords, writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+type Step = { readonly change: Change } | { readonly deliver: number };
+type Kind = Exclude<CatchUpKind, 'intervals'>;
+
+/** Receiver, Temporal, worker and service around a warehouse, each of whose steps takes its turn when it is let. */
+class World {
+  readonly life: Life;
+  readonly #warehouse: Warehouse;
+  readonly #turn: (label: string) => Promise<unknown>;
+  readonly #outcomes: Iterator<'returns' | 'fails' | 'repeats'>;
+  readonly #clock = new ManualClock();
+  readonly #commit: ReturnType<typeof createGroupCommit>;
+  readonly #started = new Set<string>();
+  readonly #applying: Promise<void>[] = [];
+  readonly #catchingUp = new Map<Kind, { woken: () => void; ended: Promise<void> }>();
+  readonly #over = Promise.withResolvers<'over'>();
+
+  constructor(
+    warehouse: Warehouse,
+    turn: (label: string) => Promise<unknown>,
+    outcomes: Iterator<'returns' | 'fails' | 'repeats'>,
+  ) {
+    this.#warehouse = warehouse;
+    this.#turn = turn;
+    this.#outcomes = outcomes;
+    const place = { company: { id: randomUUID(), name: 'Acme' }, meterId: randomUUID(), number: 0 };
+    const habits = {
+      ...{ deletionMovesUpdated: false, recordsTellSites: false, readingsTellUpdated: true },
+      receiverAheadSeconds: 0,
+    };
+    this.life = new Life(place, habits);
+    this.#commit = createGroupCommit({
+      clock: this.#clock,
+      log: new RecordingLog(),
+      limits,
+      start: async (request) => await this.#start(request),
+    });
+  }
+
+  async play(steps: readonly Step[]): Promise<void> {
+    const answers: Promise<void>[] = [];
+    for (const step of steps) {
+      if ('change' in step) this.life.change(step.change);
+      else answers.push(this.#deliver(this.life.events[step.deliver % this.life.events.length]));
+      await this.#turn('what the service does next');
+      await this.#clock.turn();
+    }
+    for (const event of this.life.events) answers.push(this.#deliver(event));
+    let answered = false;
+    const all = Promise.all(answers).then(() => {
+      answered = true;
+    });
+    while (!answered) {
+      await this.#turn('time passes');
+      await this.#clock.advance(200);
+    }
+    await all;
+    await this.#commit.drain();
+    await Promise.all(this.#applying);
+    await this.#warehouse.db.execute(
+      sql`update metersync.events set next_attempt_at = null where outcome = 'pending'`,
+    );
+    this.#over.resolve('over');
+    for (const { ended } of [...this.#catchingUp.values()]) await ended;
+  }
+
+  /** The service delivers an event until it is taken. */
+  async #deliver(event: DeliveredEvent | undefined): Promise<void> {
+    if (event === undefined) return;
+    while ((await this.#commit.accept(event)) !== 'durable') await this.#turn('a delivery is refused');
+  }
+
+  async #start({ workflowId, group }: StartRequest): Promise<void> {
+    const outcome = this.#outcomes.next().value;
+    await this.#turn(`the start of a group ${outcome}`);
+    if (!this.#started.has(workflowId)) {
+      this.#started.add(workflowId);
+      this.#applying.push(this.#applyEvents(group, outcome === 'repeats'));
+    }
+    // Temporal has it, and the receiver doesn't know.
+    if (outcome === 'fails') throw new Error('14 UNAVAILABLE');
+  }
+
+  /** As workflows/apply-events.ts; a worker that is killed after it recorded the group does it again. */
+  async #applyEvents(group: EventGroup, repeats: boolean): Promise<void> {
+    await this.#turn('a group is recorded');
+    let { wake } = await recordEvents(this.#warehouse.db, group.events);
+    if (repeats) {
+      await this.#turn('the group is recorded again');
+      ({ wake } = await recordEvents(this.#warehouse.db, group.events));
+    }
+    await this.#turn('catch-ups are woken');
+    for (const kind of wake) if (kind !== 'intervals') this.#signalWithStart(kind);
+  }
+
+  #signalWithStart(kind: Kind): void {
+    const running = this.#catchingUp.get(kind);
+    if (running !== undefined) running.woken();
+    else {
+      const signals = { woken: () => {}, ended: Promise.resolve() };
+      this.#catchingUp.set(kind, signals);
+      signals.ended = this.#catchUp(kind, signals);
+    }
+  }
+
+  /** As workflows/catch-up.ts. */
+  async #catchUp(kind: Kind, signals: { woken: () => void }): Promise<void> {
+    const { db } = this.#warehouse;
+    for (;;) {
+      let woken = false;
+      const signal = Promise.withResolvers<void>();
+      signals.woken = () => {
+        woken = true;
+        signal.resolve();
+      };
+      await this.#turn(`what is due of ${kind}`);
+      const owners = await dueOwners(db, kind, 10);
+      for (const owner of owners) await this.#read(kind, owner);
+      if (owners.length > 0) continue;
+      await this.#turn(`${kind} try to sleep`);
+      const { asleep, dueInMs } = await db.transaction((tx) => trySleep(tx, kind));
+      const lingered = this.#turn(`${kind} have lingered`);
+      if (asleep) {
+        await Promise.race([signal.promise, lingered]);
+        // Temporal ends no workflow that has a signal to see.
+        if (woken) continue;
+        this.#catchingUp.delete(kind);
+        return;
+      }
+      if (dueInMs !== null && dueInMs > 0) await Promise.race([signal.promise, this.#over.promise]);
+    }
+  }
+
+  /** As activities/catch-up-documents.ts and catch-up-connections.ts. */
+  async #read(kind: Kind, companyId: string): Promise<void> {
+    const { db } = this.#warehouse;
+    const { life } = this;
+    const readAt = await warehouseNow(db);
+    const due = await dueRecords(db, kind, companyId, 100);
+    const read = { readAt, companyId, confirms: true };
+    await this.#turn(`the service shows ${kind}`);
+    const shown = life.shown;
+    if (kind === 'connections') {
+      await this.#turn('connections are written');
+      await writeRecords(this.#warehouse, 'connections', life.connections(shown), read);
+      await settleRecords(db, kind, due, readAt);
+      return;
+    }
+    await this.#turn('the service shows usage');
+    const rows = life.usage(life.shown);
+    await this.#turn('documents are written');
+    const page = (records: readonly { readonly id: string }[]) => ({
+      page: pageOfRecords(records, read),
+      ids: records.map(({ id }) => id),
+    });
+    const [document] = life.documents(shown);
+    if (document !== undefined) {
+      const usage = rows.length > 0 ? page(rows) : undefined;
+      await writeDocumentSets(db, { documentIds: [document.id], readAt, documents: page([document]), usage });
+    }
+    await settleRecords(db, kind, due, readAt, document === undefined ? due : []);
+  }
+}
+
+const change: fc.Arbitrary<Change> = fc.oneof(
+  fc.record({
+    of: fc.constant('document' as const),
+    how: fc.constantFrom(...(['add', 'edit', 'remove', 'site', 'delete', 'restore'] as const)),
+    silent: fc.boolean(),
+  }),
+  fc.record({
+    of: fc.constant('connection' as const),
+    how: fc.constant('status' as const),
+    silent: fc.boolean(),
+  }),
+);
+const step: fc.Arbitrary<Step> = fc.oneof(fc.record({ change }), fc.record({ deliver: fc.nat(7) }));
+
+const warehouses: (Warehouse & { drop(): Promise<void> })[] = [];
+/** Databases side by side, each with its share of the runs. */
+const lanes = 3;
+const runsPerLane = Number(process.env.INTERLEAVINGS ?? 1_020) / lanes;
+const seed = Number(process.env.SEED ?? 20_261_121);
+beforeAll(async () => {
+  for (let lane = 0; lane < lanes; lane++) warehouses.push(await createWarehouse());
+});
+afterAll(async () => {
+  for (const warehouse of warehouses) await warehouse.drop();
+});
+
+test(`however receiver, Temporal, worker and service take turns, all that was acknowledged is settled and no wake-up is lost (seed ${seed})`, {
+  timeout: 600_000,
+}, async () => {
+  const property = (warehouse: Warehouse) =>
+    fc.asyncProperty(
+      fc.scheduler(),
+      fc.array(step, { maxLength: 5 }),
+      fc.infiniteStream(
+        fc.constantFrom('returns' as const, 'returns' as const, 'fails' as const, 'repeats' as const),
+      ),
+      async (scheduler, steps, outcomes) => {
+        // What a run that failed left behind must not fail the next.
+        await warehouse.db.execute(sql`delete from metersync.events`);
+        await warehouse.db.execute(sql`update metersync.catch_ups set awake = false`);
+        const world = new World(
+          warehouse,
+          (label) => scheduler.schedule(Promise.resolve(), label),
+          outcomes[Symbol.iterator](),
+        );
+        await scheduler.waitFor(world.play(steps));
+        const [stored] = await storedOf(warehouse, world.life.place.meterId, [world.life]);
+        expect(stored).toEqual(expectedOf(world.life));
+        const awake = await warehouse.db.execute(
+          sql`select kind from metersync.catch_ups where awake and kind <> 'intervals'`,
+        );
+        expect(awake.rows).toEqual([]);
+      },
+    );
+  await Promise.all(
+    warehouses.map((warehouse, lane) =>
+      fc.assert(property(warehouse), {
+        seed: seed + lane,
+        numRuns: runsPerLane,
+      }),
+    ),
+  );
+});
