@@ -18,11 +18,13 @@ select * from (values
   ('late_bill', 'bills', 'meter', 'warning', 'No bill for more than one and a half times the usual days between the meter''s bills; of meters with three.'),
   ('orphan', 'bills', 'usage', 'error', 'Usage whose document or meter is not there.'),
   ('unknown_unit', 'bills', 'meter', 'info', 'Usage in a unit without a factor in ops.unit_factors: it cannot be added to others.'),
-  ('unknown_value', 'connections', 'connection', 'info', 'A status that is none of those documented.'),
+  ('unknown_commodity', 'bills', 'meter', 'info', 'A commodity that is none of those documented.'),
+  ('unknown_status', 'connections', 'connection', 'info', 'A status that is none of those documented.'),
   ('unhealthy_connection', 'connections', 'connection', 'error', 'A connection that has collected nothing for more than 7 days.'),
   ('interval_coverage', 'intervals', 'meter', 'warning', 'Readings that cover less than 95 % of a month, between the meter''s first and last.'),
   ('clock_change', 'intervals', 'meter', 'warning', 'A day of 23 or 25 hours with the readings of 24: their times may be local, or of another time zone.'),
-  ('interval_bill_mismatch', 'intervals', 'usage', 'warning', 'Readings that cover all days of a bill, and differ from its usage by more than 2 %.')
+  ('interval_bill_mismatch', 'intervals', 'usage', 'warning', 'Readings that cover all days of a bill, and differ from its usage by more than 2 %.'),
+  ('unknown_quality', 'intervals', 'meter', 'info', 'A quality of readings that is none of the standard list, nor known as one of them.')
 ) as checks (check_name, run_with, entity_type, severity, what);
 comment on view ops.data_issue_checks is 'The checks whose findings ops.data_issues holds.';
 select metersync.comment_columns('ops.data_issue_checks', '{
@@ -120,7 +122,7 @@ create or replace function metersync.find_bill_issues(companies uuid[], today da
   ) r cross join lateral (
     select percentile_disc(0.9) within group (order by rate) as highest, count(*) as bills from unnest(r.before) as rate
   ) h
-  where h.bills >= 5 and h.highest > 0 and r.per_day >= 3 * h.highest
+  where h.bills >= 5 and h.highest > 0 and r.per_day >= 3 * h.highest and r.bill_id is not null
   union all
   select 'hidden_estimate', s.company_id, s.meter_id, min(s.first_day)::text, jsonb_build_object('per_day', round(s.per_day, 3),
     'units', s.standard_units, 'bills', array_agg(s.bill_id order by s.first_day))
@@ -191,14 +193,19 @@ create or replace function metersync.find_bill_issues(companies uuid[], today da
   select 'unknown_unit', u.company_id, u.meter_id, coalesce(u.usage_units, ''),
     jsonb_build_object('units', u.usage_units, 'records', count(*))
   from usage u where u.dimension = 'unknown' and u.meter_id is not null group by u.company_id, u.meter_id, u.usage_units
+  union all
+  select 'unknown_commodity', m.company_id, m.id, m.datasource_type, jsonb_build_object('datasource_type', m.datasource_type)
+  from utility.meters m
+  where m.company_id = any (companies) and m.deleted_at is null and m.datasource_type not in ('ELECTRICITY', 'GAS', 'WATER',
+    'DISTRICT', 'WASTE', 'FUEL', 'MISC', 'REFRIGERANT', 'SOLAR', 'TELECOM', 'SEWER', 'STEAM', 'CHILLED_WATER', 'HOT_WATER')
 $$;
 comment on function metersync.find_bill_issues is 'Evidence for the checks that run with bills.';
 
 create or replace function metersync.find_connection_issues(companies uuid[], today date) returns table (
   check_name text, company_id uuid, entity_id text, subject text, evidence jsonb
 ) language sql stable as $$
-  select case when c.status_class = 'unknown' then 'unknown_value' else 'unhealthy_connection' end, c.company_id,
-    c.connection_id::text, c.status, jsonb_build_object('status', c.status, 'since', c.since, 'what_to_do', c.what_to_do,
+  select case when c.status_class = 'unknown' then 'unknown_status' else 'unhealthy_connection' end, c.company_id,
+    c.connection_id::text, coalesce(c.status, ''), jsonb_build_object('status', c.status, 'since', c.since, 'what_to_do', c.what_to_do,
       'data_until', c.data_until, 'detail', c.detail)
   from analytics.connections_needing_attention c
   where c.company_id = any (companies) and (c.status_class = 'unknown' or c.since < today - 7 or c.since is null)
@@ -232,6 +239,12 @@ create or replace function metersync.find_interval_issues(companies uuid[], toda
     'readings', c.interval_usage, 'units', c.units, 'relative_difference', c.relative_difference, 'bill', c.bill_id)
   from analytics.bill_interval_comparison c
   where c.company_id = any (companies) and c.interval_coverage = 1 and abs(c.relative_difference) > 0.02
+  union all
+  select 'unknown_quality', m.company_id, m.id, i.quality, jsonb_build_object('quality', i.quality, 'readings', count(*),
+    'since', min(i.start_at))
+  from utility.meters m join utility.intervals i on i.meter_id = m.id
+  where m.company_id = any (companies) and i.quality is not null and analytics.standard_quality(i.quality) = 'unknown'
+  group by m.company_id, m.id, i.quality
 $$;
 comment on function metersync.find_interval_issues is 'Evidence for the checks that run with intervals.';
 

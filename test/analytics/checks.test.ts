@@ -252,9 +252,47 @@ test('a connection is unhealthy after a week, and a status that nobody documente
   expect(found.sort()).toEqual(
     [
       ['unhealthy_connection', connections[0]?.id, 'MFA_TOKEN_EXPIRED'],
-      ['unknown_value', connections[3]?.id, 'ON_HOLIDAY'],
+      ['unknown_status', connections[3]?.id, 'ON_HOLIDAY'],
     ].sort(),
   );
+});
+
+test('what lacks half of its fields is checked for the rest', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  await company.bill(year(meter));
+  const loose = (at: number, more: object) => ({
+    id: randomUUID(),
+    meter,
+    updated: `2026-02-0${at}T00:00:00`,
+    ...more,
+  });
+  const spike = { usage: '999999', usageUnits: 'kWh', startDate: '2026-02-01', endDate: '2026-02-05' };
+  await writeRecords(warehouse, 'usageData', [loose(1, spike), loose(2, {}), loose(3, { usage: '1' })], {
+    companyId: company.id,
+  });
+  await writeRecords(warehouse, 'documents', [{ id: randomUUID(), updated: '2026-02-01T00:00:00' }], {
+    companyId: company.id,
+  });
+  await writeRecords(warehouse, 'connections', [{ id: randomUUID(), updated: '2026-02-01T00:00:00' }], {
+    companyId: company.id,
+  });
+  await check(company);
+  const found = (await issues(company)).map((issue) => issue.check_name);
+  expect(found).toEqual(['bad_dates', 'bad_dates', 'unknown_unit']);
+});
+
+test('a commodity that nobody documented is named', async () => {
+  const company = new BilledCompany(warehouse);
+  const ids = [meterId(), meterId()];
+  await company.add({
+    [ids[0] ?? '']: { datasourceType: 'STARLIGHT' },
+    [ids[1] ?? '']: { datasourceType: 'GAS' },
+  });
+  await check(company);
+  expect(await issues(company)).toMatchObject([
+    { check_name: 'unknown_commodity', entity_type: 'meter', entity_id: ids[0], subject: 'STARLIGHT' },
+  ]);
 });
 
 test('readings: coverage within what the meter has, days of the wrong number of hours, and what bills say otherwise', async () => {
@@ -271,13 +309,13 @@ test('readings: coverage within what the meter has, days of the wrong number of 
     select ${meter}, at, 3600, 'kWh', 1, 'ACTUAL', now()
     from generate_series(timestamptz '2026-02-28 23:00+00', '2026-04-02 21:00+00', '1 hour') at
     where (at at time zone 'Europe/Berlin')::date not in ('2026-03-10', '2026-03-11')
-    union all select ${meter}, timestamptz '2026-03-29 00:30+00', 3600, 'kWh', 1, 'ACTUAL', now()`);
+    union all select ${meter}, timestamptz '2026-03-29 00:30+00', 3600, 'kWh', 1, 'SUNNY', now()`);
   await company.bill([
     billOf(meter, 0, { start: '2026-03-12', end: '2026-03-20', usage: '216' }),
     billOf(meter, 1, { start: '2026-03-21', end: '2026-03-25', usage: '100' }),
   ]);
   await check(company);
-  const found = (await issues(company)).filter(({ check_name: name }) => /interval|clock/.test(name));
+  const found = (await issues(company)).filter(({ check_name: name }) => /interval|clock|quality/.test(name));
   expect(found).toMatchObject([
     {
       check_name: 'clock_change',
@@ -286,6 +324,7 @@ test('readings: coverage within what the meter has, days of the wrong number of 
     },
     { check_name: 'interval_bill_mismatch', evidence: { billed: 100, readings: 120 } },
     { check_name: 'interval_coverage', subject: '2026-03 kWh', evidence: { coverage: 0.9354 } },
+    { check_name: 'unknown_quality', entity_id: meter, subject: 'SUNNY', evidence: { readings: 1 } },
   ]);
 });
 
