@@ -18,6 +18,11 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
   backfill: { ofFetchOnly: { atLeast: 0.35 } },
   intervals: { freshOfCopy: { atLeast: 0.5 }, overlapOfCopy: { atLeast: 0.4 } },
   catalogue: { ofWithout: { atLeast: 0.9 } },
+  analytics: {
+    slowestViewMs: { atMost: 300 },
+    monthlyUsageMs: { atMost: 5_000 },
+    loadOfBare: { atLeast: 0.85 },
+  },
   history: { eventsPer1000: { atMost: 300 } },
   sandbox: { deliveriesPerSecond: { atLeast: 3_000 }, pagesPerSecond: { atLeast: 3_000 } },
 };

@@ -20,6 +20,14 @@ export interface Size {
   readonly intervalCalls: number;
   /** Readings of a call. */
   readonly intervalReadings: number;
+  /** Companies of the analysts' world; a tenth of them is measured first. */
+  readonly analyticsCompanies: number;
+  /** Of each company: bills, meters with readings, and readings of such a meter. */
+  readonly analyticsDocuments: number;
+  readonly analyticsMeters: number;
+  readonly analyticsReadings: number;
+  /** Documents that are loaded with and without history and catalogue. */
+  readonly analyticsLoaded: number;
   readonly catalogueDocuments: number;
   readonly catalogueRounds: number;
   /** Changes that the sandbox makes; each tells of itself in one or two events. */
@@ -48,6 +56,11 @@ export const sizes = {
     intervalMeters: 8,
     intervalCalls: 6,
     intervalReadings: 5_000,
+    analyticsCompanies: 200,
+    analyticsDocuments: 1_000,
+    analyticsMeters: 2,
+    analyticsReadings: 25_500,
+    analyticsLoaded: 2_000,
     catalogueDocuments: 3_000,
     catalogueRounds: 9,
     historyChanges: 18_000,
@@ -70,6 +83,11 @@ export const sizes = {
     intervalMeters: 3,
     intervalCalls: 4,
     intervalReadings: 5_000,
+    analyticsCompanies: 20,
+    analyticsDocuments: 1_000,
+    analyticsMeters: 2,
+    analyticsReadings: 25_500,
+    analyticsLoaded: 600,
     catalogueDocuments: 1_000,
     catalogueRounds: 3,
     historyChanges: 4_000,
@@ -93,6 +111,11 @@ export const sizes = {
     intervalMeters: 1,
     intervalCalls: 1,
     intervalReadings: 200,
+    analyticsCompanies: 10,
+    analyticsDocuments: 40,
+    analyticsMeters: 1,
+    analyticsReadings: 200,
+    analyticsLoaded: 100,
     catalogueDocuments: 100,
     catalogueRounds: 1,
     historyChanges: 60,

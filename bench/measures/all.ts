@@ -1,5 +1,6 @@
 import type { Measure } from '../measure.ts';
 import { acknowledged } from './acknowledged.ts';
+import { analytics } from './analytics.ts';
 import { applied } from './applied.ts';
 import { backfill } from './backfill.ts';
 import { catalogue } from './catalogue.ts';
@@ -17,5 +18,6 @@ export const measures: readonly Measure[] = [
   intervals,
   catalogue,
   history,
+  analytics,
   sandbox,
 ];

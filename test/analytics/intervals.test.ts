@@ -158,3 +158,31 @@ test('days of 23, 24 and 25 hours expect 92, 96 and 100 quarter-hours', async ()
     ['2026-11-01', 100, 'site'],
   ]);
 });
+
+test('readings of one company are looked for by its meters, in the months that are asked for, also when most meters have none', async () => {
+  await warehouse.db.execute(sql`
+    insert into utility.meters (id, company_id, raw) select 'planned ' || n, md5('planned ' || n / 10)::uuid, '{}' from generate_series(0, 999) n`);
+  await warehouse.db.execute(
+    sql`select metersync.ensure_interval_month(month) from unnest('{2024-01-01, 2024-02-01}'::timestamptz[]) month`,
+  );
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
+    select 'planned ' || n * 10, timestamptz '2024-01-01 00:00Z' + q * interval '15 minutes', 900, 'kWh', 1, now()
+    from generate_series(0, 5759) q, generate_series(0, 9) n`);
+  await warehouse.db.execute(sql`analyze utility.intervals, utility.meters`);
+  const plan = async (condition: string) => {
+    const { rows } = await warehouse.db.execute<{ 'QUERY PLAN': string }>(
+      sql.raw(`explain select * from analytics.interval_readings where ${condition}`),
+    );
+    return rows.map((row) => row['QUERY PLAN']).filter((line) => line.includes('intervals_2024'));
+  };
+  const company = "company_id = md5('planned 5')::uuid";
+  expect((await plan(company)).map((line) => line.replace(/^.*->\s+|\s+\(.*$/g, ''))).toEqual([
+    'Index Scan using intervals_2024_01_pkey on intervals_2024_01 i_1',
+    'Index Scan using intervals_2024_02_pkey on intervals_2024_02 i_2',
+  ]);
+  const january = "start_at >= '2024-01-10 00:00Z' and start_at < '2024-01-11 00:00Z'";
+  const ofJanuary = await plan(`${company} and ${january}`);
+  expect(ofJanuary).toHaveLength(1);
+  expect(ofJanuary[0]).toContain('intervals_2024_01');
+});

@@ -1,0 +1,123 @@
+import type pg from 'pg';
+
+/** What a company has in the world that analysts are measured on. */
+export interface AnalyticsShape {
+  /** Bills, one a month and meter. */
+  readonly documents: number;
+  readonly months: number;
+  /** Meters with readings of a quarter of an hour, and how many each. */
+  readonly intervalMeters: number;
+  readonly readings: number;
+}
+
+const firstMonth = '2023-01-01';
+const firstReading = '2025-01-01 00:00:00+00';
+
+/**
+ * Fills the tables with companies number `from` to `to`, both included, in statements over sets. One bill in a hundred is
+ * superseded, one deleted, two overlap their neighbour, two were corrected once; one in twenty is estimated. Readings lie
+ * by day, as they come in live, and one in fifty days is missing.
+ */
+export async function fillAnalytics(
+  client: pg.Client,
+  shape: AnalyticsShape,
+  { from, to }: { readonly from: number; readonly to: number },
+): Promise<void> {
+  const meters = Math.ceil(shape.documents / shape.months);
+  await client.query(`
+    set synchronous_commit = off;
+    create temp table if not exists world_meters (company int, meter int, company_id uuid, site_id uuid, meter_id text);
+    truncate world_meters;
+    insert into world_meters
+      select c, m, md5('company' || c)::uuid, md5('site' || c || '/' || m % 5)::uuid, md5('meter' || c || '/' || m)::uuid::text
+      from generate_series(${from}, ${to}) c, generate_series(0, ${meters - 1}) m;
+    insert into utility.companies (id, external_id, name, raw, synced_at)
+      select distinct company_id, 'external-' || company, 'Company ' || company, '{}'::jsonb, now() from world_meters;
+    insert into utility.sites (id, company_id, name, raw, synced_at)
+      select distinct site_id, company_id, 'Site ' || meter % 5, '{}'::jsonb, now() from world_meters;
+    insert into ops.site_overrides (site_id, time_zone)
+      select distinct site_id, 'America/New_York' from world_meters;
+    insert into utility.meters (id, company_id, site_id, account_id, datasource_type, raw, synced_at)
+      select meter_id, company_id, site_id, 'account-' || meter, case when meter % 4 = 3 then 'GAS' else 'ELECTRICITY' end,
+        jsonb_build_object('id', meter_id, 'netMeteringType', null), now() from world_meters;
+    insert into utility.connections (id, company_id, datasource, status, created, updated, raw_updated, raw, synced_at)
+      select md5('connection' || company || '/' || meter % 3)::uuid, company_id, 'Provider ' || meter % 3,
+        case when meter % 3 = 0 and company % 10 = 1 then 'MFA_TOKEN_EXPIRED' else 'CONNECTED' end, now(), now(), now(),
+        jsonb_build_object('accounts', jsonb_agg(jsonb_build_object('id', 'account-' || meter,
+          'accountNumber', 'A-' || company || '-' || meter, 'meters', jsonb_build_array(meter_id)))), now()
+      from world_meters group by company, company_id, meter % 3;`);
+  await client.query(documents(shape));
+  await client.query(usage);
+  await client.query(corrections);
+  await client.query('drop table world_bills');
+  await fillReadings(client, shape);
+  await client.query('reset synchronous_commit');
+  await client.query('vacuum analyze');
+}
+
+const documents = ({ documents: wanted, months }: AnalyticsShape): string => `
+  create temp table world_bills as
+    select w.*, n, md5('bill' || company || '/' || meter || '/' || n)::uuid as id,
+      (date '${firstMonth}' + n * interval '1 month')::date + meter % 28 as first,
+      ((date '${firstMonth}' + (n + 1) * interval '1 month')::date + meter % 28 - case when (meter + n) % 50 = 0 then -3 else 1 end)
+        as last,
+      (abs(hashint4(company * 100000 + meter * 100 + n)) % 1000000) / 100.0 as amount
+    from world_meters w, generate_series(0, ${months - 1}) n
+    where meter * ${months} + n < ${wanted};
+  insert into utility.documents (id, company_id, site_id, created, updated, raw_updated, raw, synced_at, deleted_at, deleted_reason)
+    select id, company_id, site_id, last + interval '3 days', last + interval '3 days', last + interval '3 days',
+      jsonb_build_object('id', id, 'accountNumber', 'A-' || company || '-' || meter, 'utilityCompany', 'Provider ' || meter % 3,
+        'invoiceId', 'INV-' || n, 'startDate', first, 'endDate', last, 'billDate', last, 'dueDate', last + 20,
+        'chargesUnits', case when company % 7 = 0 then 'CAD' else 'USD' end, 'totalCharges', amount::text,
+        'currentCharges', amount::text, 'taxCharges', round(amount / 20, 2)::text, 'sourceType', 'WEB', 'status', 'PROCESSED',
+        'isFlagged', false, 'isEstimated', n % 20 = 0, 'fileName', 'bill-' || id || '.pdf',
+        'revisedDocumentId', case when (meter * 7 + n) % 100 = 99 and n < ${months - 1}
+          then md5('bill' || company || '/' || meter || '/' || n + 1) end,
+        'lineItems', jsonb_build_array(
+          jsonb_build_object('description', 'Energy', 'chargeType', 'USAGE', 'electricityChargeType', 'SUPPLY',
+            'quantity', (amount * 8)::text, 'quantityUnits', 'kWh', 'rate', '0.08', 'totalCharge', round(amount * 0.7, 2)::text),
+          jsonb_build_object('description', 'Delivery', 'chargeType', 'USAGE', 'electricityChargeType', 'DELIVERY',
+            'totalCharge', round(amount * 0.2, 2)::text),
+          jsonb_build_object('description', 'Customer charge', 'chargeType', 'FIXED',
+            'totalCharge', (amount - round(amount * 0.7, 2) - round(amount * 0.2, 2))::text)),
+        'usageData', jsonb_build_array(jsonb_build_object('id', md5('usage' || id), 'meter', meter_id, 'site', site_id,
+          'startDate', first, 'endDate', last, 'usage', (amount * 8)::text, 'usageUnits', case when meter % 4 = 3 then 'therm' else 'kWh' end))),
+      now(), case when (meter * 7 + n) % 100 = 50 then now() end, case when (meter * 7 + n) % 100 = 50 then 'absent' end
+    from world_bills`;
+
+const usage = `
+  insert into utility.usage_data (id, company_id, document_id, meter_id, start_date, end_date, usage, usage_units, created, updated,
+      raw, synced_at)
+    select md5('usage' || id)::uuid, company_id, id, meter_id, first, last, amount * 8,
+      case when meter % 4 = 3 then 'therm' else 'kWh' end, last + interval '3 days', last + interval '3 days',
+      jsonb_build_object('id', md5('usage' || id), 'meter', meter_id, 'isEstimated', n % 20 = 0, 'exclusion', false,
+        'billedDemand', round(amount / 100, 2)::text, 'tariff', 'T-' || meter % 3, 'utilityName', 'Provider ' || meter % 3),
+      now()
+    from world_bills`;
+
+/** What two bills in a hundred said before they were corrected. */
+const corrections = `
+  insert into history.documents (id, company_id, site_id, created, updated, raw_updated, raw, api_version, first_synced_at,
+      synced_at, valid_from, valid_to, ended_by_kind, ended_by)
+    select d.id, d.company_id, d.site_id, d.created, d.updated, d.raw_updated,
+      d.raw || jsonb_build_object('currentCharges', (b.amount + 1)::text), d.api_version, d.first_synced_at, d.synced_at,
+      d.created, d.created + interval '10 days', 'event', 'msg_' || b.n
+    from world_bills b join utility.documents d on d.id = b.id
+    where (b.meter * 7 + b.n) % 50 = 7`;
+
+/** A day of all meters at a time. */
+async function fillReadings(client: pg.Client, { intervalMeters, readings }: AnalyticsShape): Promise<void> {
+  const days = Math.ceil(readings / 96);
+  await client.query(`select metersync.ensure_interval_month(timestamptz '${firstReading}' + n * interval '1 month')
+    from generate_series(0, ${Math.ceil(days / 28)}) n`);
+  for (let day = 0; day < days; day++) {
+    await client.query(`
+      insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, updated, synced_at)
+      select w.meter_id, at, 900, 'kWh', round((10 + 8 * sin(q / 96.0 * 6.2832) + (w.company + q) % 5)::numeric, 3),
+        case when q % 40 = 0 then 'ESTIMATED' else 'ACTUAL' end, at + interval '1 day', now()
+      from world_meters w cross join generate_series(0, ${Math.min(95, readings - day * 96 - 1)}) q
+        cross join lateral (
+          select timestamptz '${firstReading}' + ${day} * interval '1 day' + q * interval '15 minutes' as at) t
+      where w.meter < ${intervalMeters} and (w.company + w.meter + ${day}) % 50 <> 0`);
+  }
+}

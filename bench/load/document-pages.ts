@@ -1,0 +1,49 @@
+import type { Warehouse } from '../../db/connect.ts';
+import type { FieldCatalogue } from '../../db/fields/field-catalogue.ts';
+import { upsertDocuments } from '../../db/write/documents.ts';
+import { writePage } from '../../db/write/write-page.ts';
+import type { Bench } from '../measure.ts';
+import { startSandbox } from '../service/sandbox.ts';
+
+const readAt = '2026-06-03 00:00:00+00';
+const apiVersion = 'v2.2';
+
+export interface DocumentPage {
+  readonly body: string;
+  readonly items: readonly { readonly id: string }[];
+}
+
+/** The listing of a company's documents, as the sandbox sends it. */
+export async function recordDocumentPages(bench: Bench, documents: number): Promise<DocumentPage[]> {
+  const sandbox = await startSandbox(bench, { companies: 1, documents, intervalDays: 0 });
+  const base = new URL(sandbox.apiUrl).pathname;
+  const answer = JSON.parse(await sandbox.read(`${base}/company`));
+  const [company] = (Array.isArray(answer) ? answer : answer.companies) as { id: string }[];
+  const recorded: DocumentPage[] = [];
+  for (let page = 1; ; page++) {
+    const body = await sandbox.read(`${base}/document/company/${company?.id}?page=${page}`);
+    const parsed = JSON.parse(body) as { documents: { id: string }[]; hasNext: boolean };
+    recorded.push({ body, items: parsed.documents });
+    if (!parsed.hasNext) break;
+  }
+  await sandbox.stop();
+  return recorded;
+}
+
+/** Seconds that it takes, the flush of what was counted included. */
+export async function writeDocumentPages(
+  warehouse: Warehouse,
+  pages: readonly DocumentPage[],
+  fields: FieldCatalogue | undefined,
+): Promise<number> {
+  const began = performance.now();
+  for (const { body, items } of pages) {
+    const page = { body, itemsKey: 'documents', companyId: null, readAt, apiVersion };
+    const ids = items.map(({ id }) => id);
+    const { inserted } = await writePage(warehouse.db, 'documents', upsertDocuments, page, ids);
+    if (inserted !== items.length) throw new Error(`${inserted} of ${items.length} documents were inserted`);
+    await fields?.note('documents', apiVersion, items);
+  }
+  await fields?.flush();
+  return (performance.now() - began) / 1000;
+}

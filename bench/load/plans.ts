@@ -1,0 +1,45 @@
+import type pg from 'pg';
+
+/** What Postgres says of a statement that it ran. */
+export interface RunPlan {
+  /** Planning, execution and turning the rows into text. */
+  readonly ms: number;
+  /** The planner's own unit. */
+  readonly cost: number;
+  readonly rows: number;
+  /** Every table and index that was looked into, with the way it was. */
+  readonly scans: readonly { readonly node: string; readonly relation: string }[];
+}
+
+interface Node {
+  readonly 'Node Type': string;
+  readonly 'Total Cost': number;
+  readonly 'Actual Rows': number;
+  readonly 'Relation Name'?: string;
+  readonly 'Index Name'?: string;
+  readonly Plans?: readonly Node[];
+}
+
+/** Runs a statement as its caller would; the rows become text on the server, and stay there. */
+export async function runPlan(client: pg.Client, statement: string): Promise<RunPlan> {
+  const { rows } = await client.query(
+    `explain (analyze, timing off, serialize text, format json) ${statement}`,
+  );
+  const told = rows[0]['QUERY PLAN'][0] as {
+    Plan: Node;
+    'Planning Time': number;
+    'Execution Time': number;
+  };
+  return {
+    ms: told['Planning Time'] + told['Execution Time'],
+    cost: told.Plan['Total Cost'],
+    rows: told.Plan['Actual Rows'],
+    scans: scansOf(told.Plan),
+  };
+}
+
+function scansOf(node: Node): RunPlan['scans'] {
+  const relation = node['Index Name'] ?? node['Relation Name'];
+  const own = relation === undefined ? [] : [{ node: node['Node Type'], relation }];
+  return [...own, ...(node.Plans ?? []).flatMap(scansOf)];
+}

@@ -1,0 +1,201 @@
+import type pg from 'pg';
+import { table } from '../../cli/terminal.ts';
+import { connectWarehouse } from '../../db/connect.ts';
+import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
+import { type AnalyticsShape, fillAnalytics } from '../load/analytics-world.ts';
+import { recordDocumentPages, writeDocumentPages } from '../load/document-pages.ts';
+import { type RunPlan, runPlan } from '../load/plans.ts';
+import { type Bench, type Figures, type Measure, median } from '../measure.ts';
+import { withClient } from '../stack.ts';
+
+export const analytics: Measure = {
+  name: 'analytics',
+  about:
+    'each view for one company, usage by month for all, as the warehouse grows tenfold; loading with history and catalogue against without',
+  run: measureAnalytics,
+};
+
+/** Each view is asked so often after a first time, and the middle one counts. */
+const asked = 3;
+
+/** A month must have so many readings before an index of its days is worth its look. */
+const readingsForBrin = 100_000;
+
+const day = "start_at >= '2025-01-02 00:00Z' and start_at < '2025-01-03 00:00Z'";
+
+async function measureAnalytics(bench: Bench): Promise<Figures> {
+  const url = await bench.stack.warehouse();
+  const [small, large, plans] = await withClient(url, async (client) => {
+    await client.query('set jit = off');
+    const few = Math.max(1, Math.floor(bench.size.analyticsCompanies / 10));
+    const before = await grownTo(bench, client, 1, few);
+    const after = await grownTo(bench, client, few + 1, bench.size.analyticsCompanies);
+    return [before, after, await lookAtPlans(bench, client)] as const;
+  });
+  bench.say(`\n${describe(small, large)}`);
+  const slowest = Math.max(...[...large.views.values()].map(({ ms }) => ms));
+  const growth = [...large.views].map(([view, { ms }]) => ms / (small.views.get(view)?.ms ?? ms));
+  return {
+    slowestViewMs: slowest,
+    medianViewMs: median([...large.views.values()].map(({ ms }) => ms)),
+    medianGrowth: median(growth),
+    monthlyUsageMs: large.everyone.ms,
+    monthlyUsageGrowth: large.everyone.ms / small.everyone.ms,
+    ...plans,
+    loadOfBare: await measureLoad(bench),
+  };
+}
+
+interface Answers {
+  readonly readings: number;
+  readonly views: ReadonlyMap<string, RunPlan>;
+  /** Usage by month of all companies. */
+  readonly everyone: RunPlan;
+}
+
+async function grownTo(bench: Bench, client: pg.Client, from: number, to: number): Promise<Answers> {
+  const { size } = bench;
+  const shape: AnalyticsShape = {
+    documents: size.analyticsDocuments,
+    months: Math.min(36, size.analyticsDocuments),
+    intervalMeters: size.analyticsMeters,
+    readings: size.analyticsReadings,
+  };
+  await fillAnalytics(client, shape, { from, to });
+  const readings = await countOf(client, 'utility.intervals');
+  const documents = await countOf(client, 'utility.documents');
+  bench.say(
+    `${to} companies, ${documents.toLocaleString('en')} documents, ${readings.toLocaleString('en')} readings: every view of company 1, and usage of all`,
+  );
+  const {
+    rows: [{ id }],
+  } = await client.query(`select id from utility.companies where name = 'Company 1'`);
+  const emptyMonths = await emptyPartitions(client);
+  const views = new Map<string, RunPlan>();
+  for (const view of await viewsOfCompanies(client)) {
+    views.set(view, await answer(client, `select * from analytics.${view} where company_id = '${id}'`));
+  }
+  const whole = views
+    .get('interval_readings')
+    ?.scans.find(
+      ({ node, relation }) =>
+        node.includes('Seq Scan') && relation.startsWith('intervals_') && !emptyMonths.has(relation),
+    );
+  if (whole !== undefined && readings > readingsForBrin)
+    throw new Error(`readings of one company were looked for in all of ${whole.relation}`);
+  return { readings, views, everyone: await answer(client, 'select * from analytics.monthly_usage') };
+}
+
+async function countOf(client: pg.Client, relation: string): Promise<number> {
+  const { rows } = await client.query(`select count(*)::int as n from ${relation}`);
+  return rows[0].n;
+}
+
+async function viewsOfCompanies(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(`
+    select quote_ident(c.relname) as name from pg_class c
+      join pg_attribute a on a.attrelid = c.oid and a.attname = 'company_id'
+    where c.relkind = 'v' and c.relnamespace = 'analytics'::regnamespace order by 1`);
+  if (rows.length === 0) throw new Error('there are no views');
+  return rows.map(({ name }) => name);
+}
+
+/** Months ahead, which hold nothing: a look into them costs nothing either. */
+async function emptyPartitions(client: pg.Client): Promise<ReadonlySet<string>> {
+  const { rows } = await client.query<{ name: string }>(`
+    select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'utility.intervals'::regclass and c.relpages = 0`);
+  return new Set(rows.map(({ name }) => name));
+}
+
+/** The middle one of some answers, after one that warms up what is cached. */
+async function answer(client: pg.Client, statement: string): Promise<RunPlan> {
+  await runPlan(client, statement);
+  const plans: RunPlan[] = [];
+  for (let time = 0; time < asked; time++) plans.push(await runPlan(client, statement));
+  const ordered = plans.toSorted((a, b) => a.ms - b.ms);
+  return ordered[Math.floor(asked / 2)] as RunPlan;
+}
+
+/** A day's readings are read from its month alone, and there by the index of days. */
+async function lookAtPlans(bench: Bench, client: pg.Client): Promise<Figures> {
+  const partitions = await countOf(client, `pg_inherits where inhparent = 'utility.intervals'::regclass`);
+  const plan = await answer(
+    client,
+    `select count(*), sum(standard_usage) from analytics.interval_readings where ${day}`,
+  );
+  const scans = plan.scans.filter(({ relation }) => relation.startsWith('intervals_'));
+  const months = new Set(scans.map(({ relation }) => relation.slice(0, 'intervals_2025_01'.length)));
+  if (months.size > 1) throw new Error(`a day was read from ${[...months].join(', ')}`);
+  const brin = scans.some(({ relation }) => relation.endsWith('_start_at_idx'));
+  const {
+    rows: [{ month }],
+  } = await client.query(
+    `select count(*)::int as month from utility.intervals where start_at >= '2025-01-01' and start_at < '2025-02-01'`,
+  );
+  if (!brin && month > readingsForBrin)
+    throw new Error(`a day was read without the BRIN index: ${JSON.stringify(scans)}`);
+  bench.say(
+    `a day of all meters: ${scans.map(({ node, relation }) => `${node} ${relation}`).join(', ') || 'nothing'}; ${months.size} of ${partitions} partitions, ${Math.round(plan.ms)} ms`,
+  );
+  return { dayOfAllMs: plan.ms, partitions };
+}
+
+function describe(small: Answers, large: Answers): string {
+  const row = (name: string, before: RunPlan | undefined, after: RunPlan) => [
+    name,
+    after.rows,
+    before === undefined ? '' : Math.round(before.ms),
+    Math.round(after.ms),
+    Math.round(after.cost),
+    before === undefined ? '' : `× ${(after.ms / before.ms).toFixed(1)}`,
+  ];
+  const head = [
+    'view',
+    'rows',
+    `ms of ${small.readings.toLocaleString('en')}`,
+    `ms of ${large.readings.toLocaleString('en')}`,
+    'cost',
+    'growth',
+  ];
+  return table(head, [
+    ...[...large.views].map(([view, plan]) => row(view, small.views.get(view), plan)),
+    row('monthly_usage of all', small.everyone, large.everyone),
+  ]);
+}
+
+/** How fast documents are written with history and the catalogue of fields, as part of how fast without both. */
+async function measureLoad(bench: Bench): Promise<number> {
+  const pages = await recordDocumentPages(bench, bench.size.analyticsLoaded);
+  const url = await bench.stack.warehouse();
+  const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 4, onError: () => {} });
+  bench.atEnd(() => warehouse.close());
+  bench.say(
+    `${pages.length} pages of documents, ${bench.size.rounds} rounds, with history and catalogue and without`,
+  );
+  const seconds = { with: [] as number[], without: [] as number[] };
+  for (let round = 0; round <= bench.size.rounds; round++) {
+    for (const kept of round % 2 === 0 ? [false, true] : [true, false]) {
+      const fields = kept
+        ? createFieldCatalogue({
+            db: warehouse.db,
+            onError: (error) => {
+              throw error;
+            },
+          })
+        : undefined;
+      await withClient(url, async (client) => {
+        await client.query('truncate utility.documents, utility.usage_data');
+        for (const written of ['documents', 'usage_data'])
+          await client.query(
+            `alter table utility.${written} ${kept ? 'enable' : 'disable'} trigger keep_history`,
+          );
+      });
+      const took = await writeDocumentPages(warehouse, pages, fields);
+      await fields?.close();
+      // The first round warms up connections and code.
+      if (round > 0) seconds[kept ? 'with' : 'without'].push(took);
+    }
+  }
+  return median(seconds.without) / median(seconds.with);
+}
