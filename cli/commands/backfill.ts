@@ -80,5 +80,5 @@ async function follow(client: Client, db: Database, runId: string): Promise<void
 async function knownRun(client: Client, db: Database, runId: string): Promise<string> {
   const { state } = await readRunProgress(db, runId);
   if (state !== null || (await runIsStarted(client, runId))) return runId;
-  throw new CommandError(`no run ${runId} is known: metersync status shows the last one`);
+  throw new CommandError(`no run ${runId} is known: metersync status names the last one`);
 }

@@ -28,7 +28,7 @@ export async function status(options: { json?: boolean }): Promise<void> {
 }
 
 function describeRuns(name: string, { running, last }: WarehouseStatus['backfills']): string {
-  const ended = last === null ? 'none' : `${last.state}, ended ${last.finishedAt}`;
+  const ended = last === null ? 'none' : `${last.state}, ended ${last.finishedAt}, run ${last.runId}`;
   const why = last === null || last.error === null ? '' : `: ${last.error}`;
   return `${name} running: ${running}; last: ${ended}${why}`;
 }

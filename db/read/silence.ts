@@ -8,7 +8,7 @@ export interface Silence {
   readonly lastEventAt: string | null;
   /** Seconds since then or, when no event ever came, since the first run began; null before that. */
   readonly quietSeconds: number | null;
-  /** Changes that the last run of each company found though an event should have told of them. */
+  /** Changes that runs found since the last event, or in the last day, though an event should have told of them. */
   readonly missedRows: number;
   /** Companies that had such changes, and when the last of them was found. */
   readonly missedCompanies: number;
@@ -35,11 +35,8 @@ export async function readSilence(db: Executor, silenceHours: number): Promise<S
     await db.execute<{ rows: number; companies: number; at: string | null }>(sql`
       select coalesce(sum(rows_missed), 0)::int as rows, count(distinct company_id)::int as companies,
         max(finished_at)::text as at
-      from (
-        select distinct on (company_id, resource, kind) company_id, rows_missed, finished_at
-        from metersync.runs where company_id is not null and finished_at is not null
-        order by company_id, resource, kind, started_at desc
-      ) last where rows_missed > 0`)
+      from metersync.runs where company_id is not null and rows_missed > 0
+        and finished_at >= least(clock_timestamp() - interval '1 day', ${quiet?.last ?? '-infinity'}::timestamptz)`)
   ).rows;
   const told = {
     lastEventAt: quiet?.last ?? null,

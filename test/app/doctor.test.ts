@@ -180,12 +180,19 @@ describe('silence', () => {
       expect((await readSilence(db, 72)).signs).toEqual([
         expect.stringContaining('3 changes in 1 company were found by backfills and told by no event'),
       ]);
+      // A later run that finds nothing more says nothing about events.
       await run(0);
-      expect(await readSilence(db, 72)).toMatchObject({ missedRows: 0, signs: [] });
-
-      await db.execute(sql`update metersync.runs set started_at = started_at - interval '4 days'`);
-      expect((await readSilence(db, 72)).signs).toEqual([expect.stringContaining('no event ever came')]);
+      const back = (days: number) =>
+        db.execute(sql`update metersync.runs set started_at = started_at - make_interval(days => ${days}),
+          finished_at = finished_at - make_interval(days => ${days})`);
+      await back(4);
+      expect(await readSilence(db, 72)).toMatchObject({
+        ...{ missedRows: 3, missedCompanies: 1 },
+        signs: [expect.stringContaining('3 changes'), expect.stringContaining('no event ever came')],
+      });
+      // More than a day ago, and events came since.
       await event('a', 'document.created.v2', 80);
+      expect(await readSilence(db, 100)).toMatchObject({ missedRows: 0, signs: [] });
       await event('probe', 'metersync.probe', 1);
       expect((await readSilence(db, 72)).signs).toEqual(['no event came for 80 hours (SILENCE_HOURS is 72)']);
       expect((await readSilence(db, 0)).signs).toEqual([]);
