@@ -73,3 +73,21 @@ test('a worker that may only write rows says who can make views, once', async ()
   expect(lines.filter(({ msg }) => /as the owner/.test(msg))).toHaveLength(1);
   expect(await refreshNow(warehouse.db)).toMatchObject({ made: ['documents'] });
 });
+
+test('a view that is being read is changed later, and keeps nobody waiting for long', async () => {
+  const warehouse = await createWarehouse();
+  onTestFinished(() => warehouse.drop());
+  const { db } = warehouse;
+  const { lines, log } = recorded();
+  const catalogue = createFieldCatalogue({ db, onError: () => {} });
+  onTestFinished(() => catalogue.close());
+  await catalogue.note('documents', 'v2.2', [{ amount: 1 }]);
+  await db.transaction(async (tx) => {
+    await tx.execute(sql`select * from analytics.documents`);
+    await expect(refreshNow(db)).rejects.toThrow('a view is being read, or changed, right now: try again');
+    const views = keepViews({ db, log, afterMs: 5 });
+    onTestFinished(() => views.stop());
+    await until('it is told', () => lines.some(({ msg }) => /is being read: .* made again later/.test(msg)));
+  });
+  expect(await refreshNow(db)).toMatchObject({ made: ['documents'], blocked: [] });
+});
