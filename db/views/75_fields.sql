@@ -9,3 +9,20 @@ comment on view ops.field_catalogue is 'Every field that a record was ever seen 
 select metersync.comment_columns('ops.field_catalogue', jsonb_build_object('share', 'Share of the resource''s records that have it, as read.') || (
   select jsonb_object_agg(a.attname, col_description(a.attrelid, a.attnum)) from pg_attribute a
   where a.attrelid = 'metersync.field_catalogue'::regclass and a.attnum > 0));
+
+create or replace view ops.typed_columns as
+select c.view_name, c.name as column_name, v.resource, c.path, c.type,
+  not exists (
+    select from pg_attribute a
+    where a.attrelid = to_regclass(format('analytics.%I', c.view_name)) and a.attname = c.name and a.atttypid = to_regtype(c.type)
+  ) as is_narrow
+from metersync.typed_columns c join metersync.typed_views v on v.name = c.view_name;
+comment on view ops.typed_columns is 'Which field each column of the typed views of schema analytics shows.';
+select metersync.comment_columns('ops.typed_columns', '{
+  "view_name": "View of schema analytics.",
+  "column_name": "Its column.",
+  "resource": "Resource of the field.",
+  "path": "The field, as in field_catalogue; /* of a record: all fields that have no column.",
+  "type": "Type that holds every value that was seen.",
+  "is_narrow": "Whether the column has a narrower type, as something was built on the view: other values show NULL there until metersync views refresh can widen it."
+}');

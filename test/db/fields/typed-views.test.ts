@@ -210,6 +210,11 @@ describe('a change of what the service sends', () => {
     ]);
     expect(await types('documents')).toMatchObject({ amount: 'numeric', more: 'text' });
     expect(await rows(`select a from analytics.documents_list`)).toEqual([{ a: '1' }]);
+    const narrow = () =>
+      rows(`select view_name, column_name, path, type from ops.typed_columns where is_narrow`);
+    expect(await narrow()).toEqual([
+      { view_name: 'documents', column_name: 'amount', path: '/amount', type: 'text' },
+    ]);
     await rows(`drop view public.mine`);
     await rows(`drop function public.all_of_it()`);
     expect(await refreshViews(warehouse.db, lockTimeoutMs)).toMatchObject({
@@ -217,6 +222,7 @@ describe('a change of what the service sends', () => {
       blocked: [],
     });
     expect(await types('documents')).toMatchObject({ amount: 'text', more: 'text' });
+    expect(await narrow()).toEqual([]);
   });
 
   test('to another version of the API fills its columns by a backfill; versions are told apart', async () => {
