@@ -4,6 +4,7 @@ import { analytics } from './analytics.ts';
 import { applied } from './applied.ts';
 import { backfill } from './backfill.ts';
 import { catalogue } from './catalogue.ts';
+import { catchUp } from './catch-up.ts';
 import { history } from './history.ts';
 import { intervals } from './intervals.ts';
 import { lone } from './lone.ts';
@@ -17,6 +18,7 @@ export const measures: readonly Measure[] = [
   backfill,
   intervals,
   catalogue,
+  catchUp,
   history,
   analytics,
   sandbox,

@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { pino } from 'pino';
+import { catchUpDocuments } from '../../activities/catch-up-documents.ts';
+import type { ActivityDependencies } from '../../activities/dependencies.ts';
+import { defaultEndpoints } from '../../contract/endpoints.ts';
+import { connectWarehouse } from '../../db/connect.ts';
+import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { createServiceClient } from '../../service/client.ts';
+import { type Bench, type Figures, type Measure, median } from '../measure.ts';
+
+/** Lengths of the listings, in pages. */
+const lengths = [1, 10, 100, 1_000] as const;
+const perPage = 100;
+/** Documents of the longest listing that are changed, spread over it: how far the search goes differs a little. */
+const changedDocuments = 9;
+
+export const catchUp: Measure = {
+  name: 'catch-up',
+  about:
+    'requests for one document of a service that has listings only: a fresh one, and a changed one, by pages',
+  run: measureCatchUp,
+};
+
+interface Listing {
+  readonly companyId: string;
+  readonly pages: number;
+}
+
+const documentId = (at: number): string => `00000000-0000-4000-8000-${String(at).padStart(12, '0')}`;
+/** Oldest first: what is fresh stands at the far end. */
+const createdAt = (at: number): string => new Date(Date.UTC(2020, 0, 1) + at * 60_000).toISOString();
+
+async function measureCatchUp(bench: Bench): Promise<Figures> {
+  const url = await bench.stack.warehouse();
+  const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 4, onError: () => {} });
+  bench.atEnd(() => warehouse.close());
+  const service = await startListing(bench);
+  const log = pino({ level: 'silent' });
+  const none = { companies: null, meters: null, usageData: null, document: null, documentUsage: null };
+  const client = createServiceClient({
+    ...{
+      baseUrl: service.url,
+      apiKey: 'bench',
+      endpoints: { ...defaultEndpoints, ...none },
+      random: Math.random,
+      log,
+    },
+    clock: { now: () => Date.now(), sleep: async (ms) => await wait(ms) },
+  });
+  bench.atEnd(() => client.close());
+  const catalogue = createFieldCatalogue({ db: warehouse.db, onError: () => {} });
+  bench.atEnd(() => catalogue.close());
+  const deps: ActivityDependencies = {
+    ...{ warehouse, service: client, catalogue, apiVersion: 'v2.2', companies: [], log },
+    ...{ deletesCap: { rows: 50, percent: 5 }, journalPayloadDays: 90, reconcileDays: 2 },
+    wake: async () => {},
+  };
+  /** Requests that the catch-up of one event makes. */
+  const requestsFor = async (pages: number, at: number): Promise<number> => {
+    const listing = { companyId: randomUUID(), pages };
+    service.show(listing);
+    await recordEvents(warehouse.db, [eventOf(listing, at)]);
+    const environment = new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
+    const tried = { missing: new Set<never>(), working: new Set<never>() };
+    await environment.run(() => catchUpDocuments({ deps, tried, companyId: listing.companyId }));
+    const { rows } = await warehouse.pool.query(
+      'delete from metersync.events where company_id = $1 returning outcome',
+      [listing.companyId],
+    );
+    if (rows[0]?.outcome !== 'applied') throw new Error(`document ${at} of ${pages} pages was not found`);
+    await warehouse.pool.query('truncate utility.documents, utility.usage_data');
+    return service.requests();
+  };
+  bench.say(`listings of ${lengths.join(', ')} pages of ${perPage} documents, oldest first`);
+  const figures: Record<string, number> = {};
+  for (const pages of lengths) {
+    figures[`fresh${pages}`] = await requestsFor(pages, pages * perPage - 1);
+    const changed: number[] = [];
+    for (let n = 1; n <= changedDocuments; n++) {
+      const at = Math.floor((n * pages * perPage) / (changedDocuments + 1));
+      changed.push(await requestsFor(pages, at));
+    }
+    figures[`changed${pages}`] = median(changed);
+  }
+  return figures;
+}
+
+function eventOf({ companyId }: Listing, at: number) {
+  const times = { created: createdAt(at), updated: createdAt(at) };
+  const event = {
+    eventType: 'document.updated.v2',
+    id: documentId(at),
+    company: { id: companyId },
+    ...times,
+  };
+  const receivedAt = new Date().toISOString();
+  return { id: randomUUID(), timestamp: 0, receivedAt, body: JSON.stringify(event) };
+}
+
+/** A service that has one listing, and makes its pages as they are asked for. */
+async function startListing(bench: Bench) {
+  let shown: Listing = { companyId: '', pages: 1 };
+  let requests = 0;
+  const server = createServer((request, response) => {
+    requests += 1;
+    const asked = Number(new URL(request.url ?? '', 'http://listing').searchParams.get('page') ?? 1);
+    const page = Math.min(asked, shown.pages);
+    const documents = Array.from({ length: perPage }, (_, n) => {
+      const at = (page - 1) * perPage + n;
+      return { id: documentId(at), company: shown.companyId, created: createdAt(at), updated: createdAt(at) };
+    });
+    response.setHeader('content-type', 'application/json');
+    response.end(
+      JSON.stringify({
+        ...{ totalDocuments: shown.pages * perPage, perPage, totalPages: shown.pages, currentPage: page },
+        ...{ hasNext: page < shown.pages, hasPrevious: page > 1, documents },
+      }),
+    );
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  bench.atEnd(async () => {
+    server.closeAllConnections();
+    await new Promise<void>((done) => server.close(() => done()));
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v2.2`,
+    show: (listing: Listing): void => {
+      shown = listing;
+      requests = 0;
+    },
+    requests: (): number => requests,
+  };
+}
