@@ -214,7 +214,8 @@ describe('while metersync start runs', () => {
   });
 
   test('Ctrl-C leaves the run going and says how to follow it again', async () => {
-    await service.fault({ kind: 'latency', ms: [300, 300] });
+    // Long enough for the run to be there when Ctrl-C comes, on a slow machine too.
+    await service.fault({ kind: 'latency', path: '/connection/company', ms: [8_000, 8_000] });
     const followed = startCommand(['backfill', 'all', '--follow'], { cwd: folder.path, env });
     await followed.printed(/^backfill \S+ started$/);
     await followed.printed(/^backfill: \d+ of 2 companies/);
