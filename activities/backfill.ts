@@ -21,7 +21,7 @@ import { backfillListing } from './backfill-listing.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure, failing } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
-import { readRange } from './intervals.ts';
+import { type RangePlace, type RangeRead, rangeStart, readRange } from './intervals.ts';
 import { reviveService } from './parking.ts';
 
 /** Meters whose readings one activity reads: it ends with a cursor, so that no activity runs for hours. */
@@ -36,6 +36,8 @@ export interface IntervalCursor {
   readonly written: PageWritten;
   readonly failed: number;
   readonly error: string | null;
+  /** Of heartbeats: the meter that is being read, since when, and how far it is. */
+  readonly within?: { readonly meterId: string; readonly beganAt: string; readonly place: RangePlace };
 }
 
 const firstMeter: IntervalCursor = {
@@ -206,18 +208,16 @@ async function readMeters(
 async function backfillMeter(
   deps: ActivityDependencies,
   meterId: string,
-  cursor: IntervalCursor,
+  { within, ...done }: IntervalCursor,
 ): Promise<IntervalCursor> {
   try {
-    const beganAt = await warehouseNow(deps.warehouse.db);
-    const read = await readRange(deps, { meterId }, 'backfill', cursor);
-    if (read.whole) await forgetRejectedReadings(deps.warehouse.db, { meterId }, beganAt);
+    const read = await readMeter(deps, meterId, done, within?.meterId === meterId ? within : undefined);
     return {
-      ...cursor,
+      ...done,
       after: meterId,
-      pages: cursor.pages + read.pages,
-      readings: cursor.readings + read.readings,
-      written: sum(cursor.written, read.written),
+      pages: done.pages + read.pages,
+      readings: done.readings + read.readings,
+      written: sum(done.written, read.written),
     };
   } catch (error) {
     const failure = asFailure(error);
@@ -225,12 +225,37 @@ async function backfillMeter(
     // A meter that the service refuses must not keep the others from being read.
     deps.log.warn({ meterId, code: failure.code, err: failure }, 'the intervals of a meter cannot be read');
     return {
-      ...cursor,
+      ...done,
       after: meterId,
-      failed: cursor.failed + 1,
+      failed: done.failed + 1,
       error: `${failure.code}: ${failure.message}`,
     };
   }
+}
+
+/** Reads a meter, behind what an interrupted attempt wrote; all of it again where it changed since. */
+async function readMeter(
+  deps: ActivityDependencies,
+  meterId: string,
+  done: IntervalCursor,
+  interrupted: IntervalCursor['within'],
+): Promise<RangeRead> {
+  const { db } = deps.warehouse;
+  const beganAt = interrupted?.beganAt ?? (await warehouseNow(db));
+  const read = await readRange(
+    deps,
+    { meterId },
+    {
+      lane: 'backfill',
+      from: interrupted?.place ?? rangeStart,
+      cursor: (place): IntervalCursor => ({ ...done, within: { meterId, beganAt, place } }),
+    },
+  );
+  if (interrupted !== undefined && !(read.whole && read.total === interrupted.place.total)) {
+    return await readMeter(deps, meterId, done, undefined);
+  }
+  if (read.whole) await forgetRejectedReadings(db, { meterId }, beganAt);
+  return read;
 }
 
 async function finishIntervals(

@@ -41,7 +41,9 @@ export async function catchUpIntervals(deps: ActivityDependencies, meterId: stri
     const parts = await splitRange(db, ranges[range] as TimeRange, granularity, pieces);
     for (let piece = cursor.range === range ? cursor.piece : 0; piece < parts.length; piece++) {
       cursor = { ...cursor, range, piece };
-      const { whole } = await readRange(deps, { meterId, ...(parts[piece] as TimeRange) }, 'live', cursor);
+      const here = cursor;
+      const asked = { meterId, ...(parts[piece] as TimeRange) };
+      const { whole } = await readRange(deps, asked, { lane: 'live', cursor: () => here });
       if (!whole) {
         const message = 'the readings of a range change while they are read';
         await parkOwner(db, 'intervals', meterId, { code: 'LISTING_UNSTABLE', message });

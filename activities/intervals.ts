@@ -23,6 +23,26 @@ export interface IntervalRange {
   readonly end?: string;
 }
 
+/** How far the reading of a range is: what the pages up to this one showed is in the warehouse. */
+export interface RangePlace {
+  /** Number of that page; 0 before the first. */
+  readonly page: number;
+  readonly readings: number;
+  /** Readings that the service said it has. */
+  readonly total: number | null;
+  readonly written: PageWritten;
+}
+
+export const rangeStart: RangePlace = { page: 0, readings: 0, total: null, written: nothingWritten };
+
+export interface RangeReading {
+  readonly lane: 'live' | 'backfill';
+  /** Where an interrupted attempt stopped. */
+  readonly from?: RangePlace;
+  /** What the heartbeats carry. */
+  readonly cursor: (place: RangePlace) => unknown;
+}
+
 export interface RangeRead {
   readonly written: PageWritten;
   readonly pages: number;
@@ -32,15 +52,11 @@ export interface RangeRead {
   readonly whole: boolean;
 }
 
-/**
- * Reads a range of a meter's intervals and writes it, a bounded number of readings at a time. `cursor` is what the
- * heartbeats carry meanwhile: the range is read again from its start when the activity is.
- */
+/** Reads a range of a meter's intervals and writes it, a bounded number of readings at a time. */
 export async function readRange(
   deps: ActivityDependencies,
   range: IntervalRange,
-  lane: 'live' | 'backfill',
-  cursor?: unknown,
+  { lane, from = rangeStart, cursor }: RangeReading,
 ): Promise<RangeRead> {
   const { warehouse } = deps;
   const context = Context.current();
@@ -51,11 +67,13 @@ export async function readRange(
     client: deps.service,
     endpoint: 'intervals',
     params,
+    from: from.page + 1,
     lane,
     signal: context.cancellationSignal,
     judged: false,
   });
-  let written = nothingWritten;
+  let place = from;
+  let { written } = from;
   let readAt = await warehouseNow(warehouse.db);
   let waiting = noReadings();
   let total: number | null = null;
@@ -66,9 +84,11 @@ export async function readRange(
         written,
         await writeIntervals(warehouse, range.meterId, readAt, some, { confirms: lane === 'live' }),
       );
-      heartbeat(cursor);
+      heartbeat(cursor(place));
     }
     waiting = noReadings();
+    const { pages, rows } = walk.report();
+    place = { page: from.page + pages, readings: from.readings + rows, total, written };
     readAt = await warehouseNow(warehouse.db);
   };
   for await (const page of walk) {
@@ -80,14 +100,14 @@ export async function readRange(
       written = sum(written, { ...nothingWritten, rejected: 1 });
     }
     total = page.total;
-    heartbeat(cursor);
+    heartbeat(cursor(place));
     if (waiting.startAt.length >= readingsTogether) await flush();
   }
   await flush();
-  const { pages, rows, ended } = walk.report();
-  const whole = ended === 'last' && (total === null || rows >= total);
+  const { page: pages, readings } = place;
+  const whole = walk.report().ended === 'last' && (total === null || readings >= total);
   if (whole) await noteFetched(warehouse.db, range);
-  return { written, pages, readings: rows, total, whole };
+  return { written, pages, readings, total, whole };
 }
 
 function noReadings(): IntervalColumns {

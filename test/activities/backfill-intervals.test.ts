@@ -1,0 +1,70 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { expect, test } from 'vitest';
+import { defaultBudget } from '../../service/retry.ts';
+import { pageOf } from '../service/listing.ts';
+import type { Asked, Reply } from '../service/scripted-server.ts';
+import { type ActivitiesUnderTest, activitiesOn, activityEnvironment } from '../support/activities.ts';
+
+const companyId = randomUUID();
+const onlyIntervals = { connections: null, documents: null, usageData: null, meters: null };
+const readings = (count: number) =>
+  Array.from({ length: count }, (_, at) => {
+    const start = new Date(Date.UTC(2026, 0, 1) + at * 900_000).toISOString();
+    return { start, end: new Date(Date.parse(start) + 900_000).toISOString(), usage: '1', usageUnits: 'kWh' };
+  });
+const shape = { key: 'intervals', total: 'totalIntervals', perPage: 2_500 };
+const pagesAsked = ({ asked }: ActivitiesUnderTest) =>
+  asked().map((path) => Number(new URLSearchParams(path.split('?')[1]).get('page')));
+
+/** Backfills a meter whose fourth page cannot be read at first; then goes on where that attempt's heartbeat says. */
+async function interruptedAtTheFourthPage(before: number, after: number) {
+  let held = readings(before);
+  let failing = true;
+  const under = await activitiesOn((asked: Asked): Reply => {
+    const refused = failing && asked.query.get('page') === '4';
+    return refused ? { status: 500, json: {} } : pageOf(held, asked, shape);
+  }, onlyIntervals);
+  const { db } = under.warehouse;
+  await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
+  const input = { runId: randomUUID(), companyId, cursor: null };
+  const environment = activityEnvironment();
+  let cursor: unknown;
+  environment.on('heartbeat', (details) => {
+    cursor = details;
+  });
+  const first = environment.run(under.activities.readCompany, input);
+  await expect(first).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
+  expect(pagesAsked(under)).toEqual([1, 2, 3, ...Array(defaultBudget.attemptsMax).fill(4)]);
+  failing = false;
+  held = readings(after);
+  const asked = pagesAsked(under).length;
+  expect(await under.run(under.activities.readCompany, input, cursor)).toEqual({ done: true, cursor: null });
+  const written = await db.execute(sql`select from utility.intervals`);
+  const [run] = (
+    await db.execute(sql`select state, rows_inserted::int as inserted, pages::int as pages from metersync.runs
+      where resource = 'intervals'`)
+  ).rows;
+  return { asked: pagesAsked(under).slice(asked), written: written.rowCount, run };
+}
+
+test('a backfill of a meter that was interrupted goes on behind the pages whose readings are written', async () => {
+  expect(await interruptedAtTheFourthPage(11_000, 11_000)).toEqual({
+    // Two pages are written together: the third was read, and not written.
+    asked: [3, 4, 5],
+    written: 11_000,
+    run: { state: 'complete', inserted: 11_000, pages: 5 },
+  });
+});
+
+test('and reads all of it again where its pages no longer add up', async () => {
+  expect(await interruptedAtTheFourthPage(11_000, 4_000)).toMatchObject({
+    asked: [3, 1, 2],
+    written: 5_000,
+    run: { state: 'complete' },
+  });
+  expect(await interruptedAtTheFourthPage(11_000, 11_010)).toMatchObject({
+    asked: [3, 4, 5, 1, 2, 3, 4, 5],
+    written: 11_010,
+  });
+});
