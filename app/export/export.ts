@@ -50,7 +50,7 @@ export async function exportRelation(options: ExportOptions): Promise<number> {
 function rowsOf(relation: Relation, companyId: string | undefined): string {
   const name = `${relation.schema}.${relation.name}`;
   if (companyId !== undefined && !/^[0-9a-f-]{36}$/.test(companyId)) throw new Error(`no UUID: ${companyId}`);
-  const column = name === 'utility.companies' || name === 'history.companies' ? 'id' : 'company_id';
+  const column = relation.name === 'companies' ? 'id' : 'company_id';
   if (companyId !== undefined && !relation.columns.some((one) => one.name === column))
     throw new UnknownRelation(`${name} does not say which company a row is of: export it whole`);
   const where = companyId === undefined ? sql`` : sql.raw(` where ${column} = '${companyId}'`);

@@ -5,7 +5,7 @@ import { type ParquetColumn, parquetColumns } from './parquet-columns.ts';
 
 /** A group of rows ends when it has so many, or so many characters: what an export holds at a time. */
 const groupRowsMax = 100_000;
-const groupCharactersMax = 16_000_000;
+const groupCharactersMax = 6_000_000;
 const fetchedRows = 2_000;
 
 /** Texts as Postgres sends them: each column knows how to read its own. */

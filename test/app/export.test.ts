@@ -19,6 +19,8 @@ let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 beforeAll(async () => {
   [warehouse, folder] = await Promise.all([createWarehouse('America/New_York'), temporaryFolder()]);
+  await warehouse.db.execute(sql`create table ops.many as
+    select n, md5(n::text) as said from generate_series(1, 120000) n`);
 });
 afterAll(() => Promise.all([warehouse.drop(), folder.remove()]));
 
@@ -175,8 +177,6 @@ describe('parquet', () => {
   });
 
   test('rows come in groups, each written when it is full; an empty relation is a file with its columns', async () => {
-    await warehouse.db.execute(sql`create table ops.many as
-      select n, md5(n::text) as said from generate_series(1, 120000) n`);
     const { rows, pieces, bytes } = await exported({ relation: 'many', format: 'parquet' });
     expect(rows).toBe(120_000);
     const largest = Math.max(...pieces.map((piece) => piece.length));
