@@ -173,7 +173,9 @@ export async function settleRecords(
   const waiting = await db.execute(sql`
     update metersync.events
     set ${postponed({ code, message: 'the service does not show the state that this event told of' })}
-    where ${covered} and coalesce(next_attempt_at, '-infinity') <= ${readAt}::timestamptz`);
+    where outcome = 'pending' and id in (
+      select id from metersync.events
+      where ${covered} and coalesce(next_attempt_at, '-infinity') <= ${readAt}::timestamptz order by id for update)`);
   return { applied: settled.rowCount ?? 0, waiting: waiting.rowCount ?? 0 };
 }
 

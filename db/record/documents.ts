@@ -86,12 +86,15 @@ export async function supersede(
     where e.id = any(${array(eventIds, 'text')}) and e.outcome = 'pending' and e.kind = ${kind} and ${vain}`);
 }
 
-/** Events that already waited for documents which are deleted now, or had waited in vain. */
+/** Events that already waited for documents which are deleted now, or had waited in vain; locked in the order of all. */
 export async function supersedeDeleted(tx: Executor, documentIds: readonly string[]): Promise<void> {
   await tx.execute(sql`
     update metersync.events e
     set outcome = 'superseded', applied_at = clock_timestamp(), error = null, error_code = null
-    where e.record_id = any(${array(documentIds, 'text')}) and e.outcome in ('pending', 'missing') and e.kind = 'document'
-      and e.occurred_at <= (select d.updated from utility.documents d
+    where e.id in (
+        select id from metersync.events
+        where record_id = any(${array(documentIds, 'text')}) and outcome in ('pending', 'missing') and kind = 'document'
+        order by id for update)
+      and e.outcome in ('pending', 'missing') and e.occurred_at <= (select d.updated from utility.documents d
         where d.id = e.record_id::uuid and d.deleted_reason = 'event')`);
 }

@@ -48,6 +48,8 @@ export async function insertJournal(
   { workflow, replay }: Recording,
 ): Promise<string[]> {
   const column = <T>(read: (entry: JournalEntry) => T): T[] => entries.map(read);
+  const again = array(revived[replay ?? 'none'], 'text');
+  // What is known is passed over before the conflict, which would lock it.
   const result = await tx.execute<{ id: string }>(sql`
     insert into metersync.events as e
       (id, type, kind, record_id, company_id, occurred_at, range_start, range_end, interval_count,
@@ -104,6 +106,7 @@ export async function insertJournal(
           'text',
         )}
       ) as t (id, type, kind, record_id, company_id, occurred_at, received_at, payload, body, outcome, error, error_code)
+      where not exists (select from metersync.events known where known.id = t.id and known.outcome <> all(${again}))
     ) incoming
     order by id
     on conflict (id) do update set
@@ -114,7 +117,7 @@ export async function insertJournal(
       payload_dropped_at = null, outcome = excluded.outcome, applied_at = excluded.applied_at,
       error = excluded.error, error_code = excluded.error_code, attempts = 0, next_attempt_at = null,
       workflow_id = excluded.workflow_id, workflow_run_id = excluded.workflow_run_id
-    where e.outcome = any(${array(revived[replay ?? 'none'], 'text')})
+    where e.outcome = any(${again})
     returning id`);
   return result.rows.map((row) => row.id);
 }

@@ -3,10 +3,12 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DeliveredEvent, EventGroup } from '../../contract/delivery.ts';
+import { Failure } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { dueOwners, dueRecords, settleRecords, warehouseNow } from '../../db/catch-up.ts';
 import type { Warehouse } from '../../db/connect.ts';
+import { warehouseFailure } from '../../db/failures.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { trySleep } from '../../db/record/wake.ts';
 import { writeDocumentSets } from '../../db/write/document-sets.ts';
@@ -77,8 +79,10 @@ class World {
     await all;
     await this.#commit.drain();
     await Promise.all(this.#applying);
-    await this.#warehouse.db.execute(
-      sql`update metersync.events set next_attempt_at = null where outcome = 'pending'`,
+    await patiently(() =>
+      this.#warehouse.db.execute(
+        sql`update metersync.events set next_attempt_at = null where outcome = 'pending'`,
+      ),
     );
     this.#over.resolve('over');
     for (const { ended } of [...this.#catchingUp.values()]) await ended;
@@ -104,10 +108,10 @@ class World {
   /** As workflows/apply-events.ts; a worker that is killed after it recorded the group does it again. */
   async #applyEvents(group: EventGroup, repeats: boolean): Promise<void> {
     await this.#turn('a group is recorded');
-    let { wake } = await recordEvents(this.#warehouse.db, group.events);
+    let { wake } = await patiently(() => recordEvents(this.#warehouse.db, group.events));
     if (repeats) {
       await this.#turn('the group is recorded again');
-      ({ wake } = await recordEvents(this.#warehouse.db, group.events));
+      ({ wake } = await patiently(() => recordEvents(this.#warehouse.db, group.events)));
     }
     await this.#turn('catch-ups are woken');
     for (const kind of wake) if (kind !== 'intervals') this.#signalWithStart(kind);
@@ -134,11 +138,11 @@ class World {
         signal.resolve();
       };
       await this.#turn(`what is due of ${kind}`);
-      const owners = await dueOwners(db, kind, 10);
-      for (const owner of owners) await this.#read(kind, owner);
+      const owners = await patiently(() => dueOwners(db, kind, 10));
+      for (const owner of owners) await patiently(() => this.#read(kind, owner));
       if (owners.length > 0) continue;
       await this.#turn(`${kind} try to sleep`);
-      const { asleep, dueInMs } = await db.transaction((tx) => trySleep(tx, kind));
+      const { asleep, dueInMs } = await patiently(() => db.transaction((tx) => trySleep(tx, kind)));
       const lingered = this.#turn(`${kind} have lingered`);
       if (asleep) {
         await Promise.race([signal.promise, lingered]);
@@ -179,6 +183,18 @@ class World {
       await writeDocumentSets(db, { documentIds: [document.id], readAt, documents: page([document]), usage });
     }
     await settleRecords(db, kind, due, readAt, document === undefined ? due : []);
+  }
+}
+
+/** As Temporal does: what Postgres could not do now, for a deadlock say, is done again. */
+async function patiently<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      const failure = warehouseFailure(error);
+      if (!(failure instanceof Failure) || failure.action !== 'retry' || attempt === 20) throw error;
+    }
   }
 }
 
