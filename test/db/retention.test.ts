@@ -62,7 +62,7 @@ describe('payloads of the journal', () => {
     await aged(given, 'applied', 400);
     await dropPayloads(warehouse.db, { days: 10, limit: 100 });
     await warehouse.db.execute(sql`update utility.documents set updated = null where id = ${id}`);
-    expect(await recordEvents(warehouse.db, [given])).toMatchObject({ fresh: 0, duplicates: 1, wake: [] });
+    expect(await recordEvents(warehouse.db, [given])).toMatchObject({ fresh: 0, duplicates: 1 });
     expect(await has(given.id)).toEqual({ bytes: false, dropped: true });
     expect(await rows(sql`select updated from utility.documents where id = ${id}`)).toEqual([
       { updated: null },
