@@ -48,7 +48,7 @@ from (
         offset 0
       ) m
   ) shared
-  group by company_id, site_id, meter_id, datasource_type, month, standard_units, days_in_month
+  group by company_id, meter_id, month, standard_units, site_id, datasource_type, days_in_month
 ) grouped;
 comment on view analytics.monthly_usage is 'Usage of each meter in each calendar month, from its bills spread evenly over their days. Months without any day billed are NULL, not zero.';
 select metersync.comment_columns('analytics.monthly_usage', '{
@@ -131,7 +131,7 @@ from (
         select null, null, null, 0, 1, 1, null where c.period is null
       ) m
   ) shared
-  group by company_id, site_id, meter_id, datasource_type, currency, month, days_in_month
+  group by company_id, meter_id, month, currency, site_id, datasource_type, days_in_month
 ) grouped;
 comment on view analytics.monthly_cost is 'Cost of each meter in each calendar month and currency, from its bills spread evenly over their days. Months of a bill add up to its cost exactly.';
 

@@ -103,7 +103,7 @@ from (
         offset 0
       ) s on true
   ) split
-  group by company_id, site_id, meter_id, datasource_type, local_date, usage_units, granularity_seconds, time_zone, time_zone_source
+  group by company_id, meter_id, usage_units, granularity_seconds, local_date, site_id, datasource_type, time_zone, time_zone_source
 ) d
   left join ops.unit_factors own on own.units = d.usage_units and own.datasource_type = d.datasource_type
   left join ops.unit_factors common on common.units = d.usage_units and common.datasource_type = '';
