@@ -31,7 +31,8 @@ export async function applyDocumentSites(tx: Executor, eventIds: readonly string
     from (
       select distinct on (record_id) record_id::uuid as id, occurred_at, metersync.id_of(payload -> 'site')::uuid as site_id
       from metersync.events
-      where id = any(${array(eventIds, 'text')}) and kind = 'document' and metersync.id_of(payload -> 'site') is not null
+      where id = any(${array(eventIds, 'text')}) and kind = 'document' and type <> 'document.deleted.v2'
+        and metersync.id_of(payload -> 'site') is not null
       order by record_id, occurred_at desc, site_id desc
     ) told
     where d.id = told.id and d.raw_updated = told.occurred_at and d.updated = d.raw_updated
