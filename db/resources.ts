@@ -4,7 +4,8 @@ import type { AuditResource } from '../contract/names.ts';
 /** Resources whose records have a table of rows with `raw`. */
 export type RecordResource = Exclude<AuditResource, 'intervals'>;
 
-const tables: Readonly<Record<RecordResource, string>> = {
+/** Their tables, in `utility` as in `history`. */
+export const tables: Readonly<Record<RecordResource, string>> = {
   companies: 'companies',
   sites: 'sites',
   connections: 'connections',

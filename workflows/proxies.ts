@@ -44,21 +44,8 @@ export const backfilling = proxyActivities<Activities>({
   },
 });
 
-/** Reading what was updated lately: given up sooner, as the next run begins within the hour and reads it too. */
-export const reconciling = proxyActivities<Activities>({
-  taskQueue: taskQueues.backfill,
-  startToCloseTimeout: '1 hour',
-  heartbeatTimeout: '30 seconds',
-  retry: {
-    initialInterval: '2 seconds',
-    backoffCoefficient: 2,
-    maximumInterval: '2 minutes',
-    maximumAttempts: 6,
-  },
-});
-
-/** Checks of what was read: the next run looks again, so they are given up sooner than reading is. */
-export const checking = proxyActivities<Activities>({
+/** What the next run does again, reconciling and checking: given up sooner than a backfill is. */
+export const recurring = proxyActivities<Activities>({
   taskQueue: taskQueues.backfill,
   startToCloseTimeout: '1 hour',
   heartbeatTimeout: '30 seconds',

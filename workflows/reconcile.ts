@@ -7,7 +7,7 @@ import {
 } from '@temporalio/workflow';
 import { type ReconciledResource, type RunState, reconciledResources } from '../contract/names.ts';
 import { reasonOf } from './backfill-company.ts';
-import { backfillBounds, noting, reconciling } from './proxies.ts';
+import { backfillBounds, noting, recurring } from './proxies.ts';
 import { someAtOnce } from './some-at-once.ts';
 import { startChecks } from './start-checks.ts';
 
@@ -28,7 +28,7 @@ export async function reconcile(input: ReconcileInput): Promise<RunState> {
   const read = async (companyId: string): Promise<void> => {
     if (resources.length === 0) return;
     try {
-      const { vain } = await reconciling.reconcileCompany({ runId, companyId, resources });
+      const { vain } = await recurring.reconcileCompany({ runId, companyId, resources });
       resources = resources.filter((resource) => !vain.includes(resource));
     } catch (error) {
       if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;

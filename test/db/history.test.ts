@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { recordEvents } from '../../db/record/record-events.ts';
+import { tables } from '../../db/resources.ts';
 import { startRun } from '../../db/runs.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
-import { type Listing, rowOf, tables, writeRecords } from '../support/pages.ts';
+import { type Listing, rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Listing, rowOf, type SentRecord, tables, writeRecords } from '../support/pages.ts';
+import { tableOf } from '../../db/resources.ts';
+import { type Listing, rowOf, type SentRecord, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -35,7 +36,7 @@ const write = (listing: Listing, id: string, name: string, read: typeof early, u
 const nameOf = async (listing: Listing, id: string) =>
   ((await rowOf(warehouse, listing, id))?.raw as { name?: string } | undefined)?.name;
 const bury = (listing: Listing, id: string, reason: string, at: string) =>
-  warehouse.db.execute(sql`update ${sql.raw(`utility.${tables[listing]}`)}
+  warehouse.db.execute(sql`update ${tableOf(listing)}
     set deleted_at = ${at}::timestamptz, deleted_reason = ${reason} where id::text = ${id}`);
 
 describe.each(dated)('%s, which tell when they were updated', (listing) => {

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Warehouse } from '../../db/connect.ts';
+import { tableOf } from '../../db/resources.ts';
 import { upsertCompanies, upsertCompanySites } from '../../db/write/companies.ts';
 import { upsertConnections } from '../../db/write/connections.ts';
 import { upsertDocuments } from '../../db/write/documents.ts';
@@ -18,15 +19,6 @@ export const upserts = {
 } as const satisfies Record<string, UpsertPage>;
 
 export type Listing = keyof typeof upserts;
-
-export const tables: Readonly<Record<Listing, string>> = {
-  companies: 'companies',
-  sites: 'sites',
-  connections: 'connections',
-  documents: 'documents',
-  usageData: 'usage_data',
-  meters: 'meters',
-};
 
 /** A record as the service sends it: an object, or its JSON text where the spelling of a value matters. */
 export type SentRecord = string | object;
@@ -80,7 +72,7 @@ export async function rowOf(
   id: string,
 ): Promise<Record<string, unknown> | undefined> {
   const result = await warehouse.db.execute(
-    sql`select *, xmin::text || '/' || ctid::text as version from ${sql.raw(`utility.${tables[listing]}`)}
+    sql`select *, xmin::text || '/' || ctid::text as version from ${tableOf(listing)}
       where id::text = ${id}`,
   );
   return result.rows[0];
