@@ -13,7 +13,8 @@ select metersync.comment_columns('analytics.site_time_zones', '{
 }');
 
 -- Every usage record that counts, on whole days. Windows are made over a company''s meter, so that a company can be
--- asked for alone; of what others say only overlapping records are looked at.
+-- asked for alone; of what others say only overlapping records are looked at. A window function costs a pass for each
+-- frame, so those that can share one do, lead() too, which needs none.
 create or replace view analytics.usage as
 select usage_id, bill_id, company_id, site_id, meter_id, datasource_type, start_date, end_date,
   case when first_day is not null then daterange(first_day, until_day) end as period, until_day - first_day as period_days, boundary_rule, date_quality,
@@ -45,7 +46,8 @@ from (
       select *,
         min(first_day) over (partition by company_id, meter_id order by first_day
           groups between 1 following and 1 following) as next_start,
-        coalesce(lead(first_day) over (partition by company_id, meter_id order by first_day), 'infinity') as next_first,
+        coalesce(lead(first_day) over (partition by company_id, meter_id order by first_day
+          groups between 1 following and 1 following), 'infinity') as next_first,
         coalesce(max(last_day) over (partition by company_id, meter_id order by first_day
           rows between unbounded preceding and 1 preceding), '-infinity') as last_before
       from (

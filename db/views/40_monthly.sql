@@ -1,20 +1,21 @@
 -- Usage by calendar month, as bills tell it. Months between two bills that no bill is for are there with NULL.
 create or replace view analytics.monthly_usage as
 select company_id, site_id, meter_id, datasource_type, month, standard_units as units,
-  billed_usage, counted_usage as usage, counted_usage * days_in_month / nullif(days_covered, 0) as extrapolated_usage,
-  original_usage, original_units, generated_usage, peak_demand,
+  billed_usage, billed_usage - coalesce(uncounted_usage, 0) as usage,
+  (billed_usage - coalesce(uncounted_usage, 0)) * days_in_month / nullif(days_covered, 0) as extrapolated_usage,
+  case when first_units = last_units then billed_usage / factor end as original_usage,
+  case when first_units = last_units then first_units end as original_units, generated_usage, peak_demand,
   days_in_month, days_covered, round(days_covered::numeric / days_in_month, 4) as coverage, days_overlapped, estimated_days,
   days_covered = days_in_month and days_overlapped = 0 as is_complete,
   coalesce(cardinality(bill_ids), 0) as bills, bill_ids
 from (
   select company_id, site_id, meter_id, datasource_type, month, standard_units, days_in_month,
-    sum(share) as billed_usage, sum(case when overlapped_days is null then share else counted_share end) as counted_usage,
-    case when min(usage_units) = max(usage_units) then sum(share / factor) end as original_usage,
-    case when min(usage_units) = max(usage_units) then min(usage_units) end as original_units,
+    sum(share) as billed_usage, sum(share - counted_share) filter (where overlapped_days is not null) as uncounted_usage,
+    min(factor) as factor, min(usage_units) as first_units, max(usage_units) as last_units,
     sum(generated) as generated_usage, max(billed_demand) as peak_demand,
     (coalesce(sum(days) filter (where overlapped_days is null), 0)
       + coalesce(metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null)), 0))::integer as days_covered,
-    coalesce(metersync.days_in(range_agg(overlapped_days)), 0) as days_overlapped,
+    coalesce(metersync.days_in(range_agg(overlapped_days) filter (where overlapped_days is not null)), 0) as days_overlapped,
     (coalesce(sum(days) filter (where overlapped_days is null and is_estimated), 0)
       + coalesce(metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null and is_estimated)), 0))::integer
       as estimated_days,
@@ -37,14 +38,14 @@ from (
           greatest(scale(u.signed_usage), 6)) end as counted_share
     from analytics.usage u
       cross join lateral (
-        select first::date as month, daterange(first::date, (first + interval '1 month')::date) as dates,
-          (first + interval '1 month')::date - first::date as days_in_month,
-          first::date - lower(u.period) as before,
-          least((first + interval '1 month')::date, upper(u.period)) - lower(u.period) as through,
-          greatest(0, least((first + interval '1 month')::date, upper(u.period)) - greatest(first::date, lower(u.period)))
-            as days
-        from generate_series(date_trunc('month', lower(u.period)::timestamp), greatest(upper(u.period) - 1,
-          (date_trunc('month', u.next_start::timestamp) - interval '1 day')::date), interval '1 month') as first
+        select month, daterange(month, next_month) as dates, next_month - month as days_in_month,
+          month - lower(u.period) as before, least(next_month, upper(u.period)) - lower(u.period) as through,
+          greatest(0, least(next_month, upper(u.period)) - greatest(month, lower(u.period))) as days
+        from (
+          select first::date as month, (first + interval '1 month')::date as next_month
+          from generate_series(date_trunc('month', lower(u.period)::timestamp), greatest(upper(u.period) - 1,
+            (date_trunc('month', u.next_start::timestamp) - interval '1 day')::date), interval '1 month') as first
+          offset 0) months
         offset 0
       ) m
   ) shared
