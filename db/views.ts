@@ -48,7 +48,8 @@ async function dropAll(tx: Transaction, texts: readonly string[]): Promise<void>
   try {
     for (const [, kind = '', name = ''] of made.reverse()) {
       if (name === 'metersync.comment_columns') continue;
-      await tx.execute(sql.raw(`drop ${kind} if exists ${name}`));
+      const whole = kind === 'view' ? [name] : await signatures(tx, name);
+      for (const one of whole) await tx.execute(sql.raw(`drop ${kind} if exists ${one}`));
     }
   } catch (error) {
     if (sqlState(error) !== dependentsExist) throw error;
@@ -59,4 +60,12 @@ async function dropAll(tx: Transaction, texts: readonly string[]): Promise<void>
       { cause: error },
     );
   }
+}
+
+/** A function is dropped by its arguments: there may be several of one name. */
+async function signatures(tx: Transaction, name: string): Promise<string[]> {
+  const { rows } = await tx.execute<{ signature: string }>(
+    sql`select oid::regprocedure::text as signature from pg_proc where pronamespace::regnamespace || '.' || proname = ${name}`,
+  );
+  return rows.map(({ signature }) => signature);
 }

@@ -16,7 +16,7 @@ const firstReading = '2025-01-01 00:00:00+00';
 /**
  * Fills the tables with companies number `from` to `to`, both included, in statements over sets. One bill in a hundred is
  * superseded, one deleted, two overlap their neighbour, two were corrected once; one in twenty is estimated. Readings lie
- * by day, as they come in live, and one in fifty days is missing.
+ * by day and meter, as synced ranges bring them, and one in fifty days is missing.
  */
 export async function fillAnalytics(
   client: pg.Client,
@@ -118,6 +118,7 @@ async function fillReadings(client: pg.Client, { intervalMeters, readings }: Ana
       from world_meters w cross join generate_series(0, ${Math.min(95, readings - day * 96 - 1)}) q
         cross join lateral (
           select timestamptz '${firstReading}' + ${day} * interval '1 day' + q * interval '15 minutes' as at) t
-      where w.meter < ${intervalMeters} and (w.company + w.meter + ${day}) % 50 <> 0`);
+      where w.meter < ${intervalMeters} and (w.company + w.meter + ${day}) % 50 <> 0
+      order by w.company, w.meter, q`);
   }
 }

@@ -135,6 +135,10 @@ begin
   execute 'create or replace function analytics.bills_as_of(at timestamptz) returns setof analytics.bills
     language sql stable security definer set search_path = pg_catalog, pg_temp as $function$'
     || format(bills, 'analytics.documents_at(at)', 'at') || 'where is_effective $function$';
+  execute 'create or replace function analytics.bills_as_of(at timestamptz, company uuid) returns setof analytics.bills
+    language sql stable security definer set search_path = pg_catalog, pg_temp as $function$'
+    || format(bills, '(select * from analytics.documents_at(at) where company_id = company)', 'at')
+    || 'where is_effective $function$';
 end
 $make$;
 comment on view analytics.bills_all is 'One row for each document: those that count (is_effective) and, with the reason, those that do not.';
@@ -180,7 +184,8 @@ select metersync.comment_columns(view, '{
   "revised_document_id": "The service''s link to the document that superseded it."
 }') from unnest(array['analytics.bills_all', 'analytics.bills']::regclass[]) as view;
 
-comment on function analytics.bills_as_of is 'analytics.bills as the warehouse would have shown it at a time, after every transaction that was over by then.';
+comment on function analytics.bills_as_of(timestamptz) is 'analytics.bills as the warehouse would have shown it at a time, after every transaction that was over by then.';
+comment on function analytics.bills_as_of(timestamptz, uuid) is 'The same of one company, without looking at the bills of others.';
 
 -- The usage that a document tells of, where it is all in one unit.
 create or replace function analytics.read_bill_usage(raw jsonb) returns table (usage numeric, usage_units text)

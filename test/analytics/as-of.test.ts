@@ -137,6 +137,8 @@ test(`bills_as_of is, for any history and each time in it, what bills showed the
       for (const { at, shown, counts } of seen) {
         const told = await life.bills(sql`analytics.bills_as_of(${at}::timestamptz)`);
         expect(told).toEqual(shown);
+        const alone = sql`analytics.bills_as_of(${at}::timestamptz, ${life.company.id}::uuid)`;
+        expect(await life.bills(alone)).toEqual(shown);
         const costs = [...counts].map(([document, cost]) => [life.ids[document], `${cost}`]);
         expect(told.map((bill) => [bill.bill_id, bill.cost])).toEqual(costs.sort());
       }
