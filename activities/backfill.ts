@@ -17,6 +17,7 @@ import {
 } from '../db/runs.ts';
 import { forgetRejectedReadings } from '../db/write/rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
+import { atMostEvery } from './at-most-every.ts';
 import { backfillListing } from './backfill-listing.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure, failing } from './failing.ts';
@@ -26,6 +27,9 @@ import { reviveService } from './parking.ts';
 
 /** Meters whose readings one activity reads: it ends with a cursor, so that no activity runs for hours. */
 const metersTogether = 25;
+
+/** How often a meter with many readings tells how far it is: a few times between two looks would be no use to anybody. */
+const progressEveryMs = 1_000;
 
 /** Where the readings of a company's meters stand: small enough for a history, whatever the number of readings. */
 export interface IntervalCursor {
@@ -195,8 +199,9 @@ async function readMeters(
   const meters = deps.service.has('intervals')
     ? await metersAfter(db, companyId, cursor.after, metersTogether)
     : [];
+  const within = atMostEvery(progressEveryMs, deps.now, (counts: RunCounts) => noteProgress(db, key, counts));
   for (const meterId of meters) {
-    cursor = await backfillMeter(deps, meterId, cursor);
+    cursor = await backfillMeter(deps, meterId, cursor, within);
     heartbeat(cursor);
     await noteProgress(db, key, intervalCounts(cursor));
   }
@@ -209,16 +214,17 @@ async function backfillMeter(
   deps: ActivityDependencies,
   meterId: string,
   { within, ...done }: IntervalCursor,
+  note: (counts: RunCounts) => Promise<void>,
 ): Promise<IntervalCursor> {
+  const interrupted = within?.meterId === meterId ? within : undefined;
+  const onWritten = async ({ page, readings, written, total }: RangePlace) =>
+    await note({
+      ...intervalCounts(withMeter(done, { pages: page, readings, written })),
+      ...{ distinctIds: readings, totalSaid: total },
+    });
   try {
-    const read = await readMeter(deps, meterId, done, within?.meterId === meterId ? within : undefined);
-    return {
-      ...done,
-      after: meterId,
-      pages: done.pages + read.pages,
-      readings: done.readings + read.readings,
-      written: sum(done.written, read.written),
-    };
+    const read = await readMeter(deps, meterId, { done, interrupted, onWritten });
+    return { ...withMeter(done, read), after: meterId };
   } catch (error) {
     const failure = asFailure(error);
     if (failure?.action !== 'park' || failure.code === 'SERVICE_KEY_REFUSED') throw error;
@@ -233,12 +239,28 @@ async function backfillMeter(
   }
 }
 
+const withMeter = (
+  done: IntervalCursor,
+  { pages, readings, written }: Pick<RangeRead, 'pages' | 'readings' | 'written'>,
+): IntervalCursor => ({
+  ...done,
+  pages: done.pages + pages,
+  readings: done.readings + readings,
+  written: sum(done.written, written),
+});
+
+/** What is known of a meter before it is read, and who is told how far that is. */
+interface MeterReading {
+  readonly done: IntervalCursor;
+  readonly interrupted: IntervalCursor['within'];
+  readonly onWritten: (place: RangePlace) => Promise<void>;
+}
+
 /** Reads a meter, behind what an interrupted attempt wrote; all of it again where it changed since. */
 async function readMeter(
   deps: ActivityDependencies,
   meterId: string,
-  done: IntervalCursor,
-  interrupted: IntervalCursor['within'],
+  { done, interrupted, onWritten }: MeterReading,
 ): Promise<RangeRead> {
   const { db } = deps.warehouse;
   const beganAt = interrupted?.beganAt ?? (await warehouseNow(db));
@@ -249,10 +271,11 @@ async function readMeter(
       lane: 'backfill',
       from: interrupted?.place ?? rangeStart,
       cursor: (place): IntervalCursor => ({ ...done, within: { meterId, beganAt, place } }),
+      onWritten,
     },
   );
   if (interrupted !== undefined && !(read.whole && read.total === interrupted.place.total)) {
-    return await readMeter(deps, meterId, done, undefined);
+    return await readMeter(deps, meterId, { done, interrupted: undefined, onWritten });
   }
   if (read.whole) await forgetRejectedReadings(db, { meterId }, beganAt);
   return read;

@@ -23,5 +23,7 @@ export interface ActivityDependencies {
   readonly reconcileDays: number;
   /** Starts the catch-up of a kind, or tells the running one that there is more to do. */
   readonly wake: (kind: CatchUpKind) => Promise<void>;
+  /** Milliseconds of a clock that only goes forward. */
+  readonly now: () => number;
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
 }

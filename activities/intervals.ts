@@ -41,6 +41,8 @@ export interface RangeReading {
   readonly from?: RangePlace;
   /** What the heartbeats carry. */
   readonly cursor: (place: RangePlace) => unknown;
+  /** Told how far it is whenever readings were written. */
+  readonly onWritten?: (place: RangePlace) => Promise<void>;
 }
 
 export interface RangeRead {
@@ -56,7 +58,7 @@ export interface RangeRead {
 export async function readRange(
   deps: ActivityDependencies,
   range: IntervalRange,
-  { lane, from = rangeStart, cursor }: RangeReading,
+  { lane, from = rangeStart, cursor, onWritten }: RangeReading,
 ): Promise<RangeRead> {
   const { warehouse } = deps;
   const context = Context.current();
@@ -85,6 +87,7 @@ export async function readRange(
         await writeIntervals(warehouse, range.meterId, readAt, some, { confirms: lane === 'live' }),
       );
       heartbeat(cursor(place));
+      await onWritten?.({ ...place, readings: place.readings + at + some.startAt.length, total, written });
     }
     waiting = noReadings();
     const { pages, rows } = walk.report();

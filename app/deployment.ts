@@ -132,6 +132,7 @@ export async function startWorker(options: {
     journalPayloadDays: settings.journalPayloadDays,
     reconcileDays: settings.reconcileDays,
     wake: wakeOf(client),
+    now: () => performance.now(),
     log,
   });
   const workers = await runWorkers({ ...native, workflowBundle: bundle, activities });

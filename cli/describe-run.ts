@@ -36,9 +36,10 @@ export function describeRun({ run, companies, rate }: RunView): string[] {
 
 function describeCompany(company: CompanyProgress): string {
   const { name, resource, step, done, of, unit, seconds } = company;
+  const whole = Math.floor(done);
   const told = [
     `${cut(name).padEnd(nameWidth)}  ${resource.padEnd(11)} (${step} of ${companyResources.length})`,
-    of === null ? `${count(done)} ${unit}` : `${count(done)} of ${count(of)} ${unit}`,
+    of === null ? `${count(whole)} ${unit}` : `${count(whole)} of ${count(of)} ${unit}`,
     ...(done > 0 ? [`${perSecond(done / Math.max(seconds, 0.1))} ${unit}/s`] : []),
     ...(of === null ? [] : left(seconds, of === 0 ? 1 : done / of)),
   ];

@@ -67,15 +67,20 @@ export async function finishRun(
     where ${is(key)}`);
 }
 
-/** Notes how far a part of a run is, for those who follow it. */
+/**
+ * Notes how far a part of a run is, for those who follow it. Of intervals, ids and total are those of the meter that is
+ * being read.
+ */
 export async function noteProgress(
   db: Executor,
   key: RunKey,
-  { pages, inserted, changed, unchanged }: Pick<RunCounts, 'pages' | 'inserted' | 'changed' | 'unchanged'>,
+  counts: Pick<RunCounts, 'pages' | 'totalSaid' | 'distinctIds' | 'inserted' | 'changed' | 'unchanged'>,
 ): Promise<void> {
+  const { pages, totalSaid, distinctIds, inserted, changed, unchanged } = counts;
   await db.execute(sql`
     update metersync.runs set pages = ${pages}, rows_inserted = ${inserted}, rows_changed = ${changed},
-      rows_unchanged = ${unchanged} where ${is(key)}`);
+      rows_unchanged = ${unchanged}, total_said = ${totalSaid}::bigint, distinct_ids = ${distinctIds}
+    where ${is(key)}`);
 }
 
 /** Fails the parts of a run that are still said to be read. */

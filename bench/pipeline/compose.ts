@@ -101,6 +101,7 @@ export async function startBenchWorkers(options: {
     journalPayloadDays: settings.journalPayloadDays,
     reconcileDays: settings.reconcileDays,
     wake: service === undefined ? async () => {} : wakeOf(client),
+    now: () => performance.now(),
     log,
   });
   const workers = await runWorkers({ ...native, workflowBundle: { codePath: bundlePath }, activities });

@@ -8,7 +8,10 @@ export interface CompanyProgress {
   /** What of it is read now, the how-manieth of `companyResources`, from 1. */
   readonly resource: CompanyResource;
   readonly step: number;
-  /** Of `unit`, so many are read of so many; of how many is not known before the first page. */
+  /**
+   * Of `unit`, so many are read of so many; of how many is not known before the first page. The meter that is being
+   * read counts by the part of its readings that are written.
+   */
   readonly done: number;
   readonly of: number | null;
   readonly unit: 'records' | 'meters';
@@ -80,7 +83,7 @@ export async function readRunProgress(db: Executor, runId: string): Promise<RunP
 async function readRunning(db: Executor, runId: string): Promise<CompanyProgress[]> {
   const result = await db.execute<Omit<CompanyProgress, 'step'> & Record<string, unknown>>(sql`
     with part as (
-      select company_id, resource, started_at, rows_inserted + rows_changed + rows_unchanged as rows
+      select company_id, resource, started_at, least(1, distinct_ids::float8 / nullif(total_said, 0)) as of_meter
       from metersync.runs where run_id = ${runId}::uuid and company_id is not null and state = 'running'
     ), listed as (
       select distinct on (company_id, resource) company_id, resource, sum(cardinality(ids)) as done, max(total) as total,
@@ -93,7 +96,7 @@ async function readRunning(db: Executor, runId: string): Promise<CompanyProgress
     )
     select coalesce(c.name, p.company_id::text) as name, p.resource,
       case when p.resource = 'intervals' then 'meters' else 'records' end as unit,
-      coalesce(case when p.resource = 'intervals' then m.done else l.done end, 0)::float8 as done,
+      coalesce(case when p.resource = 'intervals' then least(m.done + coalesce(p.of_meter, 0), m.total) else l.done end, 0)::float8 as done,
       (case when p.resource = 'intervals' then m.total else l.total end)::float8 as of,
       (s.rows + coalesce(l.done, 0))::float8 as rows,
       extract(epoch from clock_timestamp() - coalesce(l.began, p.started_at))::float8 as seconds,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
+import { readRunProgress } from '../../db/read/run-progress.ts';
 import { defaultBudget } from '../../service/retry.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
@@ -36,6 +37,9 @@ async function interruptedAtTheFourthPage(before: number, after: number) {
   const first = environment.run(under.activities.readCompany, input);
   await expect(first).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
   expect(pagesAsked(under)).toEqual([1, 2, 3, ...Array(defaultBudget.attemptsMax).fill(4)]);
+  const { rows, running } = await readRunProgress(db, input.runId);
+  // Two pages are written together: the third was read, and not written.
+  expect({ rows, running }).toMatchObject({ rows: 5_000, running: [{ done: 5_000 / before, of: 1 }] });
   failing = false;
   held = readings(after);
   const asked = pagesAsked(under).length;
@@ -48,9 +52,8 @@ async function interruptedAtTheFourthPage(before: number, after: number) {
   return { asked: pagesAsked(under).slice(asked), written: written.rowCount, run };
 }
 
-test('a backfill of a meter that was interrupted goes on behind the pages whose readings are written', async () => {
+test('a meter counts by the pages whose readings are written, and goes on behind them when it was interrupted', async () => {
   expect(await interruptedAtTheFourthPage(11_000, 11_000)).toEqual({
-    // Two pages are written together: the third was read, and not written.
     asked: [3, 4, 5],
     written: 11_000,
     run: { state: 'complete', inserted: 11_000, pages: 5 },

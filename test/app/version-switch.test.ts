@@ -44,6 +44,7 @@ async function backfill(version: string, companies?: readonly string[]): Promise
   const { beginRun, readCompany } = createActivities({
     ...{ warehouse, catalogue, service: client, apiVersion, log, wake: async () => {} },
     ...{ companies: [], deletesCap: { rows: 50, percent: 5 }, journalPayloadDays: 90, reconcileDays: 2 },
+    now: () => performance.now(),
   });
   try {
     const runId = randomUUID();

@@ -38,8 +38,8 @@ describe('the lines of a run', () => {
       'intervals   (5 of 5), 2 of 400 meters, 0.4 meters/s',
     ],
     [
-      company({ resource: 'intervals', step: 5, unit: 'meters', done: 20, of: 400, seconds: 600 }),
-      'intervals   (5 of 5), 20 of 400 meters, 0.0 meters/s, about 3.2 h left',
+      company({ resource: 'intervals', step: 5, unit: 'meters', done: 20.5, of: 410, seconds: 600 }),
+      'intervals   (5 of 5), 20 of 410 meters, 0.0 meters/s, about 3.2 h left',
     ],
   ])('of a company: %j', (one, words) => {
     expect(lines(run({ running: [one] }))[1]).toBe(`  ${'Acme'.padEnd(28)}  ${words}`);

@@ -54,7 +54,11 @@ test('how far a run is: rows that are written and pages that are read, of each c
     await db.execute(sql`insert into metersync.interval_fetches (meter_id, fetched, updated_at)
       values (${meterId}, '{(,)}', clock_timestamp())`);
   }
-  await noteProgress(db, intervals, { pages: 5, inserted: 400, changed: 50, unchanged: 50 });
+  await noteProgress(db, intervals, {
+    ...{ pages: 5, inserted: 400, changed: 50, unchanged: 50 },
+    // A quarter of the readings of the second meter.
+    ...{ distinctIds: 250, totalSaid: 1_000 },
+  });
 
   const over = { runId, companyId: done, resource: 'intervals' };
   await startRun(db, over);
@@ -64,7 +68,7 @@ test('how far a run is: rows that are written and pages that are read, of each c
     ...{ state: 'running', companies: 3, companiesDone: 1, rows: 20 + 160 + 500 },
     running: [
       { name: 'Company 0', resource: 'documents', step: 3, done: 160, of: 250, unit: 'records', rows: 180 },
-      { name: 'Company 1', resource: 'intervals', step: 5, done: 1, of: 3, unit: 'meters', rows: 500 },
+      { name: 'Company 1', resource: 'intervals', step: 5, done: 1.25, of: 3, unit: 'meters', rows: 500 },
     ],
     failed: [{ name: 'Company 2', resource: 'intervals', state: 'partial' }],
   });

@@ -47,6 +47,7 @@ export async function activitiesOn(
     journalPayloadDays: 90,
     reconcileDays: 2,
     wake: async (kind) => void woken.push(kind),
+    now: () => performance.now(),
     log: pino({ level: 'silent' }),
   });
   return {
