@@ -1,6 +1,5 @@
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, type WriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
-import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { exportRelation } from '../../app/export/export.ts';
 import { UnknownRelation } from '../../app/export/relation.ts';
@@ -8,6 +7,7 @@ import type { Warehouse } from '../../app/warehouse.ts';
 import type { ExportFormat } from '../../contract/names.ts';
 import { type CompanyOptions, companyOf } from '../company.ts';
 import { UsageError } from '../context.ts';
+import { createProgress } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 export interface ExportCommandOptions extends CompanyOptions {
@@ -52,7 +52,12 @@ async function toStandardOutput(input: Input): Promise<void> {
 /** Under another name until it is whole: a file that is there is a file that was finished. */
 async function toFile(input: Input, path: string): Promise<void> {
   const unfinished = `${path}.unfinished`;
-  let file: Writable | undefined;
+  let file: WriteStream | undefined;
+  const progress = createProgress();
+  const written = setInterval(
+    () => progress.show([`export: ${megabytes(file?.bytesWritten ?? 0)} MB written`]),
+    progressEveryMs,
+  );
   try {
     const rows = await exportRelation({
       ...input,
@@ -64,10 +69,16 @@ async function toFile(input: Input, path: string): Promise<void> {
     file?.end();
     if (file !== undefined) await finished(file);
     await rename(unfinished, path);
-    process.stderr.write(`${rows.toLocaleString('en')} rows written to ${path}\n`);
+    progress.show([`${rows.toLocaleString('en')} rows written to ${path}`]);
   } catch (error) {
     file?.destroy();
     if (file !== undefined) await rm(unfinished, { force: true });
     throw error;
+  } finally {
+    clearInterval(written);
+    progress.done();
   }
 }
+
+const progressEveryMs = 1_000;
+const megabytes = (bytes: number): string => Math.round(bytes / 1e6).toLocaleString('en');

@@ -1,6 +1,7 @@
 import { rename, writeFile } from 'node:fs/promises';
 import { readReport, reportPage, reportText } from '../../app/report/report.ts';
 import { type CompanyOptions, companyOf } from '../company.ts';
+import { createProgress } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 export interface ReportOptions extends CompanyOptions {
@@ -11,7 +12,11 @@ export interface ReportOptions extends CompanyOptions {
 /** `metersync report`: cost, usage, load, coverage, corrections and what needs somebody, of a company or of all. */
 export async function report(options: ReportOptions): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => {
-    const read = await readReport(db, await companyOf(db, options));
+    const progress = createProgress();
+    const read = await readReport(db, await companyOf(db, options), (part) =>
+      progress.show([`report: reading ${part}`]),
+    );
+    progress.done();
     if (options.json) console.log(JSON.stringify(read));
     else if (options.html === undefined) console.log(reportText(read));
     if (options.html === undefined) return;

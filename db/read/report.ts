@@ -83,18 +83,31 @@ const listedMax = 25;
 /**
  * Reads what a report tells, as one transaction sees it. Profile and coverage of readings look at every reading: with
  * millions of all companies together that takes a minute.
+ * @param onProgress told what is read next
  */
-export async function readReport(db: Database, companyId?: string): Promise<Report> {
-  return await db.transaction((tx) => readWithin(tx, companyId), {
+export async function readReport(
+  db: Database,
+  companyId?: string,
+  onProgress: (part: string) => void = () => {},
+): Promise<Report> {
+  return await db.transaction((tx) => readWithin(tx, companyId, onProgress), {
     isolationLevel: 'repeatable read',
     accessMode: 'read only',
   });
 }
 
-async function readWithin(tx: Executor, companyId: string | undefined): Promise<Report> {
+async function readWithin(
+  tx: Executor,
+  companyId: string | undefined,
+  onProgress: (part: string) => void,
+): Promise<Report> {
   const where = companyId === undefined ? sql`true` : sql`company_id = ${companyId}::uuid`;
   const rows = async <T>(query: SQL): Promise<T[]> => (await tx.execute(query)).rows as T[];
   const one = async <T>(query: SQL): Promise<T> => (await rows<T>(query))[0] as T;
+  const part = <T>(name: string, read: () => Promise<T>): Promise<T> => {
+    onProgress(name);
+    return read();
+  };
   const { madeAt } = await one<{ madeAt: string }>(sql`select ${utc(sql`now()`)} as "madeAt"`);
   const [company] =
     companyId === undefined
@@ -110,32 +123,40 @@ async function readWithin(tx: Executor, companyId: string | undefined): Promise<
       (select count(*)::int from utility.meters where deleted_at is null and ${where}) as meters,
       (select count(*)::int from analytics.bills where ${where}) as bills`),
     cost: lastMonths(
-      await rows(sql`select month::text as month, currency, sum(cost) as cost from analytics.monthly_cost
-        where ${where} and month is not null group by 1, 2 order by 1, 2`),
+      await part('cost by month', () =>
+        rows(sql`select month::text as month, currency, sum(cost) as cost from analytics.monthly_cost
+          where ${where} and month is not null group by 1, 2 order by 1, 2`),
+      ),
     ),
     usage: lastMonths(
-      await rows(sql`select month::text as month, datasource_type as commodity, units, sum(usage) as usage,
-          count(distinct meter_id) filter (where days_covered > 0)::int as meters
-        from analytics.monthly_usage where ${where} group by 1, 2, 3 order by 1, 2, 3`),
+      await part('usage by month', () =>
+        rows(sql`select month::text as month, datasource_type as commodity, units, sum(usage) as usage,
+            count(distinct meter_id) filter (where days_covered > 0)::int as meters
+          from analytics.monthly_usage where ${where} group by 1, 2, 3 order by 1, 2, 3`),
+      ),
     ),
     coverage: lastMonths(
-      await rows(sql`
-        select coalesce(b.month, i.month)::text as month, b.part as bills, i.part as readings
-        from (
-          select month, round(sum(days_covered)::numeric / sum(days_in_month), 4) as part
-          from analytics.monthly_usage where ${where} group by month
-        ) b
-          full join (
-            select month, round(sum(covered_seconds)::numeric / sum(month_seconds), 4) as part
-            from analytics.interval_coverage where ${where} group by month
-          ) i using (month)
-        order by 1`),
+      await part('coverage of bills and readings', () =>
+        rows(sql`
+          select coalesce(b.month, i.month)::text as month, b.part as bills, i.part as readings
+          from (
+            select month, round(sum(days_covered)::numeric / sum(days_in_month), 4) as part
+            from analytics.monthly_usage where ${where} group by month
+          ) b
+            full join (
+              select month, round(sum(covered_seconds)::numeric / sum(month_seconds), 4) as part
+              from analytics.interval_coverage where ${where} group by month
+            ) i using (month)
+          order by 1`),
+      ),
     ),
-    load: await rows(sql`select weekday, hour, round(sum(average_kw), 3) as kw from analytics.load_profile
-      where ${where} group by 1, 2 order by 1, 2`),
-    corrections: await readCorrections(rows, where),
-    attention: await readAttention(rows, where),
-    freshness: await readFreshness(rows, where),
+    load: await part('load profile', () =>
+      rows(sql`select weekday, hour, round(sum(average_kw), 3) as kw from analytics.load_profile
+        where ${where} group by 1, 2 order by 1, 2`),
+    ),
+    corrections: await part('corrections', () => readCorrections(rows, where)),
+    attention: await part('connections', () => readAttention(rows, where)),
+    freshness: await part('freshness', () => readFreshness(rows, where)),
   };
 }
 

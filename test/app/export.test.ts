@@ -241,7 +241,7 @@ describe('metersync export', () => {
   test('writes a file that is whole, and says what is near a name that it does not know', async () => {
     const out = join(folder.path, 'bills.parquet');
     expect(await run('bills', '--format', 'parquet', '--out', out)).toMatchObject({
-      ...{ status: 0, stdout: '', stderr: expect.stringMatching(/^2 rows written to .*bills\.parquet$/) },
+      ...{ status: 0, stdout: '', stderr: expect.stringMatching(/^2 rows written to .*bills\.parquet$/m) },
     });
     expect(read(readFileSync(out)).numRows).toBe(2);
     const wrong = await run('analytics.bill');

@@ -57,7 +57,9 @@ async function fill(): Promise<void> {
 }
 
 test('an empty warehouse says so', async () => {
-  const report = await readReport(warehouse.db);
+  const parts: string[] = [];
+  const report = await readReport(warehouse.db, undefined, (part) => parts.push(part));
+  expect(parts).toContain('load profile');
   expect(reportText(report)).toContain('There is nothing in the warehouse yet: run metersync backfill all');
   expect(await reportPage(report)).toContain('There is nothing in the warehouse yet');
 });
