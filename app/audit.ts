@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import pMap from 'p-map';
+import PQueue from 'p-queue';
 import { rewrite } from '../activities/listing.ts';
+import type { EndpointName } from '../contract/endpoints.ts';
 import { type AuditResource, auditResources } from '../contract/names.ts';
 import { retireAbsent } from '../db/absent.ts';
 import { warehouseNow } from '../db/catch-up.ts';
@@ -9,7 +12,6 @@ import {
   comparePage,
   countIntervals,
   type Difference,
-  type EventBehind,
   eventsBehind,
   extraReadings,
   extraRows,
@@ -24,31 +26,18 @@ import type { ServiceClient } from '../service/client.ts';
 import { type IntervalColumns, readIntervals } from '../service/intervals.ts';
 import type { Page } from '../service/page.ts';
 import { walkPages } from '../service/walk.ts';
+import { type AuditReport, addTo, type Example, emptyReport } from './audit-report.ts';
 
-export interface ResourceAudit {
-  compared: number;
-  missing: number;
-  extra: number;
-  different: number;
-}
-
-export interface Example extends Difference {
-  readonly resource: AuditResource;
-  /** The last events about it, newest first. */
-  readonly events: readonly EventBehind[];
-}
-
-export interface AuditReport {
-  compared: number;
-  differences: number;
-  resources: Record<AuditResource, ResourceAudit>;
-  /** The first differences, for a person to look at. */
-  examples: Example[];
-}
+export type { AuditReport, Example } from './audit-report.ts';
 
 export interface AuditOptions {
   readonly warehouse: Warehouse;
   readonly service: ServiceClient;
+  /**
+   * Listings that are read at once. Each asks for one page at a time, which the service's client may let wait for its
+   * turn, and needs a connection of the warehouse's pool.
+   */
+  readonly concurrency: number;
   readonly companyId?: string | undefined;
   /** Only these are compared; all when absent. */
   readonly resources?: readonly AuditResource[] | undefined;
@@ -61,11 +50,10 @@ export interface AuditOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-const examplesMax = 50;
-
 /**
  * Reads the service again and compares it with the warehouse, changing nothing. What changes at the service meanwhile
- * shows as a difference: audit a quiet one. Memory is flat: one page, and the ids of one listing.
+ * shows as a difference: audit a quiet one. Memory is flat however many records there are: of as many companies as are
+ * read at once, the ids of one listing, and one page of each listing that is read.
  */
 export async function audit(options: AuditOptions): Promise<AuditReport> {
   return await run(new Auditor(options, null), options);
@@ -86,15 +74,15 @@ export async function repair(
 }
 
 async function run(auditor: Auditor, options: AuditOptions): Promise<AuditReport> {
-  const companies = await auditor.companies(options.companyId);
-  let done = 0;
-  for (const companyId of companies) {
-    await auditor.company(companyId);
-    done += 1;
-    options.onProgress?.({ companies: done, compared: auditor.report.compared });
+  try {
+    const companies = await auditor.companies(options.companyId);
+    await pMap(companies, (companyId) => auditor.company(companyId), { concurrency: options.concurrency });
+    await auditor.explain();
+    return auditor.report;
+  } catch (error) {
+    await auditor.stop(error);
+    throw error;
   }
-  await auditor.explain();
-  return auditor.report;
 }
 
 interface Repair {
@@ -103,10 +91,16 @@ interface Repair {
 }
 
 class Auditor {
-  readonly report: AuditReport;
+  readonly report = emptyReport();
   readonly #warehouse: Warehouse;
   readonly #service: ServiceClient;
-  readonly #signal: AbortSignal | undefined;
+  readonly #concurrency: number;
+  /** Every walk of a listing, with what is done to the warehouse meanwhile. */
+  readonly #walks: PQueue;
+  readonly #stopped = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #onProgress: AuditOptions['onProgress'];
+  #companiesDone = 0;
   readonly #resources: readonly AuditResource[];
   readonly #since: string | null;
   readonly #repair: Repair | null;
@@ -114,18 +108,19 @@ class Auditor {
   constructor(options: AuditOptions, repairing: Repair | null) {
     this.#warehouse = options.warehouse;
     this.#service = options.service;
-    this.#signal = options.signal;
+    this.#concurrency = options.concurrency;
+    this.#walks = new PQueue({ concurrency: options.concurrency });
+    this.#signal = AbortSignal.any([this.#stopped.signal, ...(options.signal ? [options.signal] : [])]);
+    this.#onProgress = options.onProgress;
     this.#resources = options.resources ?? auditResources;
     this.#since = options.since ?? null;
     this.#repair = repairing;
-    const none = () => ({ compared: 0, missing: 0, extra: 0, different: 0 });
-    const resources = Object.fromEntries(auditResources.map((name) => [name, none()]));
-    this.report = {
-      compared: 0,
-      differences: 0,
-      resources: resources as AuditReport['resources'],
-      examples: [],
-    };
+  }
+
+  /** Ends what is still being read, as one part of the audit has failed. */
+  async stop(reason: unknown): Promise<void> {
+    this.#stopped.abort(reason);
+    await this.#walks.onIdle();
   }
 
   /** Compares the list of companies and their sites; returns the companies to go on with. */
@@ -157,36 +152,62 @@ class Auditor {
     return only === undefined ? ids : [only];
   }
 
+  /** One listing after the other, as a repair of one writes rows of another; then the readings of several meters at once. */
   async company(companyId: string): Promise<void> {
-    const { db } = this.#warehouse;
-    const params = { companyId };
     for (const resource of ['connections', 'documents', 'usageData', 'meters'] as const) {
       if (!this.#service.has(resource) || !this.#resources.includes(resource)) continue;
-      const beganAt = await warehouseNow(db);
-      const seen: string[] = [];
-      for await (const page of this.#walk(resource, params)) {
-        await this.#compare(resource, companyId, page);
-        seen.push(...present(page.ids));
-      }
-      const extra = await extraRows(db, resource, companyId, seen, this.#since);
-      this.#count(resource, extra, 0);
-      if (this.#repair !== null && extra.length > 0)
-        await this.#retire(resource, companyId, params, seen, beganAt);
+      await this.#inTurn(() => this.#listing(resource, companyId));
     }
-    if (this.#service.has('intervals') && this.#resources.includes('intervals'))
-      await this.#readings(companyId);
+    if (this.#service.has('intervals') && this.#resources.includes('intervals')) {
+      const meters = await this.#inTurn(() => this.#meters(companyId));
+      const concurrency = this.#concurrency;
+      await pMap(meters, (meterId) => this.#inTurn(() => this.#meter(meterId)), { concurrency });
+    }
+    this.#companiesDone += 1;
+    this.#progress();
   }
 
-  async #readings(companyId: string): Promise<void> {
-    const meters: string[] = [];
+  async #inTurn<T>(walk: () => Promise<T>): Promise<T> {
+    return await this.#walks.add(async () => {
+      this.#signal.throwIfAborted();
+      const result = await walk();
+      this.#progress();
+      return result;
+    });
+  }
+
+  #progress(): void {
+    this.#onProgress?.({ companies: this.#companiesDone, compared: this.report.compared });
+  }
+
+  async #listing(resource: Exclude<RecordResource, 'sites' | 'companies'>, companyId: string): Promise<void> {
+    const { db } = this.#warehouse;
+    const params = { companyId };
+    const beganAt = await warehouseNow(db);
+    const seen: string[] = [];
+    for await (const page of this.#walk(resource, params)) {
+      await this.#compare(resource, companyId, page);
+      seen.push(...present(page.ids));
+    }
+    const extra = await extraRows(db, resource, companyId, seen, this.#since);
+    this.#count(resource, extra, 0);
+    if (this.#repair !== null && extra.length > 0)
+      await this.#retire(resource, companyId, params, seen, beganAt);
+  }
+
+  /** Meters that the service lists; counts those that have readings in the warehouse alone. */
+  async #meters(companyId: string): Promise<Set<string>> {
+    const meters = new Set<string>();
     if (this.#service.has('meters')) {
-      for await (const page of this.#walk('meters', { companyId })) meters.push(...present(page.ids));
+      for await (const page of this.#walk('meters', { companyId })) {
+        for (const id of present(page.ids)) meters.add(id);
+      }
     }
-    for (const meterId of meters) await this.#meter(meterId);
     const held = await metersWithReadings(this.#warehouse.db, companyId);
-    for (const meterId of held.filter((id) => !meters.includes(id))) {
-      this.#count('intervals', [{ id: meterId, state: 'extra' }], 0);
+    for (const id of held) {
+      if (!meters.has(id)) this.#count('intervals', [{ id, state: 'extra' }], 0);
     }
+    return meters;
   }
 
   async #meter(meterId: string): Promise<void> {
@@ -215,7 +236,7 @@ class Auditor {
 
   async *#readingPages(meterId: string): AsyncGenerator<IntervalColumns> {
     const params = this.#since === null ? { meterId } : { meterId, start: this.#since };
-    for await (const page of this.#walk('intervals', params)) {
+    for await (const page of this.#pages('intervals', params)) {
       const columns = readIntervals(page.body, page.itemsKey, page.items);
       if (columns.startAt.length > 0) yield columns;
     }
@@ -236,16 +257,20 @@ class Auditor {
 
   /** Pages, each with the warehouse's time before it was asked for. */
   async *#walk(
-    endpoint: Exclude<RecordResource, 'sites'> | 'intervals',
+    endpoint: Exclude<RecordResource, 'sites'>,
     params: Record<string, string>,
   ): AsyncGenerator<ReadPage> {
     const { db } = this.#warehouse;
     let readAt = await warehouseNow(db);
-    const options = { client: this.#service, endpoint, params, lane: 'backfill' } as const;
-    for await (const page of walkPages({ ...options, signal: this.#signal })) {
+    for await (const page of this.#pages(endpoint, params)) {
       yield { ...page, readAt };
       readAt = await warehouseNow(db);
     }
+  }
+
+  #pages(endpoint: EndpointName, params: Record<string, string>): AsyncIterable<Page> {
+    const options = { client: this.#service, endpoint, params, lane: 'backfill' } as const;
+    return walkPages({ ...options, signal: this.#signal, judged: false });
   }
 
   async #compare(
@@ -296,15 +321,7 @@ class Auditor {
   }
 
   #count(resource: AuditResource, differences: readonly Difference[], compared: number): void {
-    const counts = this.report.resources[resource];
-    counts.compared += compared;
-    this.report.compared += compared;
-    this.report.differences += differences.length;
-    for (const difference of differences) {
-      counts[difference.state] += 1;
-      if (this.report.examples.length < examplesMax)
-        this.report.examples.push({ ...difference, resource, events: [] });
-    }
+    addTo(this.report, resource, differences, compared);
   }
 
   /** Adds the events behind the examples. */

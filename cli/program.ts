@@ -182,7 +182,7 @@ export function buildProgram(): Command {
   program
     .command('audit')
     .description(
-      'compare the warehouse with the service and print each difference; changes nothing unless told to',
+      'compare the warehouse with the service and print each difference, in flat memory; changes nothing unless told to',
     )
     .option('--company <id>', 'one company, by its id', uuid)
     .addOption(new Option('--resource <names...>', 'these resources alone').choices(auditResources))

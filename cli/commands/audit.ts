@@ -1,8 +1,7 @@
 import { type AuditOptions, type AuditReport, audit, type Example, repair } from '../../app/audit.ts';
 import { requireSchema } from '../../app/prepare.ts';
-import type { ServiceAccess } from '../../app/service.ts';
 import { joinLimit } from '../../app/shared-limit.ts';
-import { openWarehouse, type Warehouse } from '../../app/warehouse.ts';
+import { openWarehouse } from '../../app/warehouse.ts';
 import type { AuditResource } from '../../contract/names.ts';
 import { openContext } from '../context.ts';
 import { createProgress, table } from '../terminal.ts';
@@ -15,6 +14,9 @@ export interface AuditCommandOptions {
   readonly json?: boolean;
 }
 
+/** Each holds a page and a connection of the warehouse, however many requests the service allows. */
+const listingsAtOnceMax = 16;
+
 /** `metersync audit`: reads the service again and prints each difference; changes nothing unless told to repair. */
 export async function auditCommand(options: AuditCommandOptions): Promise<void> {
   const context = await openContext({ temporal: false, service: true, quiet: true });
@@ -22,7 +24,8 @@ export async function auditCommand(options: AuditCommandOptions): Promise<void> 
   const { databaseUrl } = stack;
   try {
     await requireSchema(settings, databaseUrl, log);
-    const warehouse = openWarehouse(settings, databaseUrl, log, 4);
+    const concurrency = Math.min(settings.service.maxConcurrency, listingsAtOnceMax);
+    const warehouse = openWarehouse(settings, databaseUrl, log, concurrency);
     // One of those that ask the service, like a worker: together they keep to its limit.
     const limit = await joinLimit({
       warehouse: openWarehouse(settings, databaseUrl, log, 1),
@@ -31,7 +34,7 @@ export async function auditCommand(options: AuditCommandOptions): Promise<void> 
     });
     const access = context.access(limit);
     try {
-      await compare(warehouse, access, options);
+      await compare({ warehouse, service: access.client, concurrency }, access.apiVersion, options);
     } finally {
       await Promise.allSettled([access.client.close(), limit.leave(), warehouse.close()]);
     }
@@ -41,21 +44,20 @@ export async function auditCommand(options: AuditCommandOptions): Promise<void> 
 }
 
 async function compare(
-  warehouse: Warehouse,
-  access: ServiceAccess,
+  sides: Pick<AuditOptions, 'warehouse' | 'service' | 'concurrency'>,
+  apiVersion: string,
   options: AuditCommandOptions,
 ): Promise<void> {
   const progress = createProgress();
   const input: AuditOptions = {
-    warehouse,
-    service: access.client,
+    ...sides,
     companyId: options.company,
     resources: options.resource,
     since: options.since,
     onProgress: ({ companies, compared }) =>
       progress.show([`audit: ${companies} companies, ${compared.toLocaleString('en')} records compared`]),
   };
-  const found = options.repair ? await repair({ ...input, apiVersion: access.apiVersion }) : undefined;
+  const found = options.repair ? await repair({ ...input, apiVersion }) : undefined;
   const report = found?.differences === 0 ? found : await audit(input);
   progress.done();
   if (options.json) {

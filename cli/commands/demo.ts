@@ -31,6 +31,8 @@ export interface DemoOptions {
 
 const dataDir = '.metersync/demo';
 const settleWithinMs = 120_000;
+/** Of the warehouse: as many listings does the audit read at once. */
+const connections = 8;
 
 /** `metersync demo`: the whole way from the service to rows, on real parts, proven by an audit at the end. */
 export async function demo(options: DemoOptions): Promise<void> {
@@ -48,7 +50,7 @@ export async function demo(options: DemoOptions): Promise<void> {
     stop().finally(() => process.exit(130));
   };
   process.once('SIGINT', interrupted);
-  const warehouse = openWarehouse(context.settings, context.stack.databaseUrl, context.log, 4);
+  const warehouse = openWarehouse(context.settings, context.stack.databaseUrl, context.log, connections);
   try {
     const result = await play(context, warehouse, options, progress, running);
     console.log(describe(result, (performance.now() - began) / 1000));
@@ -140,6 +142,7 @@ async function play(
     const report = await audit({
       warehouse,
       service: access.client,
+      concurrency: connections,
       onProgress: ({ companies, compared }) =>
         progress.show([`audit: ${companies} companies, ${compared.toLocaleString('en')} records compared`]),
     });

@@ -7,11 +7,13 @@ import { undoDeletes } from '../../db/absent.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { writeIntervals } from '../../db/write/intervals.ts';
 import { readIntervals } from '../../service/intervals.ts';
+import { createDoor } from '../service/door.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
-import { setup } from '../service/setup.ts';
+import { rejection, setup } from '../service/setup.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';
+import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 /** What the service holds, by the path below the version; a record may be JSON text. */
@@ -76,12 +78,12 @@ async function auditOf(
   options: Partial<AuditOptions> = {},
 ) {
   const { client } = await setup((asked) => answer(held, asked), { endpoints });
-  return await audit({ warehouse, service: client, ...options });
+  return await audit({ warehouse, service: client, concurrency: 8, ...options });
 }
 
 async function repairOf(held: Held, options: Partial<AuditOptions> = {}) {
   const { client } = await setup((asked) => answer(held, asked));
-  return await repair({ warehouse, service: client, apiVersion: 'v2.2', ...options });
+  return await repair({ warehouse, service: client, concurrency: 8, apiVersion: 'v2.2', ...options });
 }
 
 /** As a change that nobody heard of leaves it: some are gone, some changed, some new. */
@@ -242,6 +244,96 @@ describe('an audit', () => {
   });
 });
 
+describe('an audit that reads several listings at once', () => {
+  const companies = Array.from({ length: 6 }, () => randomUUID()).sort();
+  const meters = (company: string) => Array.from({ length: 8 }, (_, at) => ({ id: `${company}/m${at}` }));
+  const resources = ['documents', 'intervals'] as const;
+
+  /** Of each company the warehouse lacks ten documents, and of each meter a reading; another one it has beside the service. */
+  async function manyCompanies(): Promise<Held> {
+    const held: Record<string, readonly object[]> = { '/company': companies.map((id) => ({ id })) };
+    for (const company of companies) {
+      held[`/document/company/${company}`] = Array.from({ length: 10 }, () => ({
+        id: randomUUID(),
+        updated,
+      }));
+      held[`/meter/company/${company}`] = meters(company);
+      await writeRecords(warehouse, 'meters', meters(company), { companyId: company });
+      for (const { id } of meters(company)) {
+        held[`/interval/meter/${encodeURIComponent(id)}`] = [reading(1, '1'), reading(2, '2')];
+        const body = JSON.stringify([reading(1, '1.5'), reading(3, '3')]);
+        await writeIntervals(warehouse, id, '2026-06-01T00:00:00Z', readIntervals(body, null));
+      }
+    }
+    return held;
+  }
+
+  test('has as many requests in flight as it may, and reports what one after the other does', async () => {
+    const held = await manyCompanies();
+    const sequential = await auditOf(held, defaultEndpoints, { resources, concurrency: 1 });
+    expect(sequential).toMatchObject({ compared: 60 + 96, differences: 60 + 48 * 3 });
+    expect(sequential.examples).toHaveLength(50);
+
+    const doors = { document: createDoor(), interval: createDoor() };
+    const { client, server } = await setup(async (asked) => {
+      if (asked.path.includes('/document/')) await doors.document.pass();
+      if (asked.path.includes('/interval/')) await doors.interval.pass();
+      return answer(held, asked);
+    });
+    const told: { companies: number; compared: number }[] = [];
+    const onProgress = (now: (typeof told)[number]) => void told.push(now);
+    const auditing = audit({ warehouse, service: client, concurrency: 5, resources, onProgress });
+    await until('five companies are being read', () => doors.document.waiting === 5);
+    doors.document.open();
+    await until('five meters are being read', () => doors.interval.waiting === 5);
+    doors.interval.open();
+    expect(await auditing).toEqual(sequential);
+    expect(server.inFlightMax).toBe(5);
+    expect(told.at(-1)).toEqual({ companies: 6, compared: sequential.compared });
+    expect(told).toEqual(told.toSorted((a, b) => a.compared - b.compared || a.companies - b.companies));
+
+    expect(await repairOf(held, { resources })).toMatchObject({ differences: sequential.differences });
+    expect(await auditOf(held, defaultEndpoints, { resources })).toMatchObject({ differences: 0 });
+  });
+
+  test('needs no connection beyond one for each, also where all look for what the service lacks', async () => {
+    const held = await manyCompanies();
+    const [companyId = ''] = companies;
+    const door = createDoor();
+    const seen = new Set<string>();
+    const { client } = await setup(async (asked) => {
+      // The second look at a meter is the one in which keys are collected in a transaction.
+      if (seen.has(asked.path)) await door.pass();
+      if (asked.path.includes('/interval/')) seen.add(asked.path);
+      return answer(held, asked);
+    });
+    const concurrency = warehouse.pool.options.max;
+    const auditing = audit({ warehouse, service: client, concurrency, companyId, resources });
+    await until('each connection waits for the service', () => door.waiting === meters(companyId).length);
+    expect(warehouse.pool.idleCount).toBe(0);
+    door.open();
+    expect((await auditing).resources.intervals).toMatchObject({ missing: 8, extra: 8, different: 8 });
+  });
+
+  test('ends all of them when the service refuses one', async () => {
+    const held = await manyCompanies();
+    const door = createDoor();
+    const { client, server } = await setup(async (asked) => {
+      if (asked.path.includes(`/document/company/${companies[2]}`)) {
+        await until('the others wait', () => door.waiting === 5);
+        return { status: 403, json: { detail: 'not yours' } };
+      }
+      if (asked.path.includes('/document/')) await door.pass();
+      return answer(held, asked);
+    });
+    const failure = await rejection(audit({ warehouse, service: client, concurrency: 6, resources }));
+    expect(failure).toMatchObject({ code: 'SERVICE_ACCESS_DENIED' });
+    // The list of companies and one request of each: nobody asked again, and nobody waits for an answer.
+    expect(server.asked).toHaveLength(7);
+    await until('no request is left', () => server.inFlight === 0);
+  });
+});
+
 describe('a repair', () => {
   test('leaves the warehouse equal to the service, and tells what it found', async () => {
     await store(everything());
@@ -276,7 +368,10 @@ describe('a repair', () => {
       return answer(otherwise(), asked);
     });
     // The page shows an older state than the event, which came while it was read.
-    await repair({ warehouse, service: client, apiVersion: 'v2.2', resources: ['documents'] });
+    await repair({
+      ...{ warehouse, service: client, concurrency: 8, apiVersion: 'v2.2' },
+      resources: ['documents'],
+    });
     const [row] = (
       await warehouse.db.execute<{ updated: string }>(
         sql`select updated::text from utility.documents where id = ${third}::uuid`,

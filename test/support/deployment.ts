@@ -101,7 +101,7 @@ async function auditOf(
   const { url = '', apiKey = '' } = settings.service;
   const { client } = openService(settings.service, url, apiKey, pino({ level: 'silent' }));
   try {
-    return await audit({ warehouse, service: client });
+    return await audit({ warehouse, service: client, concurrency: 8 });
   } finally {
     await client.close();
   }
