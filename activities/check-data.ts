@@ -23,11 +23,10 @@ export function checkActivities(deps: ActivityDependencies) {
       for (;;) {
         cancellationSignal.throwIfAborted();
         const ids = companies ?? (await companiesToCheck(db, after, companiesTogether));
-        if (ids.length > 0) {
-          const refreshed = await refreshDataIssues(db, ids, kinds);
-          opened += refreshed.opened;
-          closed += refreshed.closed;
-        }
+        // Without companies, too: what is open of a check that is off is closed.
+        const refreshed = await refreshDataIssues(db, ids, { kinds, off: deps.checksOff });
+        opened += refreshed.opened;
+        closed += refreshed.closed;
         if (companies !== undefined || ids.length < companiesTogether) break;
         after = ids.at(-1) ?? null;
         heartbeat(after);

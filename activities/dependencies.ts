@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { CatchUpKind } from '../contract/names.ts';
+import type { CatchUpKind, CheckName } from '../contract/names.ts';
 import type { DeletesCap } from '../db/absent.ts';
 import type { Warehouse } from '../db/connect.ts';
 import type { FieldCatalogue } from '../db/fields/field-catalogue.ts';
@@ -21,6 +21,8 @@ export interface ActivityDependencies {
   readonly journalPayloadDays: number;
   /** Days before today of which a reconcile reads what was updated. */
   readonly reconcileDays: number;
+  /** Checks of the data that are left out. */
+  readonly checksOff: readonly CheckName[];
   /** Starts the catch-up of a kind, or tells the running one that there is more to do. */
   readonly wake: (kind: CatchUpKind) => Promise<void>;
   /** Milliseconds of a clock that only goes forward. */

@@ -131,6 +131,7 @@ export async function startWorker(options: {
     deletesCap: settings.deletesCap,
     journalPayloadDays: settings.journalPayloadDays,
     reconcileDays: settings.reconcileDays,
+    checksOff: settings.checksOff,
     wake: wakeOf(client),
     now: () => performance.now(),
     log,

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { defaultEndpoints, type EndpointCatalogue, endpointOverrides } from '../contract/endpoints.ts';
+import { type CheckName, checkNames } from '../contract/names.ts';
 import type { CodecKey } from './payload-codec.ts';
 
 /** Everything that metersync takes from its environment, decoded once. */
@@ -32,6 +33,8 @@ export interface Settings {
   readonly temporalConfigured: boolean;
   /** Days before today of which a reconcile reads what was updated. */
   readonly reconcileDays: number;
+  /** Checks of the data that are left out. */
+  readonly checksOff: readonly CheckName[];
   /** Keys of what Temporal is given, the first of which encrypts; none: nothing is encrypted. */
   readonly temporalCodecKeys: readonly CodecKey[];
   /** Whether a worker makes the schedules that are not there yet. */
@@ -122,6 +125,14 @@ const environment = z.object({
   WEBHOOK_TOLERANCE_SECONDS: integer(1, 86_400, 300),
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/warehouse').optional(),
   RECONCILE_DAYS: integer(1, 31, 2),
+  CHECKS_OFF: list.pipe(
+    z.array(
+      z.enum(checkNames, {
+        error: ({ input }) =>
+          `has to hold names of checks separated by commas, and ${input} is none: they are ${checkNames.join(', ')}`,
+      }),
+    ),
+  ),
   TEMPORAL_CODEC_KEYS: codecKeys,
   MAKE_SCHEDULES: z.enum(['on', 'off'], 'has to be on or off').default('on'),
   RECEIVER_HOST: z.string().min(1).default('127.0.0.1'),
@@ -176,6 +187,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     databaseUrl: e.DATABASE_URL,
     temporalConfigured: temporalVariables.some((name) => given[name] !== undefined),
     reconcileDays: e.RECONCILE_DAYS,
+    checksOff: e.CHECKS_OFF,
     temporalCodecKeys: e.TEMPORAL_CODEC_KEYS,
     makeSchedules: e.MAKE_SCHEDULES === 'on',
     receiver: { host: e.RECEIVER_HOST, port: e.RECEIVER_PORT },

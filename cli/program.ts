@@ -26,6 +26,11 @@ function uuid(text: string): string {
   throw new InvalidArgumentError('has to be a UUID.');
 }
 
+function issueId(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('has to be the number of an issue.');
+}
+
 function apiVersion(text: string): string {
   if (/^v\d+(\.\d+)*$/.test(text)) return text;
   throw new InvalidArgumentError('has to be a version as SERVICE_URL ends with, for example v2.2.');
@@ -96,7 +101,8 @@ function addChecks(program: Command): void {
     .option('--company <id>', 'of this company', uuid)
     .option('--check <name>', 'found by this check')
     .addOption(new Option('--severity <severity>', 'of this severity').choices(severities))
-    .option('--closed', 'those whose evidence is gone, not those that are open')
+    .option('--closed', 'those that are closed, not those that are open')
+    .option('--unacknowledged', 'without those that somebody acknowledged')
     .option('--limit <n>', 'at most so many', atLeastOne, 50)
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/checks.ts')).checksList(options));
@@ -105,6 +111,14 @@ function addChecks(program: Command): void {
     .description('what each check looks for, and how many issues of it are open')
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/checks.ts')).checksDescribe(options));
+  checks
+    .command('acknowledge')
+    .description('say that an open issue is known: it stays open, and counts apart')
+    .argument('<issue>', 'its id, as metersync checks list shows it', issueId)
+    .option('--note <text>', 'what there is to say to it')
+    .option('--undo', 'it is not known after all')
+    .option('--json', 'as JSON')
+    .action(async (id, options) => (await import('./commands/checks.ts')).checksAcknowledge(id, options));
   checks
     .command('run')
     .description('look now, as the worker does after each backfill and reconcile')

@@ -19,6 +19,39 @@ export type AuditResource = (typeof auditResources)[number];
 export const checkKinds = ['bills', 'connections', 'intervals'] as const;
 export type CheckKind = (typeof checkKinds)[number];
 
+/** Every check, as ops.data_issue_checks describes them. */
+export const checkNames = [
+  'bill_gap',
+  'bill_overlap',
+  'duplicate_bill',
+  'unusual_period',
+  'future_period',
+  'amount_mismatch',
+  'usage_mismatch',
+  'usage_spike',
+  'hidden_estimate',
+  'zero_usage_with_cost',
+  'negative_usage',
+  'unit_changed',
+  'currency_changed',
+  'bad_dates',
+  'late_bill',
+  'orphan',
+  'unknown_unit',
+  'unknown_commodity',
+  'unknown_status',
+  'unhealthy_connection',
+  'interval_coverage',
+  'clock_change',
+  'interval_bill_mismatch',
+  'unknown_quality',
+] as const;
+export type CheckName = (typeof checkNames)[number];
+
+/** Why an issue is closed: what showed it is gone, its check was left out, or is no longer one. */
+export const closedReasons = ['evidence_gone', 'check_off', 'check_removed'] as const;
+export type ClosedReason = (typeof closedReasons)[number];
+
 /** How much an issue matters. */
 export const severities = ['error', 'warning', 'info'] as const;
 export type Severity = (typeof severities)[number];

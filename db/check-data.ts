@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { type CheckKind, checkKinds } from '../contract/names.ts';
+import { type CheckKind, type CheckName, checkKinds } from '../contract/names.ts';
 import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
 
@@ -14,18 +14,45 @@ export interface IssuesRefreshed {
 /** Companies that one statement looks at: views answer for one in milliseconds, so a statement takes seconds. */
 export const companiesTogether = 20;
 
-/** Opens and closes the issues of companies by what their data shows now. `today` is a date; the warehouse's when not given. */
+export interface Checking {
+  /** All when not given. */
+  readonly kinds?: readonly CheckKind[];
+  /** Checks that are left out: what is open of them is closed, whatever company it is of. */
+  readonly off?: readonly CheckName[];
+  /** A date; the warehouse's when not given. */
+  readonly today?: string;
+}
+
+/** Opens and closes the issues of companies by what their data shows now. */
 export async function refreshDataIssues(
   db: Executor,
   companyIds: readonly string[],
-  kinds: readonly CheckKind[] = checkKinds,
-  today?: string,
+  { kinds = checkKinds, off = [], today }: Checking = {},
 ): Promise<IssuesRefreshed> {
   const result = await db.execute<{ opened: number; closed: number; still_open: number }>(sql`
     select * from ops.refresh_data_issues(${array(companyIds, 'uuid')}, ${array(kinds, 'text')},
-      coalesce(${today ?? null}::date, current_date))`);
+      coalesce(${today ?? null}::date, current_date), ${array(off, 'text')})`);
   const { opened = 0, closed = 0, still_open = 0 } = result.rows[0] ?? {};
   return { opened, closed, stillOpen: still_open };
+}
+
+/**
+ * Notes that somebody knows of an open issue, with what they say to it, or takes that back. It stays open; found again
+ * after it was closed, it is a new issue, of which nobody knows yet. False when no issue of this id is open.
+ */
+export async function acknowledgeIssue(
+  db: Executor,
+  id: number,
+  { note, undo = false }: { readonly note?: string | undefined; readonly undo?: boolean | undefined },
+): Promise<boolean> {
+  const known = undo
+    ? sql`acknowledged_at = null, acknowledged_note = null`
+    : sql`acknowledged_at = coalesce(acknowledged_at, clock_timestamp()),
+        acknowledged_note = coalesce(${note ?? null}, acknowledged_note)`;
+  const { rowCount } = await db.execute(
+    sql`update ops.data_issues set ${known} where id = ${id} and closed_at is null`,
+  );
+  return rowCount === 1;
 }
 
 /** Companies in order, after the given one; also those that the service no longer has, whose issues have to close. */

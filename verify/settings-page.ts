@@ -71,6 +71,12 @@ export const settings: Readonly<Record<string, Setting>> = {
     default: '2',
     means: 'Days before today, by UTC, of which a reconcile reads what was updated.',
   },
+  CHECKS_OFF: {
+    default: '',
+    means:
+      'Checks of the data that are left out: they open no issue, and what is open of them is closed as `check_off` at the next look.',
+    hasTo: 'hold names that `metersync checks describe` lists, separated by commas',
+  },
   TEMPORAL_CODEC_KEYS: {
     default: '',
     means:

@@ -104,6 +104,19 @@ function sections(report: Report): Html[] {
       none: 'All connections collect.',
     }),
     section({
+      title: 'Issues of the data',
+      figure: figures.issues,
+      caption:
+        'What the checks found in bills, connections and readings and is still so. Those that somebody acknowledged count apart.',
+      head: ['Check', 'Severity', 'Finds', 'Open', 'Acknowledged'],
+      rows: report.issues.map((row) => [
+        ...[row.checkName, row.severity, row.what, whole(row.open), whole(row.acknowledged)],
+      ]),
+      summary: 'By check',
+      open: true,
+      none: 'The checks found nothing.',
+    }),
+    section({
       title: 'Freshness',
       figure: figures.freshness,
       caption: 'How far the data reaches, by three clocks, and whom late connections wait for.',

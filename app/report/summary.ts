@@ -1,3 +1,4 @@
+import type { Severity } from '../../contract/names.ts';
 import type { MonthlyUsage, Report } from '../../db/read/report.ts';
 import { amount, monthOf, percent, several, weekdays, whole } from './amounts.ts';
 
@@ -8,6 +9,7 @@ export interface Figures {
   readonly coverage: string;
   readonly corrections: string;
   readonly attention: string;
+  readonly issues: string;
   readonly freshness: string;
 }
 
@@ -27,6 +29,7 @@ export function figuresOf(report: Report): Figures {
     coverage: coverageFigure(report),
     corrections: correctionsFigure(report),
     attention: `${whole(report.attention.total)} of ${several(report.freshness.connections, 'connection')}`,
+    issues: issuesFigure(report),
     freshness: freshnessFigure(report),
   };
 }
@@ -91,6 +94,19 @@ function correctionsFigure({ corrections }: Report): string {
   return `${several(bills, 'bill')}${changes.length === 0 ? '' : `, ${changes.join(' and ')} in all`}`;
 }
 
+function issuesFigure({ issues }: Report): string {
+  const sum = (many: (one: Report['issues'][number]) => number) =>
+    issues.reduce((total, one) => total + many(one), 0);
+  const of = (severity: Severity) => sum((one) => (one.severity === severity ? one.open : 0));
+  const counted = [
+    several(of('error'), 'error'),
+    several(of('warning'), 'warning'),
+    several(of('info'), 'info'),
+  ];
+  const acknowledged = sum((one) => one.acknowledged);
+  return `${counted.join(', ')}${acknowledged === 0 ? '' : `; acknowledged: ${whole(acknowledged)} more`}`;
+}
+
 function freshnessFigure({ freshness }: Report): string {
   const { connections, late, byCause } = freshness;
   const causes = byCause.map((row) => `${whole(row.connections)} for ${row.cause}`);
@@ -115,6 +131,7 @@ export function reportText(report: Report): string {
       (one) =>
         `  ${one.company ?? one.connectionId}, ${one.provider ?? 'unknown'}: ${one.status}: ${one.whatToDo}`,
     ),
+    `issues of the data: ${figures.issues}`,
     `freshness: ${figures.freshness}`,
     'metersync report --html FILE draws it.',
   ]

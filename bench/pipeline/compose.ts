@@ -100,6 +100,7 @@ export async function startBenchWorkers(options: {
     deletesCap: settings.deletesCap,
     journalPayloadDays: settings.journalPayloadDays,
     reconcileDays: settings.reconcileDays,
+    checksOff: settings.checksOff,
     wake: service === undefined ? async () => {} : wakeOf(client),
     now: () => performance.now(),
     log,

@@ -1,7 +1,7 @@
-import { checkData } from '../../app/check-data.ts';
-import { type DataIssue, type DataIssueCheck, listDataIssues, readChecks } from '../../app/warehouse.ts';
-import type { Severity } from '../../contract/names.ts';
-import { UsageError } from '../context.ts';
+import { acknowledgeIssue, checkData } from '../../app/check-data.ts';
+import { type DataIssue, listDataIssues, readChecks } from '../../app/warehouse.ts';
+import type { ClosedReason, Severity } from '../../contract/names.ts';
+import { CommandError, UsageError } from '../context.ts';
 import { table } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
@@ -10,6 +10,7 @@ export interface IssuesChosen {
   readonly check?: string;
   readonly severity?: Severity;
   readonly closed?: boolean;
+  readonly unacknowledged?: boolean;
   readonly limit: number;
   readonly json?: boolean;
 }
@@ -17,14 +18,14 @@ export interface IssuesChosen {
 /** `metersync checks list`: what the checks found. */
 export async function checksList(options: IssuesChosen): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => {
-    const { company, check, severity, closed, limit } = options;
+    const { company, check, severity, closed, unacknowledged, limit } = options;
     const checks = await readChecks(db);
     if (check !== undefined && !checks.some(({ checkName }) => checkName === check)) {
       throw new UsageError(`there is no check ${check}: metersync checks describe lists them`);
     }
     const issues = await listDataIssues(
       db,
-      { companyId: company, checkName: check, severity, closed },
+      { companyId: company, checkName: check, severity, closed, unacknowledged },
       limit,
     );
     if (options.json) console.log(JSON.stringify({ issues }));
@@ -35,32 +36,74 @@ export async function checksList(options: IssuesChosen): Promise<void> {
 function describeIssues(issues: readonly DataIssue[], { closed = false, limit }: IssuesChosen): string {
   if (issues.length === 0) return closed ? 'No such issue was closed.' : 'No such issue is open.';
   const rows = issues.map((issue) => [
-    ...[issue.severity, issue.checkName, issue.company ?? issue.companyId],
+    ...[issue.id, issue.severity, issue.checkName, issue.company ?? issue.companyId],
     `${issue.entityType} ${issue.entityId}${issue.subject === '' ? '' : `\n${issue.subject}`}`,
     Object.entries(issue.evidence)
       .map(([key, value]) => `${key} ${value ?? 'none'}`)
       .join('\n'),
-    (issue.closedAt ?? issue.openedAt).slice(0, 16),
+    closed ? closedAs(issue) : openAs(issue),
   ]);
-  const head = ['severity', 'check', 'company', 'of', 'evidence', closed ? 'closed' : 'since'];
+  const head = ['id', 'severity', 'check', 'company', 'of', 'evidence', closed ? 'closed' : 'since'];
   const more = issues.length === limit ? `\nThere may be more: --limit ${limit * 2}` : '';
   return `${table(head, rows)}${more}`;
 }
 
+const minutesOf = (time: string): string => time.slice(0, 16);
+
+function openAs({ openedAt, acknowledgedAt, acknowledgedNote }: DataIssue): string {
+  const known = acknowledgedAt === null ? [] : [`acknowledged ${minutesOf(acknowledgedAt)}`];
+  return [minutesOf(openedAt), ...known, ...(acknowledgedNote === null ? [] : [acknowledgedNote])].join('\n');
+}
+
+const reasons: Readonly<Record<ClosedReason, string>> = {
+  evidence_gone: 'evidence gone',
+  check_off: 'check off',
+  check_removed: 'no such check any more',
+};
+
+function closedAs({ closedAt, closedReason }: DataIssue): string {
+  return [minutesOf(closedAt ?? ''), ...(closedReason === null ? [] : [reasons[closedReason]])].join('\n');
+}
+
 /** `metersync checks describe`: what is looked for. */
 export async function checksDescribe(options: { json?: boolean }): Promise<void> {
-  await withWarehouse({ temporal: false }, async ({ db }) => {
-    const checks = await readChecks(db);
-    const row = (one: DataIssueCheck) => [one.checkName, one.severity, one.what, one.open];
+  await withWarehouse({ temporal: false }, async ({ db, context }) => {
+    const isOff = new Set<string>(context.settings.checksOff);
+    const checks = (await readChecks(db)).map((one) => ({ ...one, off: isOff.has(one.checkName) }));
+    const row = ({ off, open, ...one }: (typeof checks)[number]) => [
+      ...[one.checkName, one.severity, one.what, off ? `off, ${open}` : open, one.acknowledged],
+    ];
     if (options.json) console.log(JSON.stringify({ checks }));
-    else console.log(table(['check', 'severity', 'finds', 'open'], checks.map(row)));
+    else console.log(table(['check', 'severity', 'finds', 'open', 'acknowledged'], checks.map(row)));
+  });
+}
+
+/** `metersync checks acknowledge`: somebody knows of an issue. */
+export async function checksAcknowledge(
+  id: number,
+  options: { note?: string; undo?: boolean; json?: boolean },
+): Promise<void> {
+  const { note, undo = false } = options;
+  if (undo && note !== undefined) throw new UsageError('--undo takes the note back, too: leave --note out');
+  await withWarehouse({ temporal: false }, async ({ db }) => {
+    if (!(await acknowledgeIssue(db, id, { note, undo }))) {
+      throw new CommandError(`no issue ${id} is open: metersync checks list shows those that are`);
+    }
+    if (options.json) console.log(JSON.stringify({ id, acknowledged: !undo }));
+    else
+      console.log(
+        undo
+          ? `Issue ${id} counts as before.`
+          : `Issue ${id} is acknowledged: it stays open and counts apart.`,
+      );
   });
 }
 
 /** `metersync checks run`: opens and closes issues by what the data shows now. */
 export async function checksRun(options: { company?: string; json?: boolean }): Promise<void> {
-  await withWarehouse({ temporal: false }, async ({ db }) => {
-    const refreshed = await checkData(db, options.company);
+  await withWarehouse({ temporal: false }, async ({ db, context }) => {
+    const off = context.settings.checksOff;
+    const refreshed = await checkData(db, { companyId: options.company, off });
     const { opened, closed, stillOpen } = refreshed;
     if (options.json) console.log(JSON.stringify(refreshed));
     else console.log(`${opened} issues opened, ${closed} closed, ${stillOpen} open as before.`);

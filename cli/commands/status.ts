@@ -48,6 +48,7 @@ function describe(now: WarehouseStatus): string {
     lines.push(
       `rows that wait for a decision, as too many were absent at once: ${now.quarantinedDeletes} (metersync deletes list)`,
     );
+  lines.push(...describeIssues(now.issues));
   lines.push(...now.parked.flatMap(describeParked));
   if (now.events.missing > 0)
     lines.push(
@@ -62,6 +63,14 @@ function describe(now: WarehouseStatus): string {
     lines.push(`${now.silence.signs.join('; ')}\n  What to do: ${silenceOperator}`);
   for (const { reason, events } of now.waiting) lines.push(`${events} events wait: ${reason}`);
   return lines.join('\n');
+}
+
+function describeIssues({ error, warning, info, acknowledged }: WarehouseStatus['issues']): string[] {
+  if (error + warning + info + acknowledged === 0) return [];
+  const known = acknowledged === 0 ? '' : `; acknowledged: ${acknowledged} more`;
+  return [
+    `open issues of the data: ${error} errors, ${warning} warnings, ${info} infos${known} (metersync checks list)`,
+  ];
 }
 
 function describeParked(parked: ParkedWork): string[] {

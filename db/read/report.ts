@@ -1,4 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
+import type { Severity } from '../../contract/names.ts';
 import type { Database, Executor } from '../connect.ts';
 
 /** Amounts are text, as Postgres has them; months are first days (YYYY-MM-DD). */
@@ -35,7 +36,18 @@ export interface Report {
   };
   /** The first of them, those of a person first; `total` counts all. */
   readonly attention: { readonly total: number; readonly connections: readonly NeedingAttention[] };
+  /** What the checks found and is still so, by check, the gravest first. */
+  readonly issues: readonly OpenIssues[];
   readonly freshness: Freshness;
+}
+
+export interface OpenIssues {
+  readonly checkName: string;
+  readonly severity: Severity;
+  readonly what: string;
+  /** Those that nobody acknowledged, and those that somebody did. */
+  readonly open: number;
+  readonly acknowledged: number;
 }
 
 export interface MonthlyUsage {
@@ -156,6 +168,14 @@ async function readWithin(
     ),
     corrections: await part('corrections', () => readCorrections(rows, where)),
     attention: await part('connections', () => readAttention(rows, where)),
+    issues: await part('issues', () =>
+      rows(sql`
+        select check_name as "checkName", i.severity, coalesce(what, '') as what,
+          count(*) filter (where acknowledged_at is null)::int as open, count(acknowledged_at)::int as acknowledged
+        from ops.data_issues i left join ops.data_issue_checks using (check_name)
+        where closed_at is null and ${where}
+        group by 1, 2, 3 order by case i.severity when 'error' then 1 when 'warning' then 2 else 3 end, 4 desc, 1`),
+    ),
     freshness: await part('freshness', () => readFreshness(rows, where)),
   };
 }

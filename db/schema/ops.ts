@@ -14,7 +14,7 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { severities } from '../../contract/names.ts';
+import { closedReasons, severities } from '../../contract/names.ts';
 import { now, time } from './columns.ts';
 
 /** What analysts may see of the pipeline, and what they tell it: overrides, factors, issues. */
@@ -99,6 +99,9 @@ export const dataIssues = ops.table(
     openedAt: time('opened_at').notNull().default(now),
     lastSeenAt: time('last_seen_at').notNull().default(now),
     closedAt: time('closed_at'),
+    closedReason: text('closed_reason', { enum: closedReasons }),
+    acknowledgedAt: time('acknowledged_at'),
+    acknowledgedNote: text('acknowledged_note'),
   },
   (t) => [
     uniqueIndex('data_issues_open')
@@ -106,6 +109,11 @@ export const dataIssues = ops.table(
       .where(sql`closed_at is null`),
     index('data_issues_company').on(t.companyId, t.checkName),
     check('data_issues_severity', sql`severity in ('error', 'warning', 'info')`),
+    check(
+      'data_issues_closed_reason',
+      sql`closed_reason is null or closed_at is not null and closed_reason in ('evidence_gone', 'check_off', 'check_removed')`,
+    ),
+    check('data_issues_acknowledged_note', sql`acknowledged_note is null or acknowledged_at is not null`),
   ],
 );
 

@@ -250,21 +250,23 @@ comment on function metersync.find_interval_issues is 'Evidence for the checks t
 
 -- One refresh of a warehouse at a time: two would open an issue twice.
 create or replace function ops.refresh_data_issues(
-  companies uuid[], kinds text[] default array['bills', 'connections', 'intervals'], today date default current_date
+  companies uuid[], kinds text[] default array['bills', 'connections', 'intervals'], today date default current_date,
+  checks_off text[] default '{}'
 ) returns table (opened integer, closed integer, still_open integer) language plpgsql as $$
 begin
   perform pg_advisory_xact_lock(hashtextextended('ops.refresh_data_issues', 0));
   return query
   with checks as (
-    select c.check_name, c.entity_type, c.severity from ops.data_issue_checks c where c.run_with = any (kinds)
+    select c.check_name, c.run_with, c.entity_type, c.severity from ops.data_issue_checks c
+    where c.run_with = any (kinds) and c.check_name <> all (checks_off)
   ), found as materialized (
     select distinct on (f.check_name, f.entity_id, f.subject) f.*, c.entity_type, c.severity
     from (
-      select * from metersync.find_bill_issues(companies, today) where 'bills' = any (kinds)
+      select * from metersync.find_bill_issues(companies, today) where exists (select from checks c where c.run_with = 'bills')
       union all
-      select * from metersync.find_connection_issues(companies, today) where 'connections' = any (kinds)
+      select * from metersync.find_connection_issues(companies, today) where exists (select from checks c where c.run_with = 'connections')
       union all
-      select * from metersync.find_interval_issues(companies, today) where 'intervals' = any (kinds)
+      select * from metersync.find_interval_issues(companies, today) where exists (select from checks c where c.run_with = 'intervals')
     ) f join checks c using (check_name)
     order by f.check_name, f.entity_id, f.subject, f.evidence::text desc
   ), seen as (
@@ -281,15 +283,17 @@ begin
       and i.entity_type = f.entity_type and i.entity_id = f.entity_id and i.subject = f.subject)
     returning id
   ), gone as (
-    update ops.data_issues i set closed_at = clock_timestamp()
-    where i.closed_at is null and i.company_id = any (companies)
+    update ops.data_issues i set closed_at = clock_timestamp(),
+      closed_reason = case when i.check_name = any (checks_off) then 'check_off'
+        when i.check_name in (select c.check_name from checks c) then 'evidence_gone' else 'check_removed' end
+    where i.closed_at is null and (i.check_name = any (checks_off) or i.company_id = any (companies)
       and (i.check_name in (select c.check_name from checks c)
         or i.check_name not in (select c.check_name from ops.data_issue_checks c))
       and not exists (select from found f where f.check_name = i.check_name and f.entity_type = i.entity_type
-        and f.entity_id = i.entity_id and f.subject = i.subject)
+        and f.entity_id = i.entity_id and f.subject = i.subject))
     returning i.id
   )
   select (select count(*) from fresh)::integer, (select count(*) from gone)::integer, (select count(*) from seen)::integer;
 end
 $$;
-comment on function ops.refresh_data_issues is 'Looks at companies with the checks that run with the kinds given: opens an issue for new evidence, keeps those whose evidence is still there, closes the others. One that comes back is a new row.';
+comment on function ops.refresh_data_issues is 'Looks at companies with the checks that run with the kinds given: opens an issue for new evidence, keeps those whose evidence is still there, closes the others. Checks that are off open none, and what is open of them is closed, of all companies. One that comes back is a new row.';

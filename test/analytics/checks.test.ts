@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { refreshDataIssues } from '../../db/check-data.ts';
+import { checkNames } from '../../contract/names.ts';
+import { acknowledgeIssue, refreshDataIssues } from '../../db/check-data.ts';
+import { countIssues, listDataIssues, readChecks } from '../../db/read/issues.ts';
 import { BilledCompany, type BillSaid, type UsageSaid } from '../support/bills.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -36,7 +38,7 @@ async function issues(company: BilledCompany): Promise<Issue[]> {
   return rows;
 }
 
-const check = (company: BilledCompany) => refreshDataIssues(warehouse.db, [company.id], undefined, today);
+const check = (company: BilledCompany) => refreshDataIssues(warehouse.db, [company.id], { today });
 
 /** Twelve months of 2025: the bills of a meter that nothing is wrong with. */
 const months = Array.from({ length: 12 }, (_, at) => ({
@@ -336,16 +338,87 @@ test('checks that do not run close nothing', async () => {
   await warehouse.db.execute(
     sql`update utility.documents set deleted_at = now() where company_id = ${company.id}::uuid`,
   );
-  expect(await refreshDataIssues(warehouse.db, [company.id], ['intervals'], today)).toEqual({
+  expect(await refreshDataIssues(warehouse.db, [company.id], { kinds: ['intervals'], today })).toEqual({
     opened: 0,
     closed: 0,
     stillOpen: 0,
   });
-  expect(await refreshDataIssues(warehouse.db, [], undefined, today)).toEqual({
+  expect(await refreshDataIssues(warehouse.db, [], { today })).toEqual({
     opened: 0,
     closed: 0,
     stillOpen: 0,
   });
+});
+
+test('a check that is off opens nothing and closes what is open of it, of all companies, saying so', async () => {
+  const [meter, elsewhere] = [meterId(), meterId()];
+  const [company, other] = [await companyWith(meter), await companyWith(elsewhere)];
+  await company.bill(year(meter).filter((_, at) => at !== 5));
+  await other.bill(year(elsewhere).filter((_, at) => at !== 5));
+  const states = async (of: BilledCompany) =>
+    (
+      await warehouse.db.execute<{ state: string }>(sql`
+        select concat_ws(' ', check_name, case when closed_at is null then 'open' end, closed_reason) as state
+        from ops.data_issues where company_id = ${of.id}::uuid order by id`)
+    ).rows.map(({ state }) => state);
+  await check(other);
+  expect(await states(other)).toEqual(['bill_gap open']);
+  const off = ['bill_gap'] as const;
+  expect(await refreshDataIssues(warehouse.db, [company.id], { off, today })).toMatchObject({ opened: 0 });
+  expect(await states(company)).toEqual([]);
+  expect(await states(other)).toEqual(['bill_gap check_off']);
+  expect(await check(other)).toEqual({ opened: 1, closed: 0, stillOpen: 0 });
+
+  await warehouse.db.execute(
+    sql`update utility.usage_data set deleted_at = now() where company_id = ${other.id}::uuid`,
+  );
+  await check(other);
+  expect((await states(other)).slice(0, 2)).toEqual(['bill_gap check_off', 'bill_gap evidence_gone']);
+});
+
+test('an acknowledged issue stays open and apart, with its note; found again after it was closed it is a new one', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  const { db } = warehouse;
+  await company.bill(year(meter).filter((_, at) => at !== 5 && at !== 8));
+  await check(company);
+  const list = (unacknowledged = false) => listDataIssues(db, { companyId: company.id, unacknowledged }, 10);
+  const before = await countIssues(db);
+  const [issue, later] = await list();
+  const id = issue?.id ?? 0;
+  expect(await acknowledgeIssue(db, id, { note: 'exchanged' })).toBe(true);
+  expect(await acknowledgeIssue(db, id, {})).toBe(true);
+  expect(await countIssues(db)).toEqual({
+    ...before,
+    warning: before.warning - 1,
+    acknowledged: before.acknowledged + 1,
+  });
+  await check(company);
+  expect((await list()).map((one) => [one.id, one.acknowledgedNote])).toEqual([
+    [later?.id, null],
+    [id, 'exchanged'],
+  ]);
+  expect((await list(true)).map((one) => one.id)).toEqual([later?.id]);
+  expect(await acknowledgeIssue(db, id, { undo: true })).toBe(true);
+  expect(await countIssues(db)).toEqual(before);
+
+  await acknowledgeIssue(db, id, { note: 'exchanged' });
+  await db.execute(
+    sql`update utility.usage_data set deleted_at = now() where company_id = ${company.id}::uuid`,
+  );
+  await check(company);
+  expect(await acknowledgeIssue(db, id, {})).toBe(false);
+  await db.execute(
+    sql`update utility.usage_data set deleted_at = null where company_id = ${company.id}::uuid`,
+  );
+  await check(company);
+  const anew = await list(true);
+  expect(anew.map((one) => one.subject).sort()).toEqual([issue?.subject, later?.subject].sort());
+  expect(anew.every((one) => one.acknowledgedNote === null && one.id > id)).toBe(true);
+});
+
+test('the checks are those whose names settings know', async () => {
+  expect((await readChecks(warehouse.db)).map((one) => one.checkName)).toEqual(checkNames);
 });
 
 test('each check that is listed has found something here', async () => {

@@ -5,6 +5,8 @@ import { pathToFileURL } from 'node:url';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readReport, reportPage, reportText } from '../../app/report/report.ts';
+import { acknowledgeIssue, refreshDataIssues } from '../../db/check-data.ts';
+import { listDataIssues } from '../../db/read/issues.ts';
 import { type Browser, expectGoodPage, openBrowser, watchErrors } from '../portal/support/browser.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { runCommand } from '../support/command.ts';
@@ -89,6 +91,20 @@ describe('a warehouse with bills and readings', () => {
       connections: [{ status: 'MFA_TOKEN_EXPIRED', dataUntil: '2026-06-30' }],
     });
     expect(report.freshness).toMatchObject({ connections: 1, late: 1, publishedUntil: '2026-06-30' });
+    await refreshDataIssues(warehouse.db, [company.id]);
+    const counted = async () => {
+      const { issues } = await readReport(warehouse.db, company.id);
+      const many = (of: 'open' | 'acknowledged') => issues.reduce((sum, one) => sum + one[of], 0);
+      return { open: many('open'), acknowledged: many('acknowledged') };
+    };
+    const { open, acknowledged } = await counted();
+    expect(acknowledged).toBe(0);
+    const [issue] = await listDataIssues(warehouse.db, { companyId: company.id }, 1);
+    await acknowledgeIssue(warehouse.db, issue?.id ?? 0, {});
+    expect(await counted()).toEqual({ open: open - 1, acknowledged: 1 });
+    expect(reportText(await readReport(warehouse.db, company.id))).toMatch(
+      /^issues of the data: \d+ errors?, .*; acknowledged: 1 more$/m,
+    );
     const none = await readReport(warehouse.db, randomUUID());
     expect(reportText(none)).toContain('There is nothing in the warehouse yet');
   });
@@ -115,7 +131,7 @@ describe('a warehouse with bills and readings', () => {
         'Usage by month: gas, cubic m',
         'Load profile',
       ],
-      ...['Coverage', 'Corrections', 'Connections needing attention', 'Freshness'],
+      ...['Coverage', 'Corrections', 'Connections needing attention', 'Issues of the data', 'Freshness'],
     ]);
     expect(await shown.locator('.chart svg').count()).toBe(6);
     const [cost = ''] = await shown.locator('.figure').allInnerTexts();

@@ -33,7 +33,7 @@ describe('defaults', () => {
         ...{ toleranceSeconds: 300, publicUrl: undefined },
       },
       ...{ silenceHours: 72, databaseUrl: undefined, temporalConfigured: false, makeSchedules: true },
-      ...{ reconcileDays: 2, temporalCodecKeys: [] },
+      ...{ ...{ reconcileDays: 2, checksOff: [] }, temporalCodecKeys: [] },
       receiver: { host: '127.0.0.1', port: 8080 },
       ...{ logLevel: 'info', dataDir: '.metersync' },
     });
@@ -63,6 +63,7 @@ describe('what is set', () => {
       ...{ RECEIVER_HOST: '0.0.0.0', RECEIVER_PORT: '0', LOG_LEVEL: 'debug', METERSYNC_DIR: '/var/lib/m' },
       MAKE_SCHEDULES: 'off',
       RECONCILE_DAYS: '5',
+      CHECKS_OFF: 'late_bill, bill_gap',
       TEMPORAL_CODEC_KEYS:
         'new:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=, old:AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=',
       ...{ RECEIVER_PUBLIC_URL: 'https://hooks.example/webhooks', SILENCE_HOURS: '0' },
@@ -79,7 +80,7 @@ describe('what is set', () => {
       },
       silenceHours: 0,
       ...{ databaseUrl: 'postgresql://u:p@h/w', temporalConfigured: false, makeSchedules: false },
-      reconcileDays: 5,
+      ...{ reconcileDays: 5, checksOff: ['late_bill', 'bill_gap'] },
       temporalCodecKeys: [
         { id: 'new', key: Buffer.alloc(32, 1) },
         { id: 'old', key: Buffer.alloc(32, 2) },
@@ -152,6 +153,14 @@ describe('what is wrong', () => {
     expect(problems).toHaveLength(1);
     expect(problems[0]).toMatch(new RegExp(`^${name} `));
     expect(problems[0]).toContain(right);
+  });
+
+  test('a check that is none, beside those there are', () => {
+    const [problem, ...more] = problemsOf({ CHECKS_OFF: 'late_bill,luck' });
+    expect(more).toEqual([]);
+    expect(problem).toMatch(
+      /^CHECKS_OFF has to hold names of checks .*, and luck is none: they are bill_gap, .*late_bill/,
+    );
   });
 
   test('a service without its key', () => {

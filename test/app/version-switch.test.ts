@@ -43,7 +43,13 @@ async function backfill(version: string, companies?: readonly string[]): Promise
   });
   const { beginRun, readCompany } = createActivities({
     ...{ warehouse, catalogue, service: client, apiVersion, log, wake: async () => {} },
-    ...{ companies: [], deletesCap: { rows: 50, percent: 5 }, journalPayloadDays: 90, reconcileDays: 2 },
+    ...{
+      companies: [],
+      deletesCap: { rows: 50, percent: 5 },
+      journalPayloadDays: 90,
+      reconcileDays: 2,
+      checksOff: [],
+    },
     now: () => performance.now(),
   });
   try {

@@ -87,6 +87,7 @@ describe('before anything runs', () => {
         },
         ...{ waiting: [], parked: [], rejectedRecords: 0, quarantinedDeletes: 0 },
         intervalShortfall: { events: 0, readings: 0 },
+        issues: { error: 0, warning: 0, info: 0, acknowledged: 0 },
         rows: {
           ...{ companies: 0, sites: 0, connections: 0, documents: 0 },
           ...{ usage_data: 0, meters: 0, intervals: 0 },
@@ -192,6 +193,11 @@ describe('while metersync start runs', () => {
       ...{ checkName: 'late_bill', severity: 'warning', entityType: 'meter', closedAt: null },
       evidence: { billed_until: expect.stringMatching(/^2026-/) },
     });
+    const [{ id = 0 } = {}] = said.issues as { id?: number }[];
+    expect(await json('checks', 'acknowledge', String(id), '--note', 'known')).toEqual({
+      status: 0,
+      said: { id, acknowledged: true },
+    });
     expect((await json('checks', 'run')).said).toMatchObject({ opened: 0, closed: 0 });
     const unknown = await metersync('checks', 'list', '--check', 'luck');
     expect(unknown).toMatchObject({ status: 2, stderr: expect.stringContaining('checks describe') });
@@ -253,10 +259,12 @@ describe('while metersync start runs', () => {
         quarantinedDeletes: 0,
       },
       backfills: { running: 0, last: { state: 'complete' } },
+      issues: { warning: anyNumber, acknowledged: 1 },
     });
     const { stdout } = await metersync('status');
     const { applied } = said.events as { applied: number };
     expect(stdout).toMatch(new RegExp(`│ applied +│ +${applied} │`));
+    expect(stdout).toMatch(/^open issues of the data: .* warnings, .*; acknowledged: 1 more/m);
     expect(stdout).toMatch(/^backfills running: 0; last: complete, ended /m);
   });
 

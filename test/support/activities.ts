@@ -46,6 +46,7 @@ export async function activitiesOn(
     deletesCap: { rows: 50, percent: 5 },
     journalPayloadDays: 90,
     reconcileDays: 2,
+    checksOff: [],
     wake: async (kind) => void woken.push(kind),
     now: () => performance.now(),
     log: pino({ level: 'silent' }),

@@ -16,8 +16,9 @@ bills as (
 issues as (
     select
         company_id,
-        count(*) filter (where severity = 'error') as errors,
-        count(*) filter (where severity = 'warning') as warnings
+        count(*) filter (where severity = 'error' and acknowledged_at is null) as errors,
+        count(*) filter (where severity = 'warning' and acknowledged_at is null) as warnings,
+        count(acknowledged_at) as issues_acknowledged
     from {{ source('ops', 'data_issues') }}
     where closed_at is null
     group by 1
@@ -38,6 +39,7 @@ select
     b.billed_until,
     coalesce(i.errors, 0) as errors,
     coalesce(i.warnings, 0) as warnings,
+    coalesce(i.issues_acknowledged, 0) as issues_acknowledged,
     coalesce(k.connections_needing_attention, 0) as connections_needing_attention
 from {{ source('utility', 'companies') }} as c
 left join meters as m on m.company_id = c.id
