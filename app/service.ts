@@ -26,6 +26,7 @@ export function openService(
     apiKey,
     endpoints: settings.endpoints,
     maxConcurrency: settings.maxConcurrency,
+    maxPerSecond: settings.maxPerSecond,
     sharedLimit,
     ...patience,
     clock: {

@@ -13,6 +13,7 @@ export interface Settings {
     readonly companies: readonly string[];
     readonly timeZone: string;
     readonly maxConcurrency: number;
+    readonly maxPerSecond: number | undefined;
     readonly endpoints: EndpointCatalogue;
   };
   /** More deletions of a listing than the larger of both are not inferred from absence alone. */
@@ -73,13 +74,13 @@ const url = (schemes: readonly string[], example: string) =>
     message: `has to be a URL, for example ${example}`,
     abort: true,
   });
-const integer = (min: number, max: number, fallback: number) =>
+const wholeNumber = (min: number, max: number) =>
   z
     .string()
     .regex(/^\d+$/, `has to be a whole number from ${min} to ${max}`)
     .transform(Number)
-    .refine((n) => n >= min && n <= max, `has to be a whole number from ${min} to ${max}`)
-    .default(fallback);
+    .refine((n) => n >= min && n <= max, `has to be a whole number from ${min} to ${max}`);
+const integer = (min: number, max: number, fallback: number) => wholeNumber(min, max).default(fallback);
 const timeZone = z
   .string()
   .default('UTC')
@@ -112,6 +113,7 @@ const environment = z.object({
   SERVICE_COMPANIES: list.pipe(z.array(uuid)),
   SERVICE_TIME_ZONE: timeZone,
   SERVICE_MAX_CONCURRENCY: integer(1, 100, 10),
+  SERVICE_MAX_PER_SECOND: wholeNumber(1, 10_000).optional(),
   SERVICE_ENDPOINTS: z.string().optional(),
   DELETES_CAP_ROWS: integer(0, 1_000_000, 50),
   DELETES_CAP_PERCENT: integer(0, 100, 5),
@@ -173,6 +175,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       companies: e.SERVICE_COMPANIES,
       timeZone: e.SERVICE_TIME_ZONE,
       maxConcurrency: e.SERVICE_MAX_CONCURRENCY,
+      maxPerSecond: e.SERVICE_MAX_PER_SECOND,
       endpoints,
     },
     deletesCap: { rows: e.DELETES_CAP_ROWS, percent: e.DELETES_CAP_PERCENT },

@@ -19,7 +19,8 @@ export const failureTypes = {
   SERVICE_BUSY: {
     action: 'retry',
     means: 'The service answered 429: too many requests.',
-    operator: 'Nothing: every request of all workers waits. If it lasts, lower SERVICE_MAX_CONCURRENCY.',
+    operator:
+      'Nothing: every request of all workers waits. If it lasts, lower SERVICE_MAX_CONCURRENCY or set SERVICE_MAX_PER_SECOND.',
   },
   SERVICE_ERROR: {
     action: 'retry',

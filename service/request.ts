@@ -31,6 +31,7 @@ export function createRequests(
   const { clock, random, log, maxConcurrency = defaultConcurrency, budget = defaultBudget } = options;
   const throttle = createThrottle({
     concurrency: maxConcurrency,
+    perSecond: options.maxPerSecond,
     clock,
     random,
     log,

@@ -52,14 +52,17 @@ export interface SharedLimit {
 export function createThrottle(options: {
   /** Requests at once, until the shared limit says another number. */
   readonly concurrency: number;
+  /** Requests a second, sent evenly; of a share of the limit that part of them. As many as are answered when absent. */
+  readonly perSecond?: number | undefined;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
   readonly shared?: SharedLimit | undefined;
 }): Throttle {
-  const { concurrency, clock, random, log, shared } = options;
+  const { concurrency, perSecond, clock, random, log, shared } = options;
   const queue = new PQueue({ concurrency });
   let closedUntil = Number.NEGATIVE_INFINITY;
+  let nextAt = Number.NEGATIVE_INFINITY;
   let successes = 0;
   let share = concurrency;
 
@@ -81,10 +84,23 @@ export function createThrottle(options: {
     },
   });
 
+  const isClosed = (): boolean => clock.now() < closedUntil;
+  const pace = async (signal: AbortSignal | undefined): Promise<void> => {
+    if (perSecond === undefined) return;
+    const now = clock.now();
+    const at = Math.max(now, nextAt);
+    nextAt = at + (1_000 * concurrency) / (perSecond * share);
+    if (at > now) await clock.sleep(at - now, signal);
+  };
+
   return {
     async turn(lane, signal, send) {
       return await queue.add(
-        async () => (clock.now() < closedUntil ? gateClosed : await send()),
+        async () => {
+          if (isClosed()) return gateClosed;
+          await pace(signal);
+          return isClosed() ? gateClosed : await send();
+        },
         // Left out rather than undefined: p-queue would take an undefined signal too, but says so nowhere.
         signal === undefined ? { priority: priorities[lane] } : { priority: priorities[lane], signal },
       );

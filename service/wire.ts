@@ -18,6 +18,8 @@ export interface ServiceClientOptions {
   readonly endpoints: EndpointCatalogue;
   /** Requests in flight at once. */
   readonly maxConcurrency?: number;
+  /** Requests a second; no bound when absent. */
+  readonly maxPerSecond?: number | undefined;
   /** One limit for the clients of several processes; this one has its own alone when there is none. */
   readonly sharedLimit?: SharedLimit | undefined;
   /** For one attempt, from connecting to the last byte. */

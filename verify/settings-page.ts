@@ -24,6 +24,10 @@ export const settings: Readonly<Record<string, Setting>> = {
     means:
       'Requests to the service at once, over all workers on the warehouse. Each takes its part, at least one.',
   },
+  SERVICE_MAX_PER_SECOND: {
+    means:
+      'Requests to the service a second, over all workers on the warehouse. Unset: as many as it answers, `SERVICE_MAX_CONCURRENCY` at once.',
+  },
   SERVICE_ENDPOINTS: { means: 'File that overrides entries of the endpoint catalogue, below.' },
   DELETES_CAP_ROWS: {
     default: '50',

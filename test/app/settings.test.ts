@@ -24,7 +24,8 @@ describe('defaults', () => {
   test('an empty environment is right: everything has a default or a stand-in', () => {
     expect(defaults).toEqual({
       service: {
-        ...{ url: undefined, apiKey: undefined, companies: [], timeZone: 'UTC', maxConcurrency: 10 },
+        ...{ url: undefined, apiKey: undefined, companies: [], timeZone: 'UTC' },
+        ...{ maxConcurrency: 10, maxPerSecond: undefined },
         endpoints: defaultEndpoints,
       },
       ...{ deletesCap: { rows: 50, percent: 5 }, journalPayloadDays: 90 },
@@ -55,7 +56,8 @@ describe('what is set', () => {
     const settings = readSettings({
       ...{ SERVICE_URL: 'https://service.example/v2.2/', SERVICE_API_KEY: 'key-1' },
       ...{ SERVICE_COMPANIES: ` ${companies.join(' , ')},`, SERVICE_TIME_ZONE: 'Europe/Berlin' },
-      ...{ SERVICE_MAX_CONCURRENCY: '3', DELETES_CAP_ROWS: '7', DELETES_CAP_PERCENT: '0' },
+      ...{ SERVICE_MAX_CONCURRENCY: '3', SERVICE_MAX_PER_SECOND: '20' },
+      ...{ DELETES_CAP_ROWS: '7', DELETES_CAP_PERCENT: '0' },
       ...{ WEBHOOK_SECRETS: 'whsec_a, whsec_b' },
       JOURNAL_PAYLOAD_DAYS: '0',
       ...{ WEBHOOK_SECRETS_FILE: '/run/secrets', WEBHOOK_HEADER_PREFIX: 'Acme-' },
@@ -71,7 +73,7 @@ describe('what is set', () => {
     expect(settings).toEqual({
       service: {
         ...{ url: 'https://service.example/v2.2', apiKey: 'key-1', companies },
-        ...{ timeZone: 'Europe/Berlin', maxConcurrency: 3, endpoints: defaultEndpoints },
+        ...{ timeZone: 'Europe/Berlin', maxConcurrency: 3, maxPerSecond: 20, endpoints: defaultEndpoints },
       },
       ...{ deletesCap: { rows: 7, percent: 0 }, journalPayloadDays: 0 },
       webhooks: {
@@ -141,6 +143,7 @@ describe('what is wrong', () => {
     ['SERVICE_MAX_CONCURRENCY', '101', 'from 1 to 100'],
     ['SERVICE_MAX_CONCURRENCY', '-1', 'from 1 to 100'],
     ['SERVICE_MAX_CONCURRENCY', '2.5', 'from 1 to 100'],
+    ['SERVICE_MAX_PER_SECOND', '0', 'from 1 to 10000'],
     ['RECEIVER_PORT', '8e3', 'from 0 to 65535'],
     ['WEBHOOK_TOLERANCE_SECONDS', '86401', 'from 1 to 86400'],
     ['SERVICE_TIME_ZONE', '+02:00', 'has to be a time zone'],

@@ -14,7 +14,8 @@ afterAll(() => service?.stop());
 const diff = (from: string, to: string, more: { companyId?: string; records?: number } = {}) =>
   diffVersions({
     settings: {
-      ...{ url: service.apiUrl, apiKey: service.apiKey, companies: [], timeZone: 'UTC', maxConcurrency: 4 },
+      ...{ url: service.apiUrl, apiKey: service.apiKey, companies: [], timeZone: 'UTC' },
+      ...{ maxConcurrency: 4, maxPerSecond: undefined },
       endpoints: defaultEndpoints,
     } as Parameters<typeof diffVersions>[0]['settings'],
     service: { url: service.apiUrl, apiKey: service.apiKey },

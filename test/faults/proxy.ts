@@ -8,6 +8,8 @@ export interface CuttingProxy {
   /** Connections that were cut, and those that were open at most at once. */
   readonly cuts: number;
   readonly openMax: number;
+  /** GET requests that passed, and the seconds from the first to the last. */
+  readonly gets: { readonly count: number; readonly seconds: number };
   /** Asked for each piece that comes back from the target: whether it is thrown away and both sides are cut off. */
   cutWhen(decide: () => boolean): void;
   close(): Promise<void>;
@@ -19,6 +21,7 @@ export async function startProxy(target: string): Promise<CuttingProxy> {
   const open = new Set<Socket>();
   let cuts = 0;
   let openMax = 0;
+  const gets = { count: 0, firstAt: 0, lastAt: 0 };
   let decide = () => false;
   const server = createServer((near) => {
     const far = connect(Number(port), hostname);
@@ -31,6 +34,12 @@ export async function startProxy(target: string): Promise<CuttingProxy> {
     };
     for (const socket of [near, far]) socket.on('error', end).on('close', end);
     near.pipe(far);
+    near.on('data', (piece) => {
+      if (piece.toString('latin1', 0, 4) !== 'GET ') return;
+      gets.lastAt = performance.now();
+      if (gets.count === 0) gets.firstAt = gets.lastAt;
+      gets.count += 1;
+    });
     far.on('data', (piece) => {
       if (!decide()) return near.write(piece);
       cuts += 1;
@@ -46,6 +55,9 @@ export async function startProxy(target: string): Promise<CuttingProxy> {
     },
     get openMax() {
       return openMax;
+    },
+    get gets() {
+      return { count: gets.count, seconds: (gets.lastAt - gets.firstAt) / 1_000 };
     },
     cutWhen: (asked) => {
       decide = asked;

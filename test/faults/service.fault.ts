@@ -13,6 +13,8 @@ import { verdict } from './verdict.ts';
 const once = seeds().slice(0, 1);
 /** What SERVICE_MAX_CONCURRENCY allows in these runs. */
 const atOnce = 6;
+/** What SERVICE_MAX_PER_SECOND does. */
+const perSecondMax = 25;
 
 /** Ways in which the API misbehaves, each for some seconds. */
 const ways = [
@@ -32,7 +34,7 @@ fault('C10', 'the API refuses, fails, is slow, breaks off and answers nonsense',
   let proxy: CuttingProxy | undefined;
   const rig = await startRig({
     size: { companies: 3, documents: 150, intervalDays: 2 },
-    env: { SERVICE_MAX_CONCURRENCY: String(atOnce) },
+    env: { SERVICE_MAX_CONCURRENCY: String(atOnce), SERVICE_MAX_PER_SECOND: String(perSecondMax) },
     between: {
       workerAndService: async (service) => {
         const { host, pathname } = new URL(service);
@@ -59,7 +61,10 @@ fault('C10', 'the API refuses, fails, is slow, breaks off and answers nonsense',
     const figures = await verdict(rig);
     // A connection that the service broke may be seen to end a moment after its successor was opened.
     expect(proxy?.openMax).toBeLessThanOrEqual(2 * atOnce);
-    return { injected: `${ways.length} ways, one after the other`, perSecond, figures };
+    const { count, seconds } = proxy?.gets ?? { count: 0, seconds: 0 };
+    expect(count).toBeLessThanOrEqual(perSecondMax * (seconds + 1));
+    const requests = `${count} requests in ${Math.round(seconds)} s, ${perSecondMax} a second allowed`;
+    return { injected: `${ways.length} ways, one after the other; ${requests}`, perSecond, figures };
   } finally {
     await rig.stop();
     await proxy?.close();

@@ -65,6 +65,30 @@ test('what is live goes before a backfill that came earlier', async () => {
   expect(server.asked.map(({ query }) => Number(query.get('page')))).toEqual([1, 11, 12, 2, 3, 4]);
 });
 
+describe('requests a second', () => {
+  const half = { closed: () => {}, follow: (told: { share(n: number): void }) => told.share(5) };
+  test.each([
+    ['are never more than the bound', 4, 10, undefined],
+    ['are never more than the part of a share of the limit', 8, 5, half],
+  ])('%s, and spread evenly', async (_, maxPerSecond, atOnce, sharedLimit) => {
+    const clock = new VirtualClock();
+    const { server, client } = await setup(() => good, { clock, maxPerSecond, sharedLimit });
+    const all = Promise.all(pages(1, 9).map((page) => client.page(documents(page))));
+    for (let sent = 1; sent < 9; sent++) {
+      const waiting = Math.min(atOnce, 9 - sent);
+      await until(
+        `${sent} answered, ${waiting} waiting`,
+        () => server.asked.length === sent && clock.sleeping === waiting,
+      );
+      clock.advance(249);
+      expect(clock.sleeping).toBe(waiting);
+      clock.advance(1);
+    }
+    await all;
+    expect(server.asked).toHaveLength(9);
+  });
+});
+
 describe('one 429', () => {
   test('holds every request back until the moment it named', async () => {
     const clock = new VirtualClock();
