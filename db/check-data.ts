@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { type CheckKind, type CheckName, checkKinds } from '../contract/names.ts';
 import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
@@ -56,8 +56,35 @@ export async function acknowledgeIssue(
 }
 
 /** Companies in order, after the given one; also those that the service no longer has, whose issues have to close. */
-export async function companiesToCheck(db: Executor, after: string | null, limit: number): Promise<string[]> {
+export async function companiesToCheck(
+  db: Executor,
+  after: string | null,
+  limit: number,
+  some: SQL = sql`true`,
+): Promise<string[]> {
   const result = await db.execute<{ id: string }>(sql`
-    select id from utility.companies where ${after}::uuid is null or id > ${after}::uuid order by id limit ${limit}`);
+    select id from utility.companies
+    where (${after}::uuid is null or id > ${after}::uuid) and ${some} order by id limit ${limit}`);
   return result.rows.map((row) => row.id);
 }
+
+/**
+ * Companies that a reconcile changed something for, or an event that was applied since the reconcile before began. Of
+ * events that waited longer than a day the next full backfill's checks see what they changed.
+ */
+export const changedFor = (reconcileId: string): SQL => sql`id in (
+  with whole as (
+    select started_at from metersync.runs
+    where run_id = ${reconcileId}::uuid and company_id is null and resource is null
+  ), since as (
+    select coalesce((
+      select max(r.started_at) from metersync.runs r
+      where r.kind = 'reconcile' and r.company_id is null and r.resource is null and r.started_at < whole.started_at
+    ), whole.started_at - interval '1 day') as at from whole
+  )
+  select company_id from metersync.runs
+  where run_id = ${reconcileId}::uuid and company_id is not null and rows_inserted + rows_changed + rows_tombstoned > 0
+  union
+  select e.company_id from metersync.events e, since
+  where e.received_at >= since.at - interval '1 day' and e.applied_at >= since.at and e.outcome = 'applied'
+)`;

@@ -49,7 +49,7 @@ export async function reconcile(input: ReconcileInput): Promise<RunState> {
       await continueAsNew<typeof reconcile>({ runId, after: { companyId: last, resources } });
     }
     const state = await noting.concludeRun({ runId });
-    await startChecks({ runId, kinds: ['bills', 'connections'] });
+    await startChecks({ runId, kinds: ['bills', 'connections'], changedOnly: true });
     return state;
   } catch (error) {
     if (!isCancellation(error)) throw error;

@@ -29,7 +29,7 @@ select * from (values
 comment on view ops.data_issue_checks is 'The checks whose findings ops.data_issues holds.';
 select metersync.comment_columns('ops.data_issue_checks', '{
   "check_name": "Name.",
-  "run_with": "bills and connections: after each backfill and each reconcile; intervals: after each backfill.",
+  "run_with": "bills and connections: after each backfill, and after each reconcile of companies with changes; intervals: after each backfill.",
   "entity_type": "What an issue is of: document, usage, meter or connection.",
   "severity": "error: numbers are wrong; warning: look at it; info: good to know.",
   "what": "What it finds."

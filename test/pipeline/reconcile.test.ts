@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
 import { type RunState, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
@@ -17,12 +18,14 @@ test('a reconcile finds what no event told: documents that came, changed and wen
   await service.random(60, 5, ['createDocument', 'reprocessDocument', 'deleteDocument']);
   expect((await pipeline.audit()).differences).toBeGreaterThan(20);
 
-  const ended: RunState = await client.workflow.execute(workflowNames.reconcile, {
-    workflowId: workflowIds.reconcile('by-test'),
-    taskQueue: taskQueues.backfill,
-    args: [{}],
-  });
-  expect(ended).toBe('complete');
+  const reconcile = (runId: string): Promise<RunState> =>
+    client.workflow.execute(workflowNames.reconcile, {
+      workflowId: workflowIds.reconcile(runId),
+      taskQueue: taskQueues.backfill,
+      args: [{ runId }],
+    });
+  const first = randomUUID();
+  expect(await reconcile(first)).toBe('complete');
   expect(await pipeline.audit()).toMatchObject({ differences: 0, examples: [] });
   const runs = await warehouse.db.execute<{ resource: string; requests: number; tombstoned: number }>(sql`
     select resource, sum(requests)::int as requests, sum(rows_tombstoned)::int as tombstoned
@@ -32,4 +35,18 @@ test('a reconcile finds what no event told: documents that came, changed and wen
   expect(usageData).toMatchObject({ resource: 'usageData', tombstoned: 0 });
   const requests = (documents?.requests ?? 0) + (usageData?.requests ?? 0);
   expect(requests, 'a page or two of each listing and company').toBeLessThanOrEqual(3 * 5);
+
+  // Checks of all companies follow the backfill; a reconcile that changed nothing has nothing to check.
+  const checks = (runId: string) => client.workflow.getHandle(workflowIds.checkData(runId)).result();
+  const [backfill] = (
+    await warehouse.db.execute<{ id: string }>(sql`
+    select run_id::text as id from metersync.runs where kind = 'full' and resource is null and company_id is null`)
+  ).rows;
+  await Promise.all([checks(backfill?.id ?? ''), checks(first)]);
+  const forgotten = await warehouse.db.execute(sql`delete from ops.data_issues`);
+  expect(forgotten.rowCount).toBeGreaterThan(0);
+  const second = randomUUID();
+  expect(await reconcile(second)).toBe('complete');
+  await checks(second);
+  expect((await warehouse.db.execute(sql`select from ops.data_issues`)).rowCount).toBe(0);
 });
