@@ -91,7 +91,17 @@ export async function refreshNow(db: Database): Promise<RefreshedViews> {
   }
 }
 
-export const describeBlocked = ({ view, columns, by }: BlockedView): string =>
-  `${view} cannot take the type that holds all values of ${columns.join(', ')}, as ${by.join(', ')} ${
-    by.length === 1 ? 'was' : 'were'
-  } built on it: other values show NULL there. Drop what was built, run metersync views refresh, make it again.`;
+/** What a view cannot show, and why. */
+export function sawBlocked({ view, columns, by }: BlockedView): string {
+  const why = by.length === 0 ? '' : `, as ${by.join(', ')} ${by.length === 1 ? 'was' : 'were'} built on it`;
+  return `${view} cannot take the type that holds all values of ${columns.join(', ')}${why}: other values show NULL there`;
+}
+
+/** What the operator does about it. */
+export const blockedOperator = (blocked: readonly BlockedView[]): string =>
+  blocked.some(({ by }) => by.length > 0)
+    ? 'Drop what was built, run metersync views refresh, make it again.'
+    : 'Run metersync views refresh: nothing is built on it any more.';
+
+export const describeBlocked = (blocked: BlockedView): string =>
+  `${sawBlocked(blocked)}. ${blockedOperator([blocked])}`;

@@ -12,7 +12,7 @@ import { checkEndpoints } from './endpoints.ts';
 import { checkReceiver } from './probe.ts';
 import { checkClock, checkVersion, checkWebhooks, pingService } from './service.ts';
 import { checkTemporal } from './temporal.ts';
-import { askWarehouse, judgeEventTypes, judgeSchema, judgeSilence } from './warehouse.ts';
+import { askWarehouse, judgeEventTypes, judgeSchema, judgeSilence, judgeViews } from './warehouse.ts';
 
 export interface DoctorOptions {
   readonly settings: Settings;
@@ -99,13 +99,21 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
     }
   });
   if (reached.state !== 'ok') {
-    const schema = { name: 'schema', ...notChecked('Postgres did not answer') };
-    return { checks: [reached, schema], db: undefined, aheadMs };
+    const rest = ['schema', 'typed views'].map((name) => ({
+      name,
+      ...notChecked('Postgres did not answer'),
+    }));
+    return { checks: [reached, ...rest], db: undefined, aheadMs };
   }
   const schema = await check('schema', 'Run metersync migrate.', async () =>
     judgeSchema(await missingMigrations(db)),
   );
-  return { checks: [reached, schema], db: schema.state === 'ok' ? db : undefined, aheadMs };
+  if (schema.state !== 'ok') {
+    const views = { name: 'typed views', ...notChecked('the schema is another') };
+    return { checks: [reached, schema, views], db: undefined, aheadMs };
+  }
+  const views = await check('typed views', 'See metersync views refresh.', () => judgeViews(db));
+  return { checks: [reached, schema, views], db, aheadMs };
 }
 
 async function examineService(stored: Stored, options: DoctorOptions): Promise<Check[]> {

@@ -1,8 +1,10 @@
 import { sql } from 'drizzle-orm';
 import { type EventKind, eventTypes, probeEventType } from '../../contract/event.ts';
 import type { Executor } from '../../db/connect.ts';
+import { readNarrowViews } from '../../db/read/narrow-views.ts';
 import { readSilence, silenceOperator } from '../../db/read/silence.ts';
 import { countRows } from '../../db/read/status.ts';
+import { blockedOperator, sawBlocked } from '../typed-views.ts';
 import { fail, notChecked, ok, type Verdict, warn } from './check.ts';
 
 /** @returns what the server says of itself, and how far its clock is ahead of this machine's */
@@ -23,6 +25,12 @@ export function judgeSchema(missing: number): Verdict {
   if (missing < 0)
     return fail(`${-missing} migrations are newer than this metersync`, 'Upgrade this metersync.');
   return ok('the one of this metersync');
+}
+
+export async function judgeViews(db: Executor): Promise<Verdict> {
+  const blocked = await readNarrowViews(db);
+  if (blocked.length === 0) return ok('every column has the type of its values');
+  return warn(blocked.map(sawBlocked).join('; '), blockedOperator(blocked));
 }
 
 const kindOf = (type: string): EventKind | 'ignored' =>

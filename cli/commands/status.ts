@@ -1,4 +1,5 @@
 import { requireSchema } from '../../app/prepare.ts';
+import { describeBlocked } from '../../app/typed-views.ts';
 import {
   openWarehouse,
   type ParkedWork,
@@ -48,7 +49,7 @@ function describe(now: WarehouseStatus): string {
     lines.push(
       `rows that wait for a decision, as too many were absent at once: ${now.quarantinedDeletes} (metersync deletes list)`,
     );
-  lines.push(...describeIssues(now.issues));
+  lines.push(...describeIssues(now.issues), ...now.blockedViews.map(describeBlocked));
   lines.push(...now.parked.flatMap(describeParked));
   if (now.events.missing > 0)
     lines.push(

@@ -3,7 +3,9 @@ import { type FailureCode, failureTypes, parkingCodes } from '../../contract/fai
 import type { RunKind, RunState } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import type { BlockedView } from '../fields/refresh-views.ts';
 import { countIssues, type IssueCounts } from './issues.ts';
+import { readNarrowViews } from './narrow-views.ts';
 import { readSilence, type Silence } from './silence.ts';
 
 /** Runs of a kind; `error` is why the last one is not complete, or what it left out. */
@@ -36,6 +38,8 @@ export interface WarehouseStatus {
   readonly rejectedRecords: number;
   /** Rows that a backfill found absent and that wait for `metersync deletes`. */
   readonly quarantinedDeletes: number;
+  /** Typed views that cannot show all values, as something was built on them. */
+  readonly blockedViews: readonly BlockedView[];
   /** Open issues of the data, those that were not acknowledged by severity. */
   readonly issues: IssueCounts;
   readonly rows: Readonly<Record<string, number>>;
@@ -122,6 +126,7 @@ export async function readStatus(db: Executor, { silenceHours = 0 } = {}): Promi
     intervalShortfall: await readShortfall(db),
     rejectedRecords: ages.rows[0]?.rejected ?? 0,
     quarantinedDeletes: ages.rows[0]?.quarantined ?? 0,
+    blockedViews: await readNarrowViews(db),
     issues: await countIssues(db),
     rows: await countRows(db),
   };

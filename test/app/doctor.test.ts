@@ -66,7 +66,14 @@ describe('the doctor', () => {
     const fine = Object.fromEntries(endpointNames.map((name) => [`endpoint ${name}`, 'ok']));
     expect(states(said.checks)).toEqual({
       ...{ 'API key': 'ok', 'API version': 'ok', clock: 'ok', webhooks: 'ok', ...fine },
-      ...{ warehouse: 'ok', schema: 'ok', Temporal: 'ok', workers: 'ok', 'webhook secrets': 'ok' },
+      ...{
+        warehouse: 'ok',
+        schema: 'ok',
+        'typed views': 'ok',
+        Temporal: 'ok',
+        workers: 'ok',
+        'webhook secrets': 'ok',
+      },
       ...{ receiver: 'ok', 'event types': 'not checked', silence: 'ok' },
     });
     const probes = await pipeline.warehouse.db.execute(

@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
+import { judgeViews } from '../../app/doctor/warehouse.ts';
 import { keepViews, refreshNow } from '../../app/typed-views.ts';
 import { connectWarehouse } from '../../db/connect.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
+import { readStatus } from '../../db/read/status.ts';
 import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
@@ -44,9 +46,22 @@ test('a worker makes views again when there are new fields, tells of what stands
   await isType('more', 'boolean');
   expect([await typeOf('amount'), said(/cannot take/).length]).toEqual(['numeric', 1]);
   await expect(refreshNow(db)).resolves.toMatchObject({ blocked: [{ by: ['view mine'] }] });
-  await db.execute(sql`drop view public.mine`);
+  const { blockedViews } = await readStatus(db);
+  expect(blockedViews).toEqual([{ view: 'analytics.documents', columns: ['amount'], by: ['view mine'] }]);
+  const told = { state: 'warn', saw: expect.stringContaining('as view mine was built on it') };
+  expect(await judgeViews(db)).toMatchObject({
+    ...told,
+    todo: expect.stringMatching(/^Drop what was built/),
+  });
+  await db.transaction(async (tx) => {
+    // The worker may be at it again: it does not see this before it is over.
+    await tx.execute(sql`drop view public.mine`);
+    const free = { state: 'warn', todo: expect.stringMatching(/^Run metersync views/) };
+    expect(await judgeViews(tx)).toMatchObject(free);
+  });
   await catalogue.note('documents', 'v2.2', [{ other: true }]);
   await isType('amount', 'text');
+  await until('nothing stands in the way', async () => (await judgeViews(db)).state === 'ok');
 });
 
 test('a worker that may only write rows says who can make views, once', async () => {

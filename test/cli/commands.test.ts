@@ -87,6 +87,7 @@ describe('before anything runs', () => {
         },
         ...{ waiting: [], parked: [], rejectedRecords: 0, quarantinedDeletes: 0 },
         intervalShortfall: { events: 0, readings: 0 },
+        blockedViews: [],
         issues: { error: 0, warning: 0, info: 0, acknowledged: 0 },
         rows: {
           ...{ companies: 0, sites: 0, connections: 0, documents: 0 },
