@@ -1,7 +1,8 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { FieldTree, type SeenField } from './field-tree.ts';
+import type { FieldKind } from './kinds.ts';
 
 /** How long counts may wait before they are in the warehouse: they are lost when the process is killed. */
 const countsEveryMs = 10_000;
@@ -28,7 +29,7 @@ interface Kept {
   readonly tree: FieldTree;
   /** News of the tree that are in the warehouse. */
   told: number;
-  /** Whether it knows what earlier processes collapsed. */
+  /** Whether it knows what earlier processes saw. */
   loaded: Promise<void> | undefined;
 }
 
@@ -57,13 +58,17 @@ export function createFieldCatalogue(options: {
 
   /** What is a map to one process is one to all: the fields of it that this one told apart go. */
   const takeOverMaps = async (one: Kept): Promise<void> => {
-    const paths = await readCollapsed(db, one);
-    if (paths.length > 0) await removeCollapsed(db, one);
-    for (const path of paths) one.tree.collapse(path);
+    const maps = await readKnown(db, one, sql`collapsed and path <> ''`);
+    if (maps.length > 0) await removeCollapsed(db, one);
+    for (const map of maps) one.tree.know(map);
+  };
+
+  const takeOver = async (one: Kept): Promise<void> => {
+    for (const field of await readKnown(db, one, sql`true`)) one.tree.know(field);
   };
 
   const load = async (one: Kept): Promise<void> => {
-    one.loaded ??= takeOverMaps(one);
+    one.loaded ??= takeOver(one);
     try {
       await one.loaded;
     } catch (error) {
@@ -129,11 +134,14 @@ export function createFieldCatalogue(options: {
   };
 }
 
-async function readCollapsed(db: Executor, { resource, apiVersion }: Kept): Promise<string[]> {
-  const { rows } = await db.execute<{ path: string }>(sql`
-    select path from metersync.field_catalogue
-    where resource = ${resource} and api_version = ${apiVersion} and collapsed and path <> '' order by path`);
-  return rows.map(({ path }) => path);
+type KnownField = { readonly path: string; readonly kinds: FieldKind[]; readonly collapsed: boolean };
+
+/** Parents before their fields. */
+async function readKnown(db: Executor, { resource, apiVersion }: Kept, which: SQL): Promise<KnownField[]> {
+  const { rows } = await db.execute<KnownField>(sql`
+    select path, types as kinds, collapsed from metersync.field_catalogue
+    where resource = ${resource} and api_version = ${apiVersion} and ${which} order by path collate "C"`);
+  return rows;
 }
 
 /** Adds what was seen to the catalogue; returns whether fields or kinds are new. */

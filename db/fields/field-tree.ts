@@ -8,7 +8,7 @@ const exampleLengthMax = 80;
 /** Nesting that is looked into: what is deeper is data of the field that holds it. */
 const depthMax = 8;
 /** Fields of an object beyond which its keys are data, such as ids. */
-const fieldsMax = 300;
+export const fieldsMax = 300;
 /** Fields of all records of a resource: what memory and catalogue have room for. */
 const nodesMax = 5_000;
 /** Postgres refuses to index much longer ones. */
@@ -50,12 +50,12 @@ interface FieldNode {
   fresh: boolean;
 }
 
-function fieldNode(path: string, depth: number, isSecret: boolean): FieldNode {
+function fieldNode(path: string, depth: number, isSecret: boolean, fresh = true): FieldNode {
   return {
     ...{ path, depth, secret: isSecret, kinds: 0, records: 0, last: -1, example: null },
     values: isSecret ? null : new Set(),
     fields: new Map(),
-    ...{ any: undefined, collapsed: false, fresh: true },
+    ...{ any: undefined, collapsed: false, fresh },
   };
 }
 
@@ -107,16 +107,19 @@ export class FieldTree {
     }
   }
 
-  /** Takes the object at a path for a map, as it was known for before; false when it is one already. */
-  collapse(path: string): boolean {
+  /**
+   * Takes in what was known before. Bounds are of all that was ever seen, not of what one process saw. Parents come
+   * before their fields.
+   */
+  know({ path, kinds, collapsed }: Pick<SeenField, 'path' | 'kinds' | 'collapsed'>): void {
     let node: FieldNode | undefined = this.#root;
     for (const step of stepsOf(path)) {
-      if (node === undefined) return false;
-      node = step === 'any' ? this.#anyOf(node) : this.#fieldOf(node, step.field);
+      if (node === undefined) return;
+      node = step === 'any' ? this.#anyOf(node, false) : this.#fieldOf(node, step.field, false);
     }
-    if (node === undefined || node.collapsed || node.path !== path) return false;
-    this.#collapse(node);
-    return true;
+    if (node?.path !== path) return;
+    for (const kind of kinds) node.kinds |= kindBit[kind];
+    if (collapsed && !node.collapsed) this.#collapse(node);
   }
 
   #see(node: FieldNode, value: unknown): void {
@@ -176,16 +179,16 @@ export class FieldTree {
     this.#news += 1;
   }
 
-  #anyOf(node: FieldNode): FieldNode {
+  #anyOf(node: FieldNode, fresh = true): FieldNode {
     if (node.any === undefined) {
-      node.any = fieldNode(`${node.path}/${anyStep}`, node.depth + 1, node.secret);
+      node.any = fieldNode(`${node.path}/${anyStep}`, node.depth + 1, node.secret, fresh);
       this.#added();
     }
     return node.any;
   }
 
   /** The field of a name, or what stands for it; undefined for a name that Postgres can't hold: nor can it the record. */
-  #fieldOf(node: FieldNode, name: string): FieldNode | undefined {
+  #fieldOf(node: FieldNode, name: string, fresh = true): FieldNode | undefined {
     const known = node.fields.get(name);
     if (known !== undefined) return known;
     if (name.includes('\0') || !name.isWellFormed()) return undefined;
@@ -197,7 +200,7 @@ export class FieldTree {
         Buffer.byteLength(path) <= pathLengthMax &&
         !uuid.test(name);
       if (fits) {
-        const field = fieldNode(path, node.depth + 1, node.secret || secret.test(name));
+        const field = fieldNode(path, node.depth + 1, node.secret || secret.test(name), fresh);
         node.fields.set(name, field);
         this.#added();
         return field;

@@ -1,4 +1,5 @@
 import { secretFields } from '../write/page.ts';
+import { fieldsMax } from './field-tree.ts';
 import { type ColumnType, columnType, type FieldKind } from './kinds.ts';
 import { freeName, snakeCase } from './names.ts';
 import { anyStep, stepOf, stepsOf } from './paths.ts';
@@ -46,7 +47,10 @@ export const viewedResources: readonly ViewedResource[] = [
   { resource: 'usageData', table: 'usage_data', key: 'usage_data_id', ofCompany: true },
 ];
 
-/** Columns up to which those of nested objects stand in their owner's view too. Postgres has room for 1,600. */
+/**
+ * Columns of a view; what is beyond them stands in a column of its owner, or in `other_fields`. Postgres has room for
+ * 1,600, of which an object's own fields may take `fieldsMax` more.
+ */
 const columnsMax = 1_000;
 /** Views of a resource: what is beyond them stands in columns of its owner. */
 const viewsMax = 200;
@@ -141,7 +145,14 @@ function placesOf(fields: readonly CataloguedField[]): Place {
     at.kinds = field.kinds;
     at.collapsed = field.collapsed;
   }
+  collapseMaps(root);
   return root;
+}
+
+/** Several processes, and versions of the API, may have seen more fields of an object than any of them takes for fields. */
+function collapseMaps(at: Place): void {
+  at.collapsed ||= at.fields.size > fieldsMax;
+  for (const inner of [...at.fields.values(), ...(at.any === undefined ? [] : [at.any])]) collapseMaps(inner);
 }
 
 const place = (path: string): Place => ({
@@ -174,7 +185,9 @@ function columnsOf(
   if (!isRecord && of.path.endsWith(`/${anyStep}`)) add(of.path, 'value', typeOf(of));
   if (of.collapsed && !isRecord) return columns;
   const own = sorted(of.fields).filter(([field]) => !isRecord || field !== 'id');
-  for (const [field, at] of own) add(at.path, snakeCase(field), typeOf(at));
+  for (const [field, at] of own) {
+    if (!isRecord || columns.length < columnsMax) add(at.path, snakeCase(field), typeOf(at));
+  }
   if (isRecord && of.collapsed) add(`/${anyStep}`, 'other_fields', 'jsonb');
   const flatten = (at: Place, name: string): void => {
     for (const [field, inner] of sorted(at.fields)) {

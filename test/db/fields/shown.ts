@@ -63,13 +63,21 @@ export async function leavesNotShown(warehouse: Warehouse, resource: string): Pr
       if (!isShown(column, owner, place, value)) missing.push(at);
       return;
     }
+    if (column?.type === 'jsonb' && isShown(column, owner, place, value)) return;
     const own = shown.get(path)?.some((row) => row.place === place);
     if (!own && column?.type !== 'jsonb') missing.push(at);
     if (!own) return;
     for (const [name, inner] of Object.entries(value)) {
-      if (path === '' && name === 'id') continue;
+      if (path === '' && (name === 'id' || isAmongOthers(place, name, inner))) continue;
       visit(inner, `${path}/${stepOf(name)}`, path, place);
     }
+  };
+  /** The fields of a record that have no column stand in one together. */
+  const isAmongOthers = (place: string, name: string, value: unknown): boolean => {
+    const others = columns.get('')?.get('/*');
+    const row = shown.get('')?.find((one) => one.place === place);
+    const text = others === undefined ? undefined : row?.[`column ${others.name}`];
+    return typeof text === 'string' && JSON.stringify(JSON.parse(text)[name]) === JSON.stringify(value);
   };
   const isShown = (column: Column | undefined, view: string, place: string, value: unknown): boolean => {
     const row = shown.get(view)?.find((one) => one.place === place);

@@ -5,6 +5,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createFieldCatalogue, type FieldCatalogue } from '../../../db/fields/field-catalogue.ts';
 import { type RefreshedViews, refreshViews } from '../../../db/fields/refresh-views.ts';
+import { migrateWarehouse } from '../../../db/migrate.ts';
 import { type SentRecord, writeRecords } from '../../support/pages.ts';
 import { createWarehouse } from '../../support/warehouse.ts';
 import { leavesNotShown } from './shown.ts';
@@ -273,6 +274,24 @@ describe('a change of what the service sends', () => {
       { map_k0: 'text', last: 'text' },
       { map_k0: 1, last: null },
     ]);
+  });
+
+  test.each([
+    ['of a record', (fields: object) => record(fields)],
+    ['of an object in it', (fields: object) => record({ accounts: fields })],
+  ])('stays within what Postgres has room for, however often the fields %s change', async (_, made) => {
+    for (const [restart, version] of ['v2', 'v2', 'v2', 'v2.1', 'v2.2', 'v2.2', 'v2.3'].entries()) {
+      await catalogue.close();
+      catalogue = createFieldCatalogue({ db: warehouse.db, onError: () => {} });
+      const fields = Array.from({ length: 290 }, (_, n) => [`acct ${restart} ${n}`, n]);
+      await sync([made(Object.fromEntries(fields))], version);
+      expect(await leavesNotShown(warehouse, 'documents')).toEqual([]);
+    }
+    const known = await rows(
+      `select count(*)::int as n from metersync.field_catalogue where resource = 'documents'`,
+    );
+    expect(known[0]?.n).toBeLessThan(4 * 310);
+    await migrateWarehouse(warehouse.db);
   });
 
   test('in several processes at once is one change', async () => {
