@@ -11,7 +11,7 @@ export interface Warehouse {
   readonly pool: pg.Pool;
   /** Whether the service's timestamps without a zone are UTC. */
   readonly zoneIsUtc: boolean;
-  /** Spans of months for which partitions of intervals are known to be there. */
+  /** Months, as `2026-01`, whose partitions of intervals are known to be there. */
   readonly intervalMonths: Set<string>;
   close(): Promise<void>;
 }

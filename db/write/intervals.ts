@@ -97,7 +97,7 @@ async function copyIfFresh(
     select exists (select from utility.intervals where meter_id = ${meterId}
       and start_at between metersync.read_time(${from}) and metersync.read_time(${to})) as held`);
   if (held.rows[0]?.held) return false;
-  await ensureMonths(warehouse, from, to, true);
+  await ensureMonths(warehouse, columns, true);
   const client = await warehouse.pool.connect();
   try {
     await pipeline(
@@ -161,7 +161,7 @@ async function mergeIntervals(
   { confirms = false }: WriteIntervals,
 ): Promise<WrittenRows> {
   const { from, to } = plain ?? (await spanOf(warehouse.db, columns));
-  await ensureMonths(warehouse, from, to, plain !== undefined);
+  await ensureMonths(warehouse, columns, plain !== undefined);
   const incoming = plain?.distinct ? distinctReadings(columns, plain.seconds) : anyReadings(columns);
   const result = await warehouse.db.execute<{ inserted: number; changed: number }>(sql`
     with incoming as materialized (${incoming}
@@ -195,15 +195,18 @@ async function mergeIntervals(
 }
 
 /**
- * Makes the partitions of the months from one time to another. Plain times tell their months by themselves, so
- * those that are known to be there are not asked for again.
+ * Makes the partitions of the months in which readings start. Plain times tell their months by themselves, so those that
+ * are known to be there are not asked for again.
  */
-async function ensureMonths(warehouse: Warehouse, from: string, to: string, plain: boolean): Promise<void> {
-  const span = `${from.slice(0, 7)}/${to.slice(0, 7)}`;
-  if (plain && warehouse.intervalMonths.has(span)) return;
-  await warehouse.db.execute(sql`
+async function ensureMonths(warehouse: Warehouse, columns: IntervalColumns, plain: boolean): Promise<void> {
+  const { db, intervalMonths } = warehouse;
+  const months = plain ? new Set(columns.startAt.map((start) => start.slice(0, 7))) : new Set<string>();
+  const unknown = [...months].filter((month) => !intervalMonths.has(month));
+  const starts = plain ? unknown.map((month) => `${month}-01T00:00:00Z`) : columns.startAt;
+  if (starts.length === 0) return;
+  await db.execute(sql`
     select metersync.ensure_interval_month(month)
-    from generate_series(date_trunc('month', metersync.read_time(${from}), 'UTC'), metersync.read_time(${to}),
-      interval '1 month') month`);
-  if (plain) warehouse.intervalMonths.add(span);
+    from (select distinct date_trunc('month', metersync.read_time(s), 'UTC') as month
+      from unnest(${array(starts, 'text')}) s order by month) months`);
+  for (const month of unknown) intervalMonths.add(month);
 }

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { compareIntervals } from '../../db/read/audit.ts';
 import type { IntervalColumns } from '../../db/write/interval-text.ts';
 import { writeIntervals } from '../../db/write/intervals.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -16,7 +17,7 @@ const readings = (
   updated = '2026-01-01T00:00:00.000001',
 ): IntervalColumns => ({
   startAt: starts,
-  endAt: starts.map((start) => start.replace(/:00:00(?=$|\+)/, ':15:00')),
+  endAt: starts.map((start) => start.replace(/:00:00(?=$|\+|Z)/, ':15:00')),
   granularitySeconds: starts.map(() => null),
   usage: starts.map(() => usage),
   usageUnits: starts.map(() => 'kWh'),
@@ -81,6 +82,41 @@ describe('writeIntervals', () => {
     expect((await held('dropped')).map((row) => row.usage)).toEqual(['2']);
   });
 
+  test('readings of any year are written beside their neighbours, and make partitions of no month between', async () => {
+    const partitions = async () =>
+      (
+        await warehouse.db.execute(
+          sql`select from pg_inherits where inhparent = 'utility.intervals'::regclass`,
+        )
+      ).rowCount ?? 0;
+    const years = ['0001', '1700', '1970', '1999', '2000', '2026', '2049', '2050', '9999'];
+    const starts = years.flatMap((year) => [`${year}-06-01T00:00:00`, `${year}-06-01T01:00:00`]);
+    const before = await partitions();
+    for (const [meter, suffix] of [
+      ['plain', 'Z'],
+      ['offset', '+00:00'],
+    ] as const) {
+      const columns = readings(
+        ['0000-06-01T00:00:00', ...starts].map((start) => start + suffix),
+        '1',
+      );
+      expect(await writeIntervals(warehouse, meter, '2026-03-01', columns)).toEqual({
+        inserted: starts.length,
+        changed: 0,
+        rejected: 1,
+      });
+      const { differences, keys } = await compareIntervals(warehouse.db, meter, columns);
+      expect(keys).toBe(starts.length + 1);
+      expect(differences).toEqual([{ id: `${meter}@0000-06-01T00:00:00${suffix}`, state: 'missing' }]);
+    }
+    expect(await partitions()).toBeLessThanOrEqual(before + 3);
+    expect((await held('plain')).map(({ partition }) => partition)).toEqual([
+      ...Array(8).fill('utility.intervals_before_2000'),
+      ...['2000', '2026', '2049'].flatMap((year) => Array(2).fill(`utility.intervals_${year}_06`)),
+      ...Array(4).fill('utility.intervals_from_2050'),
+    ]);
+  });
+
   test('a reading that comes twice on a page is written once', async () => {
     const twice = readings([...hours, ...hours], '5');
     expect(await writeIntervals(warehouse, 'twice', '2026-03-01', twice)).toMatchObject({ inserted: 3 });
@@ -95,7 +131,7 @@ describe('writeIntervals', () => {
       rejected: 1,
     });
     const kept = await warehouse.db.execute(
-      sql`select record_id, error from metersync.rejected_records where resource = 'intervals'`,
+      sql`select record_id, error from metersync.rejected_records where starts_with(record_id, 'refused@')`,
     );
     expect(kept.rows).toEqual([
       { record_id: 'refused@2026-01-31T23:00:00', error: expect.stringContaining('not a number') },
