@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import { spawn } from 'node:child_process';
-import { createRequire } from 'node:module';
+import module from 'node:module';
 import { constants } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
@@ -12,6 +13,8 @@ import { fileURLToPath } from 'node:url';
 const nodeMajor = 24;
 
 if (Number.parseInt(process.versions.node, 10) >= nodeMajor) {
+  // Each start after the first finds its code compiled. Beside the code: in a folder that others can write to it could be replaced.
+  module.enableCompileCache(join(import.meta.dirname, '../.metersync/compiled'));
   const { run } = await import('./run.ts');
   await run(process.argv.slice(2));
   // Connections that a failed start left open must not keep a finished command alive.
@@ -29,7 +32,7 @@ command.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signal
 
 function ownNode(): string {
   try {
-    return createRequire(import.meta.url).resolve('node/bin/node');
+    return module.createRequire(import.meta.url).resolve('node/bin/node');
   } catch {
     return giveUp('its package `node` was installed without its install script');
   }
