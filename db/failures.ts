@@ -14,6 +14,15 @@ export function sqlState(error: unknown): string | undefined {
   return undefined;
 }
 
+/** Whether a row had no partition to go to: Postgres says so as of a check that it violates, but names no constraint. */
+export function hasNoPartition(error: unknown): boolean {
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    const { code, constraint } = at as { code?: unknown; constraint?: unknown };
+    if (code === '23514') return constraint === undefined;
+  }
+  return false;
+}
+
 /**
  * Postgres's own words, without the statement and its parameters that Drizzle puts before them. Of a value that it
  * cannot read the detail says what is wrong with it; other details quote whole rows.

@@ -4,7 +4,7 @@ import type { Database, Executor } from '../connect.ts';
 import { isRefusal } from '../failures.ts';
 import { halving } from '../halving.ts';
 import { dated, type RecordResource, tableOf } from '../resources.ts';
-import type { IntervalColumns } from '../write/interval-text.ts';
+import { type IntervalColumns, readingsAt } from '../write/interval-text.ts';
 import { itemTexts, pageOfTexts } from '../write/item-texts.ts';
 import { items, type RecordPage, rawOf } from '../write/page.ts';
 
@@ -145,19 +145,6 @@ export async function compareIntervals(
   return {
     differences: parts.flatMap(({ differences }) => differences),
     keys: parts.reduce((sum, { keys }) => sum + keys, 0),
-  };
-}
-
-function readingsAt(columns: IntervalColumns, places: readonly number[]): IntervalColumns {
-  const pick = <T>(values: readonly T[]): T[] => places.map((place) => values[place] as T);
-  return {
-    startAt: pick(columns.startAt),
-    endAt: pick(columns.endAt),
-    granularitySeconds: pick(columns.granularitySeconds),
-    usage: pick(columns.usage),
-    usageUnits: pick(columns.usageUnits),
-    quality: pick(columns.quality),
-    updated: pick(columns.updated),
   };
 }
 

@@ -99,6 +99,9 @@ export const documents = utility.table(
   ],
 );
 
+/** Postgres takes NaN, the largest number to it, and infinities for amounts: one of them would be every sum. */
+const usageIsFinite = sql`usage > '-Infinity' and usage < 'Infinity'`;
+
 /** What sums need of every row is a column of its own: reading it from raw would take the whole record apart. */
 export const usageDataColumns = () => ({
   companyId: uuid('company_id'),
@@ -124,6 +127,7 @@ export const usageData = utility.table(
     index('usage_data_company').on(t.companyId),
     index('usage_data_document').on(t.documentId),
     index('usage_data_meter').on(t.meterId),
+    check('usage_data_usage_is_finite', usageIsFinite),
   ],
 );
 
@@ -155,5 +159,7 @@ export const intervals = utility.table(
   (t) => [
     primaryKey({ columns: [t.meterId, t.startAt, t.granularitySeconds, t.usageUnits] }),
     index('intervals_start').using('brin', t.startAt),
+    check('intervals_usage_is_finite', usageIsFinite),
+    check('intervals_granularity_is_positive', sql`granularity_seconds > 0`),
   ],
 );

@@ -11,6 +11,20 @@ export interface IntervalColumns {
   readonly updated: readonly (string | null)[];
 }
 
+/** The readings at the given places. */
+export function readingsAt(columns: IntervalColumns, places: readonly number[]): IntervalColumns {
+  const pick = <T>(values: readonly T[]): T[] => places.map((place) => values[place] as T);
+  return {
+    startAt: pick(columns.startAt),
+    endAt: pick(columns.endAt),
+    granularitySeconds: pick(columns.granularitySeconds),
+    usage: pick(columns.usage),
+    usageUnits: pick(columns.usageUnits),
+    quality: pick(columns.quality),
+    updated: pick(columns.updated),
+  };
+}
+
 /** Readings that need no reading of their times: their lengths in seconds, and the span that their starts cover. */
 export interface PlainReadings {
   readonly seconds: readonly number[];
@@ -49,6 +63,28 @@ export function plainReadings(columns: IntervalColumns, zoneIsUtc: boolean): Pla
     before = start;
   }
   return { seconds, from, to, distinct };
+}
+
+const amount = /^\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*$/i;
+
+/**
+ * What is wrong with readings that Postgres would refuse as well, but one by one, by the place of each: all readings of a
+ * meter may be so.
+ */
+export function wrongReadings(
+  { startAt, endAt, granularitySeconds, usage }: IntervalColumns,
+  plain: PlainReadings | undefined,
+): Map<number, string> {
+  const wrong = new Map<number, string>();
+  for (const [at, start] of startAt.entries()) {
+    const told = granularitySeconds[at] ?? null;
+    const used = usage[at] ?? null;
+    if (told === null && (endAt[at] === start || (plain?.seconds[at] ?? 1) <= 0))
+      wrong.set(at, 'the reading ends where it begins, or before');
+    else if (used !== null && !amount.test(used))
+      wrong.set(at, `the usage is no amount: ${JSON.stringify(used)}`);
+  }
+  return wrong;
 }
 
 const plainTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z?$/;

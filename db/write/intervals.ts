@@ -4,14 +4,20 @@ import { type SQL, sql } from 'drizzle-orm';
 import { from as copyFrom } from 'pg-copy-streams';
 import { array } from '../arrays.ts';
 import type { Database, Executor, Warehouse } from '../connect.ts';
-import { isRefusal, sqlMessage, sqlState, warehouseFailure } from '../failures.ts';
-import { copyText, type IntervalColumns, type PlainReadings, plainReadings } from './interval-text.ts';
+import { hasNoPartition, isRefusal, sqlMessage, sqlState, warehouseFailure } from '../failures.ts';
+import {
+  copyText,
+  type IntervalColumns,
+  type PlainReadings,
+  plainReadings,
+  readingsAt,
+  wrongReadings,
+} from './interval-text.ts';
 import type { WrittenRows } from './page.ts';
-import { readingOf, rejectRecord } from './rejected-records.ts';
+import { type RejectedRecord, readingOf, rejectRecords } from './rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from './write-page.ts';
 
 const uniqueViolation = '23505';
-const noPartition = '23514';
 
 /** How readings are written. */
 export interface WriteIntervals {
@@ -40,17 +46,27 @@ export async function writeIntervals(
   if (count === 0) return nothingWritten;
   try {
     const plain = plainReadings(columns, warehouse.zoneIsUtc);
+    const wrong = wrongReadings(columns, plain);
+    if (wrong.size > 0) {
+      const rejected = await rejectReadings(warehouse.db, meterId, columns, wrong);
+      const others = readingsAt(
+        columns,
+        [...columns.startAt.keys()].filter((place) => !wrong.has(place)),
+      );
+      return sum(rejected, await writeIntervals(warehouse, meterId, readAt, others, how));
+    }
     const copied = plain?.distinct && (await copyIfFresh(warehouse, meterId, readAt, columns, plain));
     if (copied) return { inserted: count, changed: 0, rejected: 0 };
     return { ...(await mergeIntervals(warehouse, meterId, readAt, columns, plain, how)), rejected: 0 };
   } catch (error) {
-    if (sqlState(error) === noPartition && !lookedAgain) {
+    if (hasNoPartition(error) && !lookedAgain) {
       // Someone dropped a month that was known to be there.
       warehouse.intervalMonths.clear();
       return await writeIntervals(warehouse, meterId, readAt, columns, how, true);
     }
     if (!isRefusal(error)) throw warehouseFailure(error);
-    if (count === 1) return await rejectReading(warehouse.db, meterId, columns, sqlMessage(error));
+    if (count === 1)
+      return await rejectReadings(warehouse.db, meterId, columns, new Map([[0, sqlMessage(error)]]));
     const middle = Math.ceil(count / 2);
     const first = await writeIntervals(warehouse, meterId, readAt, sliceOf(columns, 0, middle), how);
     return sum(first, await writeIntervals(warehouse, meterId, readAt, sliceOf(columns, middle, count), how));
@@ -70,19 +86,22 @@ export function sliceOf(columns: IntervalColumns, from: number, to: number): Int
   };
 }
 
-async function rejectReading(
+/** Keeps readings apart, each by its place and with the reason. */
+async function rejectReadings(
   db: Database,
   meterId: string,
   columns: IntervalColumns,
-  error: string,
+  wrong: ReadonlyMap<number, string>,
 ): Promise<PageWritten> {
-  const reading = Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[0]]));
-  const id = readingOf(meterId, columns.startAt[0] ?? '');
-  await rejectRecord(db, {
-    ...{ resource: 'intervals', companyId: null, id, error },
-    text: JSON.stringify(reading),
+  const rejected = [...wrong].map(([place, error]): RejectedRecord => {
+    const reading = Object.fromEntries(
+      Object.entries(columns).map(([name, values]) => [name, values[place]]),
+    );
+    const id = readingOf(meterId, columns.startAt[place] ?? '');
+    return { resource: 'intervals', companyId: null, id, error, text: JSON.stringify(reading) };
   });
-  return { inserted: 0, changed: 0, rejected: 1 };
+  await rejectRecords(db, rejected);
+  return { ...nothingWritten, rejected: rejected.length };
 }
 
 /** Copies the readings in when their span is empty; false when it isn't, or no longer. */

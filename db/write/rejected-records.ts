@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 
@@ -17,11 +17,21 @@ const printable = (id: string): string => id.replaceAll('\0', '\\0').toWellForme
 
 /** Keeps a record, as the service sent it, with the reason why it is in no table. */
 export async function rejectRecord(db: Executor, rejected: RejectedRecord): Promise<void> {
-  const { resource, companyId, id, text, error } = rejected;
-  const recordId = id === null ? createHash('sha256').update(text).digest('hex') : printable(id);
+  await rejectRecords(db, [rejected]);
+}
+
+/** The same for many: of those that are known by one id the last is kept. */
+export async function rejectRecords(db: Executor, rejected: readonly RejectedRecord[]): Promise<void> {
+  const idOf = ({ id, text }: RejectedRecord): string =>
+    id === null ? createHash('sha256').update(text).digest('hex') : printable(id);
+  const column = (of: (one: RejectedRecord) => string | null): SQL => array(rejected.map(of), 'text');
   await db.execute(sql`
     insert into metersync.rejected_records as x (resource, record_id, company_id, error, record)
-    values (${resource}, ${recordId}, ${companyId}::uuid, ${error}, ${text})
+    select distinct on (resource, id) resource, id, company_id::uuid, error, record
+    from unnest(${column(({ resource }) => resource)}, ${column(idOf)}, ${column(({ companyId }) => companyId)},
+      ${column(({ error }) => error)}, ${column(({ text }) => text)})
+      with ordinality as t (resource, id, company_id, error, record, place)
+    order by resource, id, place desc
     on conflict (resource, record_id) do update set
       error = excluded.error, record = excluded.record, rejected_at = excluded.rejected_at`);
 }

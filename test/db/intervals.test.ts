@@ -138,6 +138,49 @@ describe('writeIntervals', () => {
     ]);
   });
 
+  test.each(['Z', '+00:00'])(
+    'readings without length, and amounts that are none, are refused by name, their neighbours not (%s)',
+    async (zone) => {
+      const meter = `wrong${zone}`;
+      const day = (hour: string) => `2026-01-31T${hour}${zone}`;
+      const columns: IntervalColumns = {
+        ...readings(['00:00:00', '01:00:00', '02:00:00', '03:00:00', '04:00:00', '05:00:00'].map(day), '1'),
+        endAt: ['00:15:00', '01:00:00', '01:00:00', '03:15:00', '04:15:00', '05:15:00'].map(day),
+        usage: ['1', '1', '1', 'NaN', '-Infinity', '1'],
+      };
+      expect(await writeIntervals(warehouse, meter, '2026-03-01', columns)).toEqual({
+        inserted: 2,
+        changed: 0,
+        rejected: 4,
+      });
+      expect((await held(meter)).map(({ start_at }) => start_at)).toEqual([
+        '2026-01-31 00:00:00',
+        '2026-01-31 05:00:00',
+      ]);
+      const kept = await warehouse.db.execute(sql`
+      select record_id, error from metersync.rejected_records where starts_with(record_id, ${meter}) order by record_id`);
+      expect(kept.rows).toEqual([
+        { record_id: `${meter}@${day('01:00:00')}`, error: 'the reading ends where it begins, or before' },
+        {
+          record_id: `${meter}@${day('02:00:00')}`,
+          error: expect.stringMatching(/or before|granularity_is_positive/),
+        },
+        { record_id: `${meter}@${day('03:00:00')}`, error: 'the usage is no amount: "NaN"' },
+        { record_id: `${meter}@${day('04:00:00')}`, error: 'the usage is no amount: "-Infinity"' },
+      ]);
+      const { differences } = await compareIntervals(warehouse.db, meter, columns);
+      expect(differences.map(({ state }) => state)).toEqual(Array(4).fill('missing'));
+      await warehouse.db.execute(
+        sql`delete from metersync.rejected_records where starts_with(record_id, ${meter})`,
+      );
+      const all = { ...columns, endAt: columns.startAt };
+      expect(await writeIntervals(warehouse, meter, '2026-03-02', all)).toMatchObject({
+        inserted: 0,
+        rejected: 6,
+      });
+    },
+  );
+
   test('times with an offset and times in the zone of the setting are read by Postgres', async () => {
     const berlin = await createWarehouse('Europe/Berlin');
     try {

@@ -29,6 +29,8 @@ const refused: readonly [name: string, resource: 'documents' | 'usageData', fiel
     ['a company that is no id', 'documents', '"company":"acme"', /uuid/],
     ['an amount beyond numeric', 'usageData', '"usage":"1e200000"', /overflow/],
     ['an amount in words', 'usageData', '"usage":"about nine"', /numeric/],
+    ['an amount that is no number', 'usageData', '"usage":"NaN"', /usage_is_finite/],
+    ['an amount without end', 'usageData', '"usage":"-Infinity"', /usage_is_finite/],
     ['a number beyond numeric in raw', 'usageData', '"multiplier":1e200000', /overflow/],
     ['a date that does not exist', 'usageData', '"startDate":"2026-13-01"', /out of range/],
   ];
