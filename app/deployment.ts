@@ -16,10 +16,12 @@ import {
   connectClient,
   connectNative,
   ensureOwnSchedules,
+  lazyClient,
   startOf,
   type TemporalPlace,
   wakeOf,
 } from './temporal.ts';
+import type { TemporalArrival } from './temporal-arrival.ts';
 import { keepViews } from './typed-views.ts';
 import { openWarehouse } from './warehouse.ts';
 import { runWorkers } from './worker.ts';
@@ -42,15 +44,19 @@ export function secretsOf(settings: Settings['webhooks'], log: Logger): SecretSo
   return fixedSecrets(settings.secrets);
 }
 
-/** Starts the HTTP edge. It needs Temporal and nothing else: events are taken while Postgres is down. */
+/**
+ * Starts the HTTP edge. It needs Temporal and nothing else: events are taken while Postgres is down. Until Temporal is
+ * there for the first time deliveries are answered 503 at once, and the service delivers them again.
+ */
 export async function startReceiver(options: {
   settings: Settings;
   secrets: SecretSource;
   temporal: TemporalPlace;
+  arrival: TemporalArrival;
   log: Logger;
 }): Promise<Running & { readonly url: string; readonly receiver: Receiver }> {
-  const { settings, secrets, temporal, log } = options;
-  const { client, close } = await connectClient(temporal);
+  const { settings, secrets, temporal, arrival, log } = options;
+  const { client, close } = lazyClient(temporal);
   const commit = createGroupCommit({ clock: systemClock, log, start: startOf(client) });
   const receiver = buildReceiver({
     verify: createVerifier({
@@ -59,8 +65,9 @@ export async function startReceiver(options: {
       now: Date.now,
       toleranceSeconds: settings.webhooks.toleranceSeconds,
     }),
-    accept: (event, arrivedAt) => commit.accept(event, arrivedAt),
-    ready: () => isReachable(client),
+    accept: (event, arrivedAt) =>
+      arrival.isThere() ? commit.accept(event, arrivedAt) : Promise.resolve('unavailable'),
+    ready: () => arrival.isThere() && isReachable(client),
     now: Date.now,
     clock: systemClock,
     log,
@@ -93,6 +100,23 @@ async function listen(receiver: Receiver, at: Settings['receiver']): Promise<str
 async function isReachable(client: Client): Promise<boolean> {
   await client.withDeadline(Date.now() + 2_000, () => client.workflowService.getSystemInfo({}));
   return true;
+}
+
+/** A part that is started when Temporal is there, which may be never. */
+export function whenThere(arrival: TemporalArrival, start: () => Promise<Running>): Running {
+  const started = arrival.arrived.then(start);
+  const finished = started.then((part) => part.finished);
+  // Whoever waits for it is told; when it fails while all is stopped nobody does.
+  finished.catch(() => {});
+  return {
+    finished,
+    stop: async () => {
+      await arrival.stop();
+      if (!arrival.isThere()) return;
+      const [part] = await Promise.allSettled([started]);
+      if (part.status === 'fulfilled') await part.value.stop();
+    },
+  };
 }
 
 /** Starts the workers that apply events and run backfills. The warehouse's schema has to be up to date. */

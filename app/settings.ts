@@ -126,6 +126,10 @@ const environment = z.object({
     .optional(),
   WEBHOOK_TOLERANCE_SECONDS: integer(1, 86_400, 300),
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/warehouse').optional(),
+  TEMPORAL_ADDRESS: z
+    .string()
+    .refine(isAddress, 'has to be a host and a port, for example temporal.example:7233')
+    .optional(),
   RECONCILE_DAYS: integer(1, 31, 2),
   CHECKS_OFF: list.pipe(
     z.array(
@@ -236,6 +240,12 @@ function readJson(path: string): { readonly value: unknown } | { readonly proble
     const where = /at position \d+ \(.*\)$/.exec((error as Error).message)?.[0];
     return { problem: where === undefined ? 'is not JSON' : `is not JSON: ${where}` };
   }
+}
+
+/** Without a port it is Temporal's usual one. */
+function isAddress(text: string): boolean {
+  const [, port = '7233'] = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?$/i.exec(text) ?? [undefined, '0'];
+  return Number(port) >= 1 && Number(port) <= 65_535;
 }
 
 function isTimeZone(zone: string): boolean {

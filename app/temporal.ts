@@ -29,7 +29,7 @@ export function dataConverterOf({ codecKeys = [] }: TemporalPlace): DataConverte
 
 const connectTimeout = '10 seconds';
 
-function connectOptions(place: TemporalPlace) {
+export function connectOptions(place: TemporalPlace) {
   const configured = loadClientConnectConfig();
   return {
     connectionOptions: {
@@ -40,6 +40,23 @@ function connectOptions(place: TemporalPlace) {
   };
 }
 
+/** Temporal's address, as a person knows it. */
+export function whereIs(place: TemporalPlace): string {
+  return `Temporal at ${connectOptions(place).connectionOptions.address ?? 'localhost:7233'} (TEMPORAL_ADDRESS)`;
+}
+
+/** How long a client that lost Temporal waits at most before it connects again. */
+const reconnectMs = 2_000;
+
+/** A client that connects when it is used first, and its connection to close: Temporal need not be there. */
+export function lazyClient(place: TemporalPlace): { client: Client; close(): Promise<void> } {
+  const { connectionOptions, namespace } = connectOptions(place);
+  const channelArgs = { 'grpc.max_reconnect_backoff_ms': reconnectMs };
+  const connection = Connection.lazy({ ...connectionOptions, channelArgs });
+  const client = new Client({ connection, namespace, dataConverter: dataConverterOf(place) });
+  return { client, close: () => connection.close() };
+}
+
 /** A client, and its connection to close. Connecting is tried for some seconds. */
 export async function connectClient(
   place: TemporalPlace,
@@ -47,7 +64,7 @@ export async function connectClient(
   const { connectionOptions, namespace } = connectOptions(place);
   const connection = await Connection.connect({ ...connectionOptions, connectTimeout }).catch(
     (error: unknown) => {
-      throw inWords(error, connectionOptions.address);
+      throw inWords(error, place);
     },
   );
   const client = new Client({ connection, namespace, dataConverter: dataConverterOf(place) });
@@ -60,15 +77,16 @@ export async function connectNative(
 ): Promise<{ connection: NativeConnection; namespace: string; dataConverter: DataConverter }> {
   const { connectionOptions, namespace } = connectOptions(place);
   const connection = await NativeConnection.connect(connectionOptions).catch((error: unknown) => {
-    throw inWords(error, connectionOptions.address);
+    throw inWords(error, place);
   });
   return { connection, namespace, dataConverter: dataConverterOf(place) };
 }
 
 /** Where nobody answered: the library's errors name no address. */
-function inWords(error: unknown, address: string | undefined): Error {
-  const where = `Temporal at ${address ?? 'localhost:7233'} (TEMPORAL_ADDRESS)`;
-  return new Error(`${where}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+function inWords(error: unknown, place: TemporalPlace): Error {
+  return new Error(`${whereIs(place)}: ${error instanceof Error ? error.message : String(error)}`, {
+    cause: error,
+  });
 }
 
 /** Once a process, before any worker: Temporal's own logs go to ours, and signals stay with us. */

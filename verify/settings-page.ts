@@ -64,7 +64,6 @@ export const settings: Readonly<Record<string, Setting>> = {
   DATABASE_URL: { means: 'The warehouse: Postgres 15 or newer. Unset: an embedded Postgres stands in.' },
   TEMPORAL_ADDRESS: {
     means: 'Host and port of Temporal. With neither this nor a profile set, an embedded Temporal stands in.',
-    hasTo: 'be for example temporal.example:7233',
   },
   TEMPORAL_PROFILE: {
     means: "Profile of Temporal's own configuration file.",

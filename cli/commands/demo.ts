@@ -6,6 +6,7 @@ import { type Running, secretsOf, startReceiver, startWorker } from '../../app/d
 import { migrate } from '../../app/prepare.ts';
 import { webhooksOf } from '../../app/service.ts';
 import { connectClient, installRuntime } from '../../app/temporal.ts';
+import { awaitTemporal } from '../../app/temporal-arrival.ts';
 import {
   type Database,
   eventLatency,
@@ -117,7 +118,8 @@ async function play(
   progress.show(['starting the receiver and the workers…']);
   running.push(await startWorker({ settings, service, databaseUrl, temporal, log }));
   const secrets = secretsOf({ ...settings.webhooks, secrets: [secret] }, log);
-  running.push(await startReceiver({ settings: receiving, secrets, temporal, log }));
+  const arrival = await awaitTemporal(temporal, log);
+  running.push(await startReceiver({ settings: receiving, secrets, temporal, arrival, log }));
 
   const backfillBegan = performance.now();
   const { client, close } = await connectClient(temporal);

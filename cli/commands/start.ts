@@ -1,14 +1,18 @@
-import { type Running, secretsOf, startReceiver, startWorker } from '../../app/deployment.ts';
+import { type Running, secretsOf, startReceiver, startWorker, whenThere } from '../../app/deployment.ts';
 import { migrate, requireSchema } from '../../app/prepare.ts';
 import { webhooksOf } from '../../app/service.ts';
 import { installRuntime } from '../../app/temporal.ts';
+import { awaitTemporal, type TemporalArrival } from '../../app/temporal-arrival.ts';
 import { type Context, openContext, UsageError } from '../context.ts';
 import { sandboxControl } from '../sandbox-control.ts';
 import { untilAsked } from '../until-asked.ts';
 
 export type Part = 'receiver' | 'worker';
 
-/** `metersync start`, `receiver`, `worker`: runs until it is asked to stop. */
+/**
+ * `metersync start`, `receiver`, `worker`: runs until it is asked to stop. While Temporal is away the receiver runs and
+ * gives deliveries back, and the worker waits.
+ */
 export async function start(parts: readonly Part[]): Promise<void> {
   const works = parts.includes('worker');
   const context = await openContext({ postgres: works, temporal: true, service: works, quiet: false });
@@ -22,8 +26,11 @@ export async function start(parts: readonly Part[]): Promise<void> {
   try {
     installRuntime(log);
     for (const line of stack.standIns) log.info(line);
-    if (works) running.push(await work(context));
-    if (parts.includes('receiver')) running.push(await receive(context));
+    const secrets = parts.includes('receiver') ? configuredSecrets(context) : undefined;
+    const arrival = await awaitTemporal(stack.temporal, log);
+    running.push({ finished: arrival.arrived.then(() => never), stop: () => arrival.stop() });
+    if (works) running.push(await work(context, arrival));
+    if (secrets !== undefined) running.push(await receive(context, await secrets(), arrival));
   } catch (error) {
     await drain();
     throw error;
@@ -35,39 +42,53 @@ export async function start(parts: readonly Part[]): Promise<void> {
   });
 }
 
-async function work(context: Context): Promise<Running> {
+type Secrets = ReturnType<typeof secretsOf>;
+
+const never = new Promise<void>(() => {});
+
+async function work(context: Context, arrival: TemporalArrival): Promise<Running> {
   const { settings, stack, service, log } = context;
   const { databaseUrl, temporal } = stack;
   if (settings.databaseUrl === undefined) await migrate(settings, databaseUrl, log);
   await requireSchema(settings, databaseUrl, log);
-  const worker = await startWorker({ settings, service, databaseUrl, temporal, log });
-  log.info({ service: service.url }, 'worker: running');
-  return worker;
+  const begin = async (): Promise<Running> => {
+    const worker = await startWorker({ settings, service, databaseUrl, temporal, log });
+    log.info({ service: service.url }, 'worker: running');
+    return worker;
+  };
+  return arrival.isThere() ? await begin() : whenThere(arrival, begin);
 }
 
-async function receive(context: Context): Promise<Running> {
-  const { settings, stack, sandbox, log } = context;
+/**
+ * The secrets that are configured, or those that the sandbox gives for the receiver's endpoint where it stands in.
+ * @throws UsageError and Error when there are none, or some are wrong
+ */
+function configuredSecrets(context: Context): () => Promise<Secrets> {
+  const { settings, sandbox, log } = context;
+  const { webhooks } = settings;
   const { host, port } = settings.receiver;
-  let webhooks = settings.webhooks;
-  if (sandbox !== undefined && webhooks.secrets.length === 0 && webhooks.secretsFile === undefined) {
-    const control = sandboxControl(sandbox);
-    await webhooksOf({ url: sandbox.apiUrl, apiKey: sandbox.apiKey }).enable(true);
-    webhooks = { ...webhooks, secrets: [await control.registerEndpoint(`http://${host}:${port}/webhooks`)] };
-    log.info(
-      `SERVICE_URL is not set: the sandbox stands in at ${sandbox.url}, API ${sandbox.apiUrl}, key ${sandbox.apiKey}`,
-    );
+  if (webhooks.secrets.length > 0 || webhooks.secretsFile !== undefined) {
+    const secrets = secretsOf(webhooks, log);
+    return async () => secrets;
   }
-  if (webhooks.secrets.length === 0 && webhooks.secretsFile === undefined) {
+  if (sandbox === undefined) {
     throw new UsageError(
       "WEBHOOK_SECRETS (or WEBHOOK_SECRETS_FILE) has to be set: the signing secret of your endpoint, from the service's webhook portal",
     );
   }
-  const receiver = await startReceiver({
-    settings,
-    secrets: secretsOf(webhooks, log),
-    temporal: stack.temporal,
-    log,
-  });
+  return async () => {
+    await webhooksOf({ url: sandbox.apiUrl, apiKey: sandbox.apiKey }).enable(true);
+    const secret = await sandboxControl(sandbox).registerEndpoint(`http://${host}:${port}/webhooks`);
+    log.info(
+      `SERVICE_URL is not set: the sandbox stands in at ${sandbox.url}, API ${sandbox.apiUrl}, key ${sandbox.apiKey}`,
+    );
+    return secretsOf({ ...webhooks, secrets: [secret] }, log);
+  };
+}
+
+async function receive(context: Context, secrets: Secrets, arrival: TemporalArrival): Promise<Running> {
+  const { settings, stack, log } = context;
+  const receiver = await startReceiver({ settings, secrets, temporal: stack.temporal, arrival, log });
   log.info(`receiver: POST ${receiver.url}`);
   return receiver;
 }

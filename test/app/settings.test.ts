@@ -99,6 +99,13 @@ describe('what is set', () => {
     },
   );
 
+  test.each(['temporal', 'temporal.example:7233', '10.0.0.7:7233', '[::1]:7233', 'my_temporal:1'])(
+    'an address of Temporal: %s',
+    (address) => {
+      expect(readSettings({ TEMPORAL_ADDRESS: address }).temporalConfigured).toBe(true);
+    },
+  );
+
   test('a namespace alone names no server', () => {
     expect(readSettings({ TEMPORAL_NAMESPACE: 'metering' }).temporalConfigured).toBe(false);
   });
@@ -114,6 +121,7 @@ describe('what is wrong', () => {
     WEBHOOK_HEADER_PREFIX: 'acme hook:',
     WEBHOOK_TOLERANCE_SECONDS: '5m',
     DATABASE_URL: 'mysql://h/w',
+    TEMPORAL_ADDRESS: 'http://temporal.example:7233',
     RECEIVER_PORT: '65536',
     LOG_LEVEL: 'loud',
     SERVICE_ENDPOINTS: '/nowhere/endpoints.json',
@@ -129,6 +137,7 @@ describe('what is wrong', () => {
       'WEBHOOK_HEADER_PREFIX has to be the start of header names, for example webhook-',
       'WEBHOOK_TOLERANCE_SECONDS has to be a whole number from 1 to 86400',
       'DATABASE_URL has to be a URL, for example postgres://user:password@host:5432/warehouse',
+      'TEMPORAL_ADDRESS has to be a host and a port, for example temporal.example:7233',
       'RECEIVER_PORT has to be a whole number from 0 to 65535',
       'LOG_LEVEL has to be trace, debug, info, warn, error or silent',
       'SERVICE_ENDPOINTS has to be the path of a JSON file: /nowhere/endpoints.json is not there',
@@ -165,6 +174,13 @@ describe('what is wrong', () => {
       /^CHECKS_OFF has to hold names of checks .*, and luck is none: they are bill_gap, .*late_bill/,
     );
   });
+
+  test.each(['temporal example', 'temporal:0', 'temporal:70000', 'temporal:', '::1', ''.padEnd(3, '/')])(
+    'an address of Temporal that is none: %s',
+    (address) => {
+      expect(problemsOf({ TEMPORAL_ADDRESS: address })).toHaveLength(1);
+    },
+  );
 
   test('a service without its key', () => {
     const { SERVICE_URL } = service;

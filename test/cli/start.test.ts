@@ -1,11 +1,14 @@
 import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { readStatus } from '../../db/read/status.ts';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
+import { startEmbedded } from '../../embedded/start.ts';
 import { type RunningCommand, startCommand } from '../support/command.ts';
+import { deliver } from '../support/deliver.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
@@ -52,6 +55,46 @@ describe('metersync start on servers of the user', () => {
       await expect(fetch(`http://127.0.0.1:${pipeline.env.RECEIVER_PORT}/healthz`)).rejects.toThrow();
     },
   );
+
+  test('while Temporal is away it runs, gives deliveries back and waits; when Temporal is there it takes them and works', {
+    timeout: 120_000,
+  }, async () => {
+    const [folder, port] = await Promise.all([temporaryFolder(), freePort()]);
+    onTestFinished(() => folder.remove());
+    await writeFile(join(folder.path, 'ports.json'), JSON.stringify({ temporal: port }));
+    const address = `127.0.0.1:${port}`;
+    const env = { ...pipeline.env, TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: 'default' };
+    start = startCommand(['start'], { env });
+    await start.printed(/receiver: POST /);
+    const health = async (path: string) =>
+      (await fetch(`http://127.0.0.1:${pipeline.env.RECEIVER_PORT}${path}`)).status;
+    expect([await health('/healthz'), await health('/readyz')]).toEqual([200, 503]);
+    const event = { eventType: 'weather.changed' };
+    const { id, status } = await deliver(pipeline, event);
+    expect(status).toBe(503);
+    // It was given back at once, not tried for as long as the service waits.
+    expect(start.stdout()).not.toMatch(/events not started yet|events given back/);
+
+    const temporal = await startEmbedded({
+      ...{ dir: folder.path, postgres: false, temporal: true, binDir: projectBinDir() },
+    });
+    onTestFinished(() => temporal.stop());
+    expect(temporal.temporal?.address).toBe(address);
+    await start.printed(/worker: running/);
+    expect(await health('/readyz')).toBe(200);
+    expect(await deliver(pipeline, event, id)).toEqual({ id, status: 204 });
+    await until('the event is in the journal', async () => {
+      const kept = await pipeline.warehouse.db.execute(sql`select from metersync.events where id = ${id}`);
+      return kept.rowCount === 1;
+    });
+    const said = (what: string) =>
+      start
+        .stdout()
+        .split('\n')
+        .filter((line) => line.includes(what)).length;
+    expect([said(' is away: waiting for it'), said(' is there now')]).toEqual([1, 1]);
+    expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
+  });
 
   test('a second signal ends it at once in the middle of its work, and the next start does that work', {
     timeout: 120_000,

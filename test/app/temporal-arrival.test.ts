@@ -1,0 +1,69 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { pino } from 'pino';
+import { expect, inject, onTestFinished, test, vi } from 'vitest';
+import { whenThere } from '../../app/deployment.ts';
+import { awaitTemporal } from '../../app/temporal-arrival.ts';
+import { until } from '../support/poll.ts';
+
+function recorded() {
+  const lines: { msg: string; reason?: string; level: number }[] = [];
+  const log = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
+  return { lines, log };
+}
+const address = inject('temporalAddress');
+const waits = { everyMs: 5, refusedForMs: 100 };
+
+test('Temporal that is there is waited for no longer, and nothing is said', async () => {
+  const { lines, log } = recorded();
+  const arrival = await awaitTemporal({ address, namespace: 'default' }, log, waits);
+  expect(arrival.isThere()).toBe(true);
+  await arrival.arrived;
+  expect(lines).toEqual([]);
+});
+
+test('a namespace that it does not know is told at once, and ends the wait when nobody makes it', async () => {
+  const { lines, log } = recorded();
+  const arrival = await awaitTemporal({ address, namespace: 'nowhere' }, log, waits);
+  expect(arrival.isThere()).toBe(false);
+  await expect(arrival.arrived).rejects.toThrow(
+    /^Temporal at \S+ \(TEMPORAL_ADDRESS\) knows no namespace nowhere: correct TEMPORAL_NAMESPACE/,
+  );
+  expect(lines.map(({ level }) => level)).toEqual([50]);
+});
+
+test('so is a connection that cannot be secured', async () => {
+  vi.stubEnv('TEMPORAL_TLS', 'true');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const arrival = await awaitTemporal(
+    { address: address.replace('127.0.0.1', 'localhost') },
+    recorded().log,
+    waits,
+  );
+  await expect(arrival.arrived).rejects.toThrow(
+    /^no secure connection to Temporal at .* comes about: correct TEMPORAL_TLS and its certificates \(.*SSL/,
+  );
+});
+
+test('while it is away nothing that waits for it is started, one line says so, and all can be stopped', async () => {
+  const { lines, log } = recorded();
+  let looks = 0;
+  const hangsUp = createServer((socket) => {
+    looks += 1;
+    socket.destroy();
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void hangsUp.close());
+  await once(hangsUp, 'listening');
+  const place = `127.0.0.1:${(hangsUp.address() as AddressInfo).port}`;
+  const arrival = await awaitTemporal({ address: place }, log, { ...waits, refusedForMs: 0 });
+  let begun = false;
+  const part = whenThere(arrival, async () => {
+    begun = true;
+    return { finished: Promise.resolve(), stop: async () => {} };
+  });
+  await until('it was looked for some more times', () => looks >= 5);
+  await part.stop();
+  expect({ begun, there: arrival.isThere() }).toEqual({ begun: false, there: false });
+  const words = `Temporal at ${place} (TEMPORAL_ADDRESS) is away: waiting for it`;
+  expect(lines).toMatchObject([{ level: 40, msg: expect.stringContaining(words) }]);
+});
