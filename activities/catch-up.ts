@@ -25,8 +25,8 @@ export function catchUpActivities(deps: ActivityDependencies) {
     }),
 
     /**
-     * Reads again what the events of these owners are about. What the service refuses for good is parked with the
-     * reason; what passes is retried by Temporal.
+     * Reads again what the events of these owners are about. What fails for one of them alone is parked with the
+     * reason; trouble that everybody shares is retried by Temporal.
      */
     catchUpOwners: failing(
       async ({ kind, owners }: { kind: CatchUpKind; owners: readonly string[] }): Promise<void> => {

@@ -1,10 +1,11 @@
 import { Context } from '@temporalio/activity';
 import type { FailureCode } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
-import { parkOwner } from '../db/catch-up.ts';
+import { dueOwners, parkOwner } from '../db/catch-up.ts';
+import { withoutStatement } from '../db/failures.ts';
 import { parkedCodes, parkService, reviveParked } from '../db/parking.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { asFailure } from './failing.ts';
+import { ownTrouble } from './own-trouble.ts';
 
 /** A refusal that is the same for everything that is asked. */
 const refusesAll: readonly FailureCode[] = ['SERVICE_KEY_REFUSED'];
@@ -17,9 +18,10 @@ const endTogether: readonly FailureCode[] = [
 ];
 
 /**
- * Works for one owner after the other. What the service refuses for good is parked with the reason: the owner's work,
- * or all work when the refusal is the same for everybody. The first that succeeds again revives those that wait for
- * the same reason. What passes is thrown, for Temporal to retry.
+ * Works for one owner after the other. What fails for one owner alone is parked with the reason, and the next one has
+ * its turn; all work is parked when the service's refusal is the same for everybody. The first that succeeds again
+ * revives those that wait for the same refusal. Trouble that everybody shares is thrown, for Temporal to retry: then
+ * those have their turn that still have something due.
  */
 export async function eachUnlessParked(
   deps: ActivityDependencies,
@@ -29,19 +31,19 @@ export async function eachUnlessParked(
 ): Promise<void> {
   const { db } = deps.warehouse;
   const parked = await parkedCodes(db, kind, owners);
-  for (const owner of owners) {
+  const retried = Context.current().info.attempt > 1;
+  const left = retried ? await dueOwners(db, kind, owners.length, owners) : owners;
+  for (const owner of left) {
     try {
       await work(owner);
     } catch (error) {
       Context.current().cancellationSignal.throwIfAborted();
-      const failure = asFailure(error);
-      if (failure === undefined || failure.action === 'retry') throw error;
-      const { code } = failure;
-      const message = `${code}: ${failure.message}`;
-      deps.log.warn({ kind, owner, code, err: failure }, 'parked');
-      await parkOwner(db, kind, owner, { code, message });
-      if (!refusesAll.includes(code)) continue;
-      await parkService(db, code, message);
+      const reason = await ownTrouble(deps, error);
+      if (reason === undefined) throw error;
+      deps.log.warn({ kind, owner, code: reason.code, err: withoutStatement(error) }, 'parked');
+      await parkOwner(db, kind, owner, reason);
+      if (!refusesAll.includes(reason.code)) continue;
+      await parkService(db, reason.code, reason.message);
       return;
     }
     const ended = [...parked.service, ...(parked.owners.get(owner) ?? [])];

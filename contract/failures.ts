@@ -93,6 +93,12 @@ export const failureTypes = {
       'Postgres cannot hold a value: NUL, lone surrogate, numeric overflow, impossible date, broken constraint.',
     operator: 'Look at the event or record and its error; its bytes are kept.',
   },
+  UNEXPECTED_ERROR: {
+    action: 'retry',
+    means: 'An error that none of these describes: a mistake of metersync.',
+    operator:
+      'Report it with its line of the log. What it stopped is tried again, each time later; the rest goes on.',
+  },
   EVENT_UNREADABLE: {
     action: 'dead',
     means: 'A verified event is not JSON, or lacks what its type must carry (an id, a timestamp).',

@@ -45,13 +45,19 @@ const eventKind: Readonly<Record<CatchUpKind, string>> = {
 
 /**
  * Companies, or meters for intervals, that have something due; those that wait longest come first. None while nothing
- * may be asked of the service.
+ * may be asked of the service. Of the given ones alone where they are given.
  */
-export async function dueOwners(db: Executor, kind: CatchUpKind, limit: number): Promise<string[]> {
+export async function dueOwners(
+  db: Executor,
+  kind: CatchUpKind,
+  limit: number,
+  among?: readonly string[],
+): Promise<string[]> {
   const owner = kind === 'intervals' ? sql`record_id` : sql`company_id::text`;
+  const chosen = among === undefined ? sql`` : sql`and ${owner} = any(${array(among, 'text')})`;
   const result = await db.execute<{ owner: string }>(sql`
     select ${owner} as owner from metersync.events
-    where kind = ${eventKind[kind]} and ${due} and not ${serviceParked}
+    where kind = ${eventKind[kind]} and ${due} and not ${serviceParked} ${chosen}
     group by 1 order by min(recorded_at), 1 limit ${limit}`);
   return result.rows.map((row) => row.owner);
 }

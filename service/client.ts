@@ -1,5 +1,5 @@
 import type { Endpoint, EndpointName, ListingFilter } from '../contract/endpoints.ts';
-import { Failure } from '../contract/failures.ts';
+import { Failure, type FailureCode } from '../contract/failures.ts';
 import type { RequestCounts } from './counts.ts';
 import { isObject } from './json.ts';
 import { type Page, parse, readPage } from './page.ts';
@@ -8,6 +8,9 @@ import { createQuote } from './quote.ts';
 import { createRequests } from './request.ts';
 import type { Lane } from './throttle.ts';
 import { openWire, type ServiceClientOptions } from './wire.ts';
+
+/** Failures that whoever asks anything may get alike. */
+const noAnswers: readonly FailureCode[] = ['SERVICE_UNREACHABLE', 'SERVICE_BUSY', 'SERVICE_ERROR'];
 
 interface Request {
   readonly endpoint: EndpointName;
@@ -57,6 +60,8 @@ export interface ServiceClient {
    * a key of that name, if anything. `date` is the service's clock, as the answer's header tells it.
    */
   ping(signal?: AbortSignal): Promise<Ping>;
+  /** Whether the service answers anything but failures: its `/ping` alone is asked, and may be refused or missing. */
+  answers(signal?: AbortSignal): Promise<boolean>;
   counts(): Record<string, RequestCounts>;
   /** Ends the client's own connections, and with them what is in flight. */
   close(): Promise<void>;
@@ -73,6 +78,13 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     const endpoint = endpoints[name];
     if (endpoint !== null) return endpoint;
     throw new Failure('SERVICE_NOT_FOUND', `the endpoint catalogue says that the service has no ${name}`);
+  }
+
+  async function ping(signal?: AbortSignal): Promise<Ping> {
+    const read = (body: string, date: string | undefined): Ping => ({
+      ...{ body, version: versionIn(body), date: date ?? null },
+    });
+    return await requests.get({ name: 'ping', path: '/ping', lane: 'live', signal, read });
   }
 
   return {
@@ -97,11 +109,15 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
         throw error;
       }
     },
-    async ping(signal) {
-      const read = (body: string, date: string | undefined): Ping => ({
-        ...{ body, version: versionIn(body), date: date ?? null },
-      });
-      return await requests.get({ name: 'ping', path: '/ping', lane: 'live', signal, read });
+    ping,
+    async answers(signal) {
+      try {
+        await ping(signal);
+        return true;
+      } catch (error) {
+        if (!(error instanceof Failure)) throw error;
+        return !noAnswers.includes(error.code);
+      }
     },
     counts: () => requests.counts(),
     async close() {

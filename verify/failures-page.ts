@@ -3,7 +3,7 @@ import { generatedFrom, markdownTable } from './markdown.ts';
 
 const actions: Readonly<Record<FailureAction, string>> = {
   retry:
-    'tried again by itself after growing pauses. An event is tried until it succeeds; a listing of a backfill 12 times, then it counts as failed',
+    'tried again by itself after growing pauses. An event is tried until it succeeds; what fails for one company or meter alone waits with the reason, 10 seconds to 15 minutes, while the others go on. A listing of a backfill is tried for an hour, a meter of it for a minute where the others can be read; then it counts as failed',
   park: 'trying again at once cannot help: somebody has to act. Events wait with the reason and are tried again after 10 seconds to 15 minutes, and at once by `metersync resume`; a refused key parks all work, one request an attempt, until the first that is answered. What a backfill could not read counts as failed, and the rest of the run goes on; `metersync resume` reads it again',
   dead: 'kept apart with its error and its exact bytes, while its neighbours go on: an event in `metersync.events`, where a redelivery or `metersync events replay` tries it again, a record in `metersync.rejected_records`',
 };

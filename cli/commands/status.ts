@@ -62,7 +62,12 @@ function describe(now: WarehouseStatus): string {
     );
   if (now.silence.signs.length > 0)
     lines.push(`${now.silence.signs.join('; ')}\n  What to do: ${silenceOperator}`);
-  for (const { reason, events } of now.waiting) lines.push(`${events} events wait: ${reason}`);
+  const parked = now.parked.map(({ code }) => code);
+  for (const { code, events, owners, nextAttemptAt, reason } of now.waiting)
+    if (!parked.includes(code))
+      lines.push(
+        `${events} events of ${owners} companies or meters wait, tried again from ${nextAttemptAt} on: ${reason}`,
+      );
   return lines.join('\n');
 }
 

@@ -30,7 +30,8 @@ export interface WarehouseStatus {
   readonly silence: Silence;
   readonly backfills: RunsStatus;
   readonly reconciles: RunsStatus;
-  readonly waiting: readonly { readonly reason: string; readonly events: number }[];
+  /** Why events wait to be tried again, by failure, most events first. */
+  readonly waiting: readonly WaitingEvents[];
   /** Work that the service refused, by failure. */
   readonly parked: readonly ParkedWork[];
   /** Interval events whose ranges show fewer readings than they told of, and how many readings that is. */
@@ -43,6 +44,18 @@ export interface WarehouseStatus {
   /** Open issues of the data, those that were not acknowledged by severity. */
   readonly issues: IssueCounts;
   readonly rows: Readonly<Record<string, number>>;
+}
+
+/** Events that were postponed for the same failure. */
+export interface WaitingEvents {
+  readonly code: FailureCode;
+  /** One of its reasons, in words. */
+  readonly reason: string;
+  readonly events: number;
+  /** Companies, and meters of intervals, that they are about. */
+  readonly owners: number;
+  /** When the first of them are tried again. */
+  readonly nextAttemptAt: string | null;
 }
 
 /** What waits because somebody has to act. */
@@ -103,9 +116,10 @@ export async function readStatus(db: Executor, { silenceHours = 0 } = {}): Promi
       (select extract(epoch from clock_timestamp() - max(received_at))::float8 from metersync.events) as last,
       (select count(*)::int from metersync.rejected_records) as rejected,
       (select count(*)::int from metersync.deletes where state = 'quarantined') as quarantined`);
-  const waiting = await db.execute<{ reason: string; events: number }>(sql`
-    select error as reason, count(*)::int as events from metersync.events
-    where outcome = 'pending' and error is not null group by error order by count(*) desc limit 10`);
+  const waiting = await db.execute<WaitingEvents & Record<string, unknown>>(sql`
+    select error_code as code, min(error) as reason, count(*)::int as events,
+      count(distinct coalesce(company_id::text, record_id))::int as owners, min(next_attempt_at)::text as "nextAttemptAt"
+    from metersync.events where outcome = 'pending' and error_code is not null group by 1 order by 3 desc, 1`);
   const count = (outcome: string) => events.rows.find((row) => row.outcome === outcome)?.count ?? 0;
   return {
     events: {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { readParked } from '../../db/read/status.ts';
+import { lastingAttempts } from '../../activities/own-trouble.ts';
+import { readParked, readStatus } from '../../db/read/status.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { trySleep } from '../../db/record/wake.ts';
 import { pageOf } from '../service/listing.ts';
@@ -11,10 +12,11 @@ import { connectionEvent, delivery, intervalsEvent } from '../support/events.ts'
 
 /** A service that refuses what it is told to refuse. */
 function service() {
-  const refuses = new Map<string, number>();
+  const refuses = new Map<string, number | Reply>();
   const script = (asked: Asked): Reply => {
-    for (const [path, status] of refuses) {
-      if (asked.path.startsWith(`/v2.2/${path}`)) return { status, json: { detail: 'no' } };
+    for (const [path, answer] of refuses) {
+      if (!asked.path.startsWith(`/v2.2/${path}`)) continue;
+      return typeof answer === 'number' ? { status: answer, json: { detail: 'no' } } : answer;
     }
     const [, , resource = ''] = asked.path.split('/');
     if (resource === 'company') return { json: [] };
@@ -30,9 +32,14 @@ const announce = async ({ warehouse }: ActivitiesUnderTest, meterIds: readonly s
   await recordEvents(warehouse.db, events);
 };
 /** One round of the catch-up workflow: what is due, in one chunk. */
-async function round(under: ActivitiesUnderTest, kind: 'intervals' | 'connections' = 'intervals') {
+async function round(
+  under: ActivitiesUnderTest,
+  kind: 'intervals' | 'connections' = 'intervals',
+  attempt = 1,
+) {
   const owners = await under.run(under.activities.dueOwners, { kind, limit: 32 });
-  if (owners.length > 0) await under.run(under.activities.catchUpOwners, { kind, owners });
+  if (owners.length > 0)
+    await under.run(under.activities.catchUpOwners, { kind, owners }, undefined, attempt);
   return owners.length;
 }
 const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
@@ -161,4 +168,116 @@ describe('what the service refuses of one owner', () => {
     expect(await round(under)).toBe(2);
     expect(await under.run(under.activities.dueOwners, { kind: 'intervals', limit: 9 })).toEqual([other]);
   });
+});
+
+/** What was noted of the events that wait, by their meter. */
+const waits = async ({ warehouse }: ActivitiesUnderTest) => {
+  const { rows } = await warehouse.db.execute<{ meter: string; code: string | null; attempts: number }>(sql`
+    select record_id as meter, error_code as code, attempts from metersync.events where outcome = 'pending'`);
+  return Object.fromEntries(rows.map(({ meter, code, attempts }) => [meter, { code, attempts }]));
+};
+
+describe('what fails for one owner alone', () => {
+  test('keeps no other owner waiting, is shown, tried again later each time, and over by itself', async () => {
+    const { refuses, script } = service();
+    const under = await activitiesOn(script);
+    const [failing = '', unreadable = '', hangingUp = '', ...good] = meters(6);
+    refuses.set(`interval/meter/${failing}`, 500);
+    refuses.set(`interval/meter/${unreadable}`, { body: '<html>' });
+    refuses.set(`interval/meter/${hangingUp}`, 'hang up');
+    await announce(under, [failing, unreadable, hangingUp]);
+    await announce(under, good);
+    expect(await round(under)).toBe(6);
+    expect(await outcomes(under)).toEqual({ applied: 3, pending: 3 });
+    expect(await round(under)).toBe(0);
+    const waiting = (code: string, meterId: string) => ({
+      ...{ code, reason: expect.stringContaining(meterId), events: 1, owners: 1 },
+      nextAttemptAt: expect.any(String),
+    });
+    expect((await readStatus(under.warehouse.db)).waiting).toEqual([
+      waiting('SERVICE_ANSWER_UNREADABLE', unreadable),
+      waiting('SERVICE_ERROR', failing),
+      waiting('SERVICE_UNREACHABLE', hangingUp),
+    ]);
+    const attempts = 11;
+    for (let at = 2; at <= attempts; at++) {
+      await waitOut(under);
+      await round(under);
+    }
+    expect(await waits(under)).toEqual({
+      [failing]: { code: 'SERVICE_ERROR', attempts },
+      [unreadable]: { code: 'SERVICE_ANSWER_UNREADABLE', attempts },
+      [hangingUp]: { code: 'SERVICE_UNREACHABLE', attempts },
+    });
+    const later = await under.warehouse.db.execute(sql`select from metersync.events
+      where next_attempt_at between clock_timestamp() + interval '5 minutes' and clock_timestamp() + interval '15 minutes'`);
+    expect(later.rowCount).toBe(3);
+    refuses.clear();
+    await waitOut(under);
+    await round(under);
+    expect(await outcomes(under)).toEqual({ applied: 6 });
+  });
+
+  test('waits for its own time also when an activity that was interrupted is repeated', async () => {
+    const { refuses, script } = service();
+    const under = await activitiesOn(script);
+    const owners = meters(3);
+    const [bad = '', ...good] = owners;
+    refuses.set(`interval/meter/${bad}`, 500);
+    await announce(under, owners);
+    await round(under);
+    await announce(under, good);
+    const asked = under.asked().length;
+    await under.run(under.activities.catchUpOwners, { kind: 'intervals', owners }, undefined, 2);
+    expect(under.asked().slice(asked)).toHaveLength(good.length);
+    expect(await outcomes(under)).toEqual({ applied: 4, pending: 1 });
+  });
+
+  test('in the warehouse, or by a mistake of ours, holds up the others for some attempts', async () => {
+    const { refuses, script } = service();
+    const under = await activitiesOn(script);
+    const [noMemory = '', mistaken = '', good = ''] = meters(3);
+    const reading = { start: '2026-05-01T00:00:00Z', end: '2026-05-01T00:15:00Z', usage: '1' };
+    for (const id of [noMemory, mistaken])
+      refuses.set(`interval/meter/${id}`, { json: { intervals: [reading], totalIntervals: 1 } });
+    await under.warehouse.db.execute(
+      sql.raw(`create function fail() returns trigger language plpgsql as $$ begin
+        if new.meter_id = '${noMemory}' then raise 'not this one' using errcode = '53200'; end if;
+        raise 'not this one' using errcode = '42P01'; end $$;
+      create trigger fail before insert on utility.intervals for each row execute function fail()`),
+    );
+    await announce(under, [noMemory, mistaken]);
+    await announce(under, [good]);
+    await expect(round(under, 'intervals', lastingAttempts)).rejects.toThrow('not this one');
+    expect(await outcomes(under)).toEqual({ pending: 3 });
+    await round(under, 'intervals', lastingAttempts + 1);
+    expect(await outcomes(under)).toEqual({ applied: 1, pending: 2 });
+    expect(await waits(under)).toEqual({
+      [noMemory]: { code: 'WAREHOUSE_UNAVAILABLE', attempts: 1 },
+      [mistaken]: { code: 'UNEXPECTED_ERROR', attempts: 1 },
+    });
+  });
+});
+
+test('what everybody shares is waited for together, and costs nobody an attempt', async () => {
+  const { refuses, script } = service();
+  const under = await activitiesOn(script);
+  const owners = meters(2);
+  await announce(under, owners);
+  const untouched = { code: null, attempts: 0 };
+  const fails = async (answer: Reply, type: string, attempt: number) => {
+    refuses.set('', answer);
+    const asked = under.asked().length;
+    await expect(round(under, 'intervals', attempt)).rejects.toMatchObject({ type, nonRetryable: false });
+    expect(Object.values(await waits(under))).toEqual([untouched, untouched]);
+    const meterOf = (path: string) => path.split('?')[0];
+    const later = under.asked().slice(asked);
+    expect(new Set(later.filter((path) => path.startsWith('/interval/')).map(meterOf)).size).toBe(1);
+  };
+  await fails('hang up', 'SERVICE_UNREACHABLE', 1);
+  await fails({ status: 500, json: {} }, 'SERVICE_ERROR', 1);
+  // However long nothing answers.
+  await fails('hang up', 'SERVICE_UNREACHABLE', 100);
+  const slowDown = { status: 429, json: {}, headers: { 'retry-after': '3600' } };
+  await fails(slowDown, 'SERVICE_BUSY', 100);
 });

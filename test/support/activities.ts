@@ -18,7 +18,12 @@ export interface ActivitiesUnderTest {
   /** Requests so far, as `GET` path and query below the version. */
   asked(): string[];
   /** Runs an activity as a worker would, `heartbeatDetails` being those of an attempt before. */
-  run<I, O>(activity: (input: I) => Promise<O>, input: I, heartbeatDetails?: unknown): Promise<O>;
+  run<I, O>(
+    activity: (input: I) => Promise<O>,
+    input: I,
+    heartbeatDetails?: unknown,
+    attempt?: number,
+  ): Promise<O>;
 }
 
 /** The activities of a worker, on a warehouse of their own and a service that answers by a script. */
@@ -60,13 +65,13 @@ export async function activitiesOn(
         const search = query.toString();
         return path.replace('/v2.2', '') + (search === '' ? '' : `?${search}`);
       }),
-    run: async (activity, input, heartbeatDetails) =>
-      await activityEnvironment(heartbeatDetails).run(activity, input),
+    run: async (activity, input, heartbeatDetails, attempt) =>
+      await activityEnvironment(heartbeatDetails, attempt).run(activity, input),
   };
 }
 
 /** Where an activity runs, as on a worker, without one; failures that a test provokes are not logged. */
-export function activityEnvironment(heartbeatDetails?: unknown): MockActivityEnvironment {
-  const info = heartbeatDetails === undefined ? {} : { heartbeatDetails };
+export function activityEnvironment(heartbeatDetails?: unknown, attempt = 1): MockActivityEnvironment {
+  const info = { attempt, ...(heartbeatDetails === undefined ? {} : { heartbeatDetails }) };
   return new MockActivityEnvironment(info, { logger: new DefaultLogger('ERROR') });
 }

@@ -1,0 +1,39 @@
+import { Context } from '@temporalio/activity';
+import type { WaitingReason } from '../db/catch-up.ts';
+import { withoutStatement } from '../db/failures.ts';
+import type { ActivityDependencies } from './dependencies.ts';
+import { asFailure } from './failing.ts';
+
+/**
+ * Attempts, some minutes in all, after which trouble is taken for that of the one whose turn it is, where nothing
+ * tells whose it is.
+ */
+export const lastingAttempts = 8;
+
+/**
+ * The reason when work failed for its own sake: the service refuses it, or fails it and answers others meanwhile. It is
+ * undefined for trouble that everybody shares: a service or a warehouse that is away is waited for together.
+ */
+export async function ownTrouble(
+  deps: ActivityDependencies,
+  error: unknown,
+): Promise<WaitingReason | undefined> {
+  const { cancellationSignal, info } = Context.current();
+  const lasts = info.attempt > lastingAttempts;
+  const failure = asFailure(error);
+  if (failure === undefined) return lasts ? unexpected(error) : undefined;
+  const { code, message } = failure;
+  const reason = { code, message: `${code}: ${message}` };
+  if (failure.action !== 'retry') return reason;
+  if (code === 'SERVICE_BUSY') return undefined;
+  if (code === 'WAREHOUSE_UNAVAILABLE') return lasts ? reason : undefined;
+  if (await deps.service.answers(cancellationSignal)) return reason;
+  // It may fail its /ping alone; what gets no answer at all waits until there is one.
+  return lasts && code !== 'SERVICE_UNREACHABLE' ? reason : undefined;
+}
+
+function unexpected(error: unknown): WaitingReason {
+  const shown = withoutStatement(error);
+  const code = 'UNEXPECTED_ERROR';
+  return { code, message: `${code}: ${shown instanceof Error ? shown.message : String(shown)}` };
+}
