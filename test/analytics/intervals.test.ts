@@ -177,9 +177,9 @@ test('readings of one company are looked for by its meters, in the months that a
     return rows.map((row) => row['QUERY PLAN']).filter((line) => line.includes('intervals_2024'));
   };
   const company = "company_id = md5('planned 5')::uuid";
-  expect((await plan(company)).map((line) => line.replace(/^.*->\s+|\s+\(.*$/g, ''))).toEqual([
-    'Index Scan using intervals_2024_01_pkey on intervals_2024_01 i_1',
-    'Index Scan using intervals_2024_02_pkey on intervals_2024_02 i_2',
+  expect((await plan(company)).map((line) => line.replace(/^.*->\s+|\s+i_\d+\s+\(.*$/g, ''))).toEqual([
+    'Index Scan using intervals_2024_01_pkey on intervals_2024_01',
+    'Index Scan using intervals_2024_02_pkey on intervals_2024_02',
   ]);
   const january = "start_at >= '2024-01-10 00:00Z' and start_at < '2024-01-11 00:00Z'";
   const ofJanuary = await plan(`${company} and ${january}`);
