@@ -3,14 +3,16 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import type { Transaction } from './connect.ts';
+import { dropUnlessUsed, grantsOn } from './dependents.ts';
 import { sqlMessage, sqlState } from './failures.ts';
 import { packagedFolder } from './packaged-folder.ts';
 
-const [notAsBefore, anotherResult, dependentsExist] = ['42P16', '42P13', '2BP01'];
+const [notAsBefore, anotherResult, noColumn, noRelation] = ['42P16', '42P13', '42703', '42P01'];
 
 /**
  * Makes the views and functions of db/views anew unless those of this version are there already; true when it did.
- * `create or replace` leaves what users built on them. Where a view has other columns than before, all are dropped first.
+ * `create or replace` leaves what users built on them. Where a view has other columns than before, all that nothing was
+ * built on are dropped first, and get back what was granted on them.
  * @throws Error naming the user's view that stands in the way
  */
 export async function applyViews(tx: Transaction): Promise<boolean> {
@@ -19,12 +21,11 @@ export async function applyViews(tx: Transaction): Promise<boolean> {
   await tx.execute(sql`create table if not exists metersync_migrations.views (version text not null)`);
   const applied = await tx.execute<{ version: string }>(sql`select version from metersync_migrations.views`);
   if (applied.rows[0]?.version === version) return false;
-  try {
-    await tx.transaction((inner) => make(inner, texts));
-  } catch (error) {
-    if (![notAsBefore, anotherResult].includes(sqlState(error) ?? '')) throw error;
-    await dropAll(tx, texts);
-    await make(tx, texts);
+  if ((await make(tx, texts)) !== 'made') {
+    const { dependents, grants } = await dropAll(tx, texts);
+    const made = await make(tx, texts);
+    if (made !== 'made') throw inTheWay(made, dependents);
+    for (const grant of grants) await grantAgain(tx, grant);
   }
   await tx.execute(sql`delete from metersync_migrations.views`);
   await tx.execute(sql`insert into metersync_migrations.views values (${version})`);
@@ -38,27 +39,61 @@ function viewFiles(): string[] {
   return names.sort().map((name) => readFileSync(join(folder, name), 'utf8'));
 }
 
-async function make(tx: Transaction, texts: readonly string[]): Promise<void> {
-  for (const text of texts) await tx.execute(sql.raw(text));
+/** Makes them, or nothing when one that there is has other columns: then it returns what Postgres says. */
+async function make(tx: Transaction, texts: readonly string[]): Promise<'made' | Error> {
+  try {
+    await tx.transaction(async (part) => {
+      for (const text of texts) await part.execute(sql.raw(text));
+    });
+    return 'made';
+  } catch (error) {
+    if (![notAsBefore, anotherResult].includes(sqlState(error) ?? '')) throw error;
+    return error as Error;
+  }
+}
+
+interface Dropped {
+  /** What others built on those that stayed: `view mine depends on view analytics.bills`. */
+  readonly dependents: readonly string[];
+  /** Statements that grant again what was granted on those that are gone. */
+  readonly grants: readonly string[];
 }
 
 /** Last made, first dropped, so that nothing of ours stands in the way. */
-async function dropAll(tx: Transaction, texts: readonly string[]): Promise<void> {
-  const made = texts.flatMap((text) => [...text.matchAll(/create or replace (view|function) ([\w.]+)/g)]);
-  try {
-    for (const [, kind = '', name = ''] of made.reverse()) {
-      if (name === 'metersync.comment_columns') continue;
-      const whole = kind === 'view' ? [name] : await signatures(tx, name);
-      for (const one of whole) await tx.execute(sql.raw(`drop ${kind} if exists ${one}`));
+async function dropAll(tx: Transaction, texts: readonly string[]): Promise<Dropped> {
+  const made = texts
+    .flatMap((text) => [...text.matchAll(/create or replace (view|function) ([\w.]+)/g)])
+    .filter(([, , name]) => name !== 'metersync.comment_columns');
+  const ours = new Set(made.map(([, kind, name]) => `${kind} ${name}`));
+  const dependents: string[] = [];
+  const grants: string[] = [];
+  for (const [, kind = '', name = ''] of made.reverse()) {
+    const whole = kind === 'view' ? [name] : await signatures(tx, name);
+    for (const one of whole) {
+      const granted = kind === 'view' ? await grantsOn(tx, one) : [];
+      const users = await dropUnlessUsed(tx, `${kind} if exists ${one}`);
+      if (users.length === 0) grants.push(...granted);
+      dependents.push(...users.filter((line) => !ours.has(line.replace(/(\(.*\))? depends on .*$/, ''))));
     }
+  }
+  return { dependents, grants };
+}
+
+function inTheWay(refusal: Error, dependents: readonly string[]): Error {
+  if (dependents.length === 0) return refusal;
+  const why = `${sqlMessage(refusal)}: ${[...new Set(dependents)].join('; ')}`;
+  return new Error(
+    `views of yours were built on views that have other columns now: drop them, run metersync migrate, and make them again. ${why}`,
+    { cause: refusal },
+  );
+}
+
+/** A column, or a view, that this version no longer has takes its grants with it. */
+async function grantAgain(tx: Transaction, grant: string): Promise<void> {
+  try {
+    await tx.transaction((part) => part.execute(sql.raw(grant)));
   } catch (error) {
-    if (sqlState(error) !== dependentsExist) throw error;
-    // Drizzle's error wraps that of Postgres.
-    const { detail = '' } = ((error as Error).cause ?? error) as { detail?: string };
-    throw new Error(
-      `views of yours were built on views that have other columns now: drop them, run metersync migrate, and make them again. ${sqlMessage(error)}: ${detail}`,
-      { cause: error },
-    );
+    if (![noColumn, noRelation].includes(sqlState(error) ?? '')) throw error;
   }
 }
 

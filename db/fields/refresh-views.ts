@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import type { Database, Executor, Transaction } from '../connect.ts';
-import { sqlState } from '../failures.ts';
+import { dropUnlessUsed, grantsOn } from '../dependents.ts';
 import { roles } from '../roles.ts';
 import type { FieldKind } from './kinds.ts';
 import {
@@ -15,7 +15,6 @@ import {
 import { viewComments, viewName, viewSelect } from './view-sql.ts';
 
 const lockKey = 0x66696c64;
-const dependentsExist = '2BP01';
 
 /** A view that could not take a wider type, as others were built on it. */
 export interface BlockedView {
@@ -99,7 +98,7 @@ async function makeView(
   if (wider.length === 0) await make(view);
   else {
     const grants = await grantsOn(tx, on);
-    by = await dropUnlessUsed(tx, on);
+    by = (await dropUnlessUsed(tx, `view ${on}`)).map((line) => line.replace(/ depends on .*$/, ''));
     if (by.length === 0) {
       await make(view);
       for (const grant of grants) await run(grant);
@@ -127,18 +126,6 @@ function changedColumns(view: TypedView, key: string, actual: readonly ActualCol
     const same = there === undefined || (there.name === name && (type ?? there.type) === there.type);
     return same ? [] : [name];
   });
-}
-
-/** Drops a view; what was built on it keeps it, and is returned. */
-async function dropUnlessUsed(tx: Transaction, view: string): Promise<string[]> {
-  try {
-    await tx.transaction((part) => part.execute(sql.raw(`drop view ${view}`)));
-    return [];
-  } catch (error) {
-    if (sqlState(error) !== dependentsExist) throw error;
-    const { detail = '' } = ((error as Error).cause ?? error) as { detail?: string };
-    return detail.split('\n').map((line) => line.replace(/ depends on .*$/, ''));
-  }
 }
 
 const digest = (texts: readonly string[]): string =>
@@ -200,23 +187,6 @@ async function keepView(db: Executor, view: TypedView, definition: string): Prom
     insert into metersync.typed_columns (view_name, position, name, path, type)
     select ${view.name}, c.position, c.item ->> 'name', c.item ->> 'path', c.item ->> 'type'
     from jsonb_array_elements(${JSON.stringify(view.columns)}::jsonb) with ordinality as c (item, position)`);
-}
-
-/** Statements that grant again what is granted on a view and on columns of it. */
-async function grantsOn(db: Executor, view: string): Promise<string[]> {
-  const { rows } = await db.execute<{ grant: string }>(sql`
-    select format('grant %s%s on %s to %s%s', a.privilege_type, case when a.column is not null then format(' (%I)', a.column) end,
-      ${view}::text, case a.grantee when 0 then 'public' else a.grantee::regrole::text end,
-      case when a.is_grantable then ' with grant option' end) as grant
-    from (
-      select acl.*, null::name as column from pg_class c cross join lateral aclexplode(c.relacl) acl
-      where c.oid = ${view}::regclass
-      union all
-      select acl.*, t.attname from pg_attribute t cross join lateral aclexplode(t.attacl) acl
-      where t.attrelid = ${view}::regclass and t.attnum > 0 and not t.attisdropped
-    ) a
-    where a.grantee <> (select relowner from pg_class where oid = ${view}::regclass)`);
-  return rows.map(({ grant }) => grant);
 }
 
 async function zoneOf(db: Executor): Promise<string> {

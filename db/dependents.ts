@@ -1,0 +1,38 @@
+import { sql } from 'drizzle-orm';
+import type { Executor, Transaction } from './connect.ts';
+import { sqlState } from './failures.ts';
+
+const dependentsExist = '2BP01';
+
+/**
+ * Drops a view or a function. What was built on it keeps it, and is returned as Postgres tells it:
+ * `view mine depends on view analytics.bills`.
+ */
+export async function dropUnlessUsed(tx: Transaction, what: string): Promise<string[]> {
+  try {
+    await tx.transaction((part) => part.execute(sql.raw(`drop ${what}`)));
+    return [];
+  } catch (error) {
+    if (sqlState(error) !== dependentsExist) throw error;
+    // Drizzle's error wraps that of Postgres.
+    const { detail = '' } = ((error as Error).cause ?? error) as { detail?: string };
+    return detail.split('\n');
+  }
+}
+
+/** Statements that grant again what is granted on a view and on columns of it; none when it isn't there. */
+export async function grantsOn(db: Executor, view: string): Promise<string[]> {
+  const { rows } = await db.execute<{ grant: string }>(sql`
+    select format('grant %s%s on %s to %s%s', a.privilege_type, case when a.column is not null then format(' (%I)', a.column) end,
+      ${view}::text, case a.grantee when 0 then 'public' else a.grantee::regrole::text end,
+      case when a.is_grantable then ' with grant option' end) as grant
+    from (
+      select acl.*, null::name as column from pg_class c cross join lateral aclexplode(c.relacl) acl
+      where c.oid = to_regclass(${view})
+      union all
+      select acl.*, t.attname from pg_attribute t cross join lateral aclexplode(t.attacl) acl
+      where t.attrelid = to_regclass(${view}) and t.attnum > 0 and not t.attisdropped
+    ) a
+    where a.grantee <> (select relowner from pg_class where oid = to_regclass(${view}))`);
+  return rows.map(({ grant }) => grant);
+}
