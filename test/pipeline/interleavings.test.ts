@@ -48,7 +48,7 @@ class World {
     const place = { company: { id: randomUUID(), name: 'Acme' }, meterId: randomUUID(), number: 0 };
     const habits = {
       ...{ deletionMovesUpdated: false, recordsTellSites: false, readingsTellUpdated: true },
-      receiverAheadSeconds: 0,
+      ...{ receiverAheadSeconds: 0, answers: 'as it is' as const },
     };
     this.life = new Life(place, habits);
     this.#commit = createGroupCommit({
@@ -244,7 +244,7 @@ test(`however receiver, Temporal, worker and service take turns, all that was ac
           outcomes[Symbol.iterator](),
         );
         await scheduler.waitFor(world.play(steps));
-        const [stored] = await storedOf(warehouse, world.life.place.meterId, [world.life]);
+        const [stored] = await storedOf(warehouse, [world.life]);
         expect(stored).toEqual(expectedOf(world.life));
         const awake = await warehouse.db.execute(
           sql`select kind from metersync.catch_ups where awake and kind <> 'intervals'`,

@@ -8,8 +8,8 @@ import { dueRanges, noteFetched, settleRanges, type TimeRange } from '../../db/i
 import { recordEvents } from '../../db/record/record-events.ts';
 import { writeDocumentSets } from '../../db/write/document-sets.ts';
 import { writeIntervals } from '../../db/write/intervals.ts';
-import { type Change, type Habits, Life, type Shown, slots } from './life.ts';
-import { expectedOf, storedOf } from './life-rows.ts';
+import { type Change, type Departure, type Habits, Life, type Reading, type Shown, slots } from './life.ts';
+import { expectedOf, type LifeRows, readingsOf, storedOf } from './life-rows.ts';
 import { pageOfRecords, writeRecords } from './pages.ts';
 
 /** Reads that are under way at the same time as others: each has a few moves, with anything in between. */
@@ -28,9 +28,18 @@ export type Step =
   | { readonly do: 'change'; readonly change: Change }
   /** Some of the events that exist by now, in this order, perhaps not for the first time. */
   | { readonly do: 'deliver'; readonly picks: readonly number[] }
-  | { readonly do: 'begin'; readonly read: ReadKind }
-  /** The next move of one of the reads that are under way. */
-  | { readonly do: 'move'; readonly pick: number };
+  | Begin
+  /** The next move of one of the reads that are under way, or all that are left. */
+  | { readonly do: 'move'; readonly pick: number; readonly through?: boolean | undefined };
+
+interface Begin {
+  readonly do: 'begin';
+  readonly read: ReadKind;
+  /** How its answers depart from what is true, as far as the life's service does so. */
+  readonly departures?: readonly Departure[] | undefined;
+  /** Whether it is written once more: by a worker that was taken for dead. */
+  readonly twice?: boolean | undefined;
+}
 
 export interface History {
   readonly habits: Habits;
@@ -43,11 +52,14 @@ interface Read {
   readonly life: Life;
   /** What the service showed at each move. */
   readonly answers: Shown[];
+  readonly departures: readonly Departure[];
+  twice: boolean;
   /** Of readings: which of them; all of the life's when absent. */
   readonly ranges?: readonly TimeRange[];
 }
 
 const answersOf = (kind: ReadKind): number => (kind === 'documents catch-up' ? 2 : 1);
+const asItIs: Departure = { late: 0, hides: false };
 const everything = 1_000_000;
 const noCap = { rows: everything, percent: 100 };
 
@@ -63,7 +75,28 @@ class Run {
     this.steps = steps;
   }
 
+  /** The newest reading of each slot that was written. */
+  readonly newest = new Map<number, Reading>();
+
+  note(reading: Reading): void {
+    const known = this.newest.get(reading.slot);
+    if (known === undefined || known.updated < reading.updated) this.newest.set(reading.slot, reading);
+  }
+
   catchesUp = (kind: ReadKind) => this.reads.some((read) => read.kind === kind);
+}
+
+/** What the warehouse must hold, and what it holds. */
+export interface Compared {
+  readonly expected: Partial<LifeRows>;
+  readonly stored: Partial<LifeRows>;
+}
+
+export interface Played {
+  /** When all that events told of has been read again. */
+  readonly caughtUp: Compared;
+  /** After the next backfill, of a service that is quiet. */
+  readonly backfilled: Compared;
 }
 
 /**
@@ -71,22 +104,39 @@ class Run {
  * with. Each history has records, and a stretch of a meter's time, of its own; what happens to them at the same step
  * shares its statements.
  */
-export async function playHistories(
-  warehouse: Warehouse,
-  histories: readonly History[],
-): Promise<{ expected: object; stored: object }[]> {
+export async function playHistories(warehouse: Warehouse, histories: readonly History[]): Promise<Played[]> {
   const company = { id: randomUUID(), name: 'Acme' };
   const meterId = randomUUID();
   const runs = histories.map(
     ({ habits, steps }, number) => new Run(new Life({ company, meterId, number }, habits), steps),
   );
+  const lives = runs.map(({ life }) => life);
   const pool = new Pool(warehouse, company.id, meterId, runs);
   const ticks = Math.max(0, ...histories.map(({ steps }) => steps.length));
   for (let tick = 0; tick < ticks; tick++) await pool.tick(tick);
   await pool.settle();
-  const lives = runs.map(({ life }) => life);
-  const stored = await storedOf(warehouse, meterId, lives);
-  return lives.map((life, at) => ({ expected: expectedOf(life), stored: stored[at] ?? {} }));
+  const soon = runs.map(({ life, newest }) => {
+    const late = life.habits.answers === 'late' && { readings: readingsOf(life, newest.values()) };
+    return rightAtOnce(life, { ...expectedOf(life), ...late });
+  });
+  const caughtUp = await storedOf(warehouse, lives);
+  await pool.backfill();
+  const backfilled = await storedOf(warehouse, lives);
+  return lives.map((life, at) => ({
+    caughtUp: { expected: soon[at] ?? {}, stored: rightAtOnce(life, caughtUp[at]) },
+    backfilled: { expected: expectedOf(life), stored: backfilled[at] ?? {} },
+  }));
+}
+
+/**
+ * What must be right as soon as all events are settled. Where answers may be late, that is all that tells when it changed,
+ * less which rows of usage there are; of readings it is that each is the newest that was read.
+ */
+function rightAtOnce({ habits }: Life, rows: Partial<LifeRows> = {}): Partial<LifeRows> {
+  if (habits.answers === 'as it is') return rows;
+  const { usage: _usage, short: _short, readings, unsettled, ...others } = rows;
+  if (habits.answers === 'anyhow') return { unsettled };
+  return habits.readingsTellUpdated ? { ...others, unsettled, readings } : { ...others, unsettled };
 }
 
 class Pool {
@@ -103,18 +153,18 @@ class Pool {
   }
 
   async tick(at: number): Promise<void> {
-    const beginning: [Run, ReadKind][] = [];
+    const beginning: [Run, Begin][] = [];
     const deliveries: [Run, readonly number[]][] = [];
-    const moving: Read[] = [];
+    const moving: [Read, through: boolean][] = [];
     for (const run of this.#runs) {
       const step = run.steps[at];
       if (step?.do === 'change') run.life.change(step.change);
-      else if (step?.do === 'begin') beginning.push([run, step.read]);
+      else if (step?.do === 'begin') beginning.push([run, step]);
       else if (step?.do === 'deliver') {
         deliveries.push([run, step.picks.map((pick) => pick % run.life.events.length)]);
       } else if (step?.do === 'move') {
         const read = run.reads[step.pick % Math.max(1, run.reads.length)];
-        if (read !== undefined) moving.push(read);
+        if (read !== undefined) moving.push([read, step.through ?? false]);
       }
     }
     await this.#deliver(deliveries);
@@ -133,21 +183,35 @@ class Pool {
       return [run, left.reverse()];
     });
     await this.#deliver(late);
+    await this.#catchUp();
+    await this.#finish(() => true);
+  }
+
+  /** Reads everything again, as it is, and what events told of that was shown at last. */
+  async backfill(): Promise<void> {
+    for (const kind of ['connections pass', 'documents pass', 'usageData pass', 'readings'] as const)
+      await this.#readAll(kind);
+    await noteFetched(this.#warehouse.db, { meterId: this.#meterId });
+    await this.#catchUp();
+  }
+
+  async #catchUp(): Promise<void> {
     for (let rounds = 0; (await this.#pending()) > 0; rounds++) {
       if (rounds > 5) return;
-      for (const kind of readKinds.filter((one) => one.endsWith('catch-up'))) {
-        await this.#begin(this.#runs.map((run) => [run, kind]));
-        await this.#finish((one) => one === kind);
-      }
+      for (const kind of readKinds.filter((one) => one.endsWith('catch-up'))) await this.#readAll(kind);
     }
-    await this.#finish(() => true);
+  }
+
+  async #readAll(kind: ReadKind): Promise<void> {
+    await this.#begin(this.#runs.map((run) => [run, { do: 'begin', read: kind }]));
+    await this.#finish((one) => one === kind);
   }
 
   async #finish(which: (kind: ReadKind) => boolean): Promise<void> {
     for (;;) {
       const moving = this.#runs.flatMap(({ reads }) => reads.find(({ kind }) => which(kind)) ?? []);
       if (moving.length === 0) return;
-      await this.#move(moving);
+      await this.#move(moving.map((read) => [read, true]));
     }
   }
 
@@ -162,12 +226,12 @@ class Pool {
   }
 
   /** At most one catch-up of a kind runs for an owner. */
-  async #begin(beginning: readonly [Run, ReadKind][]): Promise<void> {
-    const free = beginning.filter(([run, kind]) => !kind.endsWith('catch-up') || !run.catchesUp(kind));
+  async #begin(beginning: readonly [Run, Begin][]): Promise<void> {
+    const free = beginning.filter(([run, { read }]) => !read.endsWith('catch-up') || !run.catchesUp(read));
     if (free.length === 0) return;
     const { db } = this.#warehouse;
     const readAt = await warehouseNow(db);
-    const wanted = new Set(free.map(([, kind]) => kind));
+    const wanted = new Set(free.map(([, { read }]) => read));
     const due = new Set<string>();
     let dueReadings: readonly TimeRange[] = [];
     if (
@@ -185,9 +249,9 @@ class Pool {
     if (wanted.has('readings catch-up')) {
       dueReadings = (await dueRanges(db, this.#meterId, everything)).ranges;
     }
-    for (const [run, kind] of free) {
+    for (const [run, { read: kind, departures = [], twice = false }] of free) {
       const { life } = run;
-      const read: Read = { kind, readAt, life, answers: [] };
+      const read: Read = { kind, readAt, life, answers: [], departures, twice };
       if (kind === 'readings catch-up') {
         const ranges = dueReadings.filter(
           ({ start }) => start >= life.timeOf(0) && start < life.timeOf(slots),
@@ -202,19 +266,26 @@ class Pool {
     }
   }
 
-  async #move(moving: readonly Read[]): Promise<void> {
+  async #move(moving: readonly (readonly [Read, through: boolean])[]): Promise<void> {
     const ending = new Map<string, Read[]>();
-    for (const read of moving) {
-      if (read.answers.length < answersOf(read.kind)) {
-        read.answers.push(read.life.shown);
-        continue;
+    for (const [read, through] of moving) {
+      const answered = read.answers.length === answersOf(read.kind);
+      if (!answered) this.#answer(read, through);
+      if (!answered && !through) continue;
+      if (!read.twice) {
+        const { reads } = this.#runs[read.life.place.number] as Run;
+        reads.splice(reads.indexOf(read), 1);
       }
-      const { reads } = this.#runs[read.life.place.number] as Run;
-      reads.splice(reads.indexOf(read), 1);
+      read.twice = false;
       const key = `${read.kind} ${read.readAt}`;
       ending.set(key, [...(ending.get(key) ?? []), read]);
     }
     for (const reads of ending.values()) await this.#end(reads[0] as Read, reads);
+  }
+
+  #answer({ kind, life, answers, departures }: Read, through: boolean): void {
+    do answers.push(life.answer(departures[answers.length] ?? asItIs));
+    while (through && answers.length < answersOf(kind));
   }
 
   /** Reads of one kind that began together are written together. */
@@ -231,7 +302,9 @@ class Pool {
       if (records.length > 0) await writeRecords(this.#warehouse, listing, records, read);
       if (kind === 'connections catch-up') {
         const ids = reads.map(({ life }) => life.connectionId);
-        await settleRecords(this.#warehouse.db, 'connections', ids, readAt);
+        const shown = new Set(records.map(({ id }) => id));
+        const notShown = ids.filter((id) => !shown.has(id));
+        await settleRecords(this.#warehouse.db, 'connections', ids, readAt, notShown);
       }
       if (kind.endsWith('pass')) {
         const seen = await this.#seen(listing, reads, records);
@@ -251,7 +324,7 @@ class Pool {
   async #catchUpDocuments(readAt: string, reads: readonly Read[]): Promise<void> {
     const { db } = this.#warehouse;
     const read = { readAt, companyId: this.#companyId };
-    const alive = reads.filter(({ answers: [shown] }) => shown?.document.deleted === false);
+    const alive = reads.filter(({ life, answers: [shown] }) => life.documents(shown as Shown).length > 0);
     const documents = alive.flatMap(({ life, answers: [shown] }) => life.documents(shown as Shown));
     const usage = alive.flatMap(({ life, answers: [, shown] }) => life.usage(shown as Shown));
     const recordsRead = (records: readonly { readonly id: string }[]) => ({
@@ -285,10 +358,12 @@ class Pool {
       const inRanges = (start: string) =>
         ranges === undefined ||
         ranges.some((range) => start >= range.start.slice(0, 19) && start <= range.end);
-      return (shown as Shown).readings
+      return life
+        .readings(shown as Shown)
         .filter(({ slot }) => inRanges(life.timeOf(slot)))
         .map((reading) => ({ life, ...reading }));
     });
+    for (const { life, ...reading } of readings) this.#runs[life.place.number]?.note(reading);
     const columns = {
       startAt: readings.map(({ life, slot }) => life.timeOf(slot)),
       endAt: readings.map(({ life, slot }) => life.timeOf(slot + 1)),

@@ -1,14 +1,13 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../../db/arrays.ts';
 import type { Warehouse } from '../../db/connect.ts';
-import { type Life, slots } from './life.ts';
+import { type Life, type Reading, slots } from './life.ts';
 
-/** What the warehouse has of lives that share a meter, in the shape of `expectedOf`. */
-export async function storedOf(
-  warehouse: Warehouse,
-  meterId: string,
-  lives: readonly Life[],
-): Promise<object[]> {
+/** What there is of a life, by what it is. */
+export type LifeRows = Readonly<Record<keyof ReturnType<typeof expectedOf>, unknown>>;
+
+/** What the warehouse has of lives, in the shape of `expectedOf`. */
+export async function storedOf(warehouse: Warehouse, lives: readonly Life[]): Promise<LifeRows[]> {
   const rows = async (query: SQL) => {
     const result = await warehouse.db.execute<{ of: string } & Record<string, unknown>>(query);
     const byOwner = Map.groupBy(result.rows, (row) => row.of);
@@ -23,6 +22,7 @@ export async function storedOf(
     lives.map(({ connectionId }) => connectionId),
     'uuid',
   );
+  const meters = array([...new Set(lives.map(({ place }) => place.meterId))], 'text');
   const events = array(
     lives.flatMap((life) => life.events.map(({ id }) => id)),
     'text',
@@ -38,16 +38,16 @@ export async function storedOf(
     from utility.connection_sites where connection_id = any(${connections}) order by site_id::text collate "C"`);
   const changesOf = await rows(sql`select connection_id as of, ${isoTime('at')} || ' ' || status as change
     from utility.connection_status_changes where connection_id = any(${connections}) order by at, status collate "C"`);
-  const eventOf = await rows(
-    sql`select id as of, outcome, error from metersync.events where id = any(${events})`,
-  );
-  const readingsAt = await rows(
-    sql`select left(${isoTime('start_at')}, 19) as of, usage from utility.intervals where meter_id = ${meterId}`,
-  );
-  const missingAt = await rows(sql`select left(${isoTime('lower(span)')}, 19) as of
-    from (select unnest(missing) as span from metersync.interval_ledger where meter_id = ${meterId}) missing`);
+  const eventOf = await rows(sql`select id as of, outcome, error, intervals_found < interval_count as short
+    from metersync.events where id = any(${events})`);
+  const readingsAt = await rows(sql`select meter_id || ' ' || left(${isoTime('start_at')}, 19) as of, usage
+    from utility.intervals where meter_id = any(${meters})`);
+  const missingOf = await rows(sql`select meter_id as of, left(${isoTime('lower(span)')}, 19) as time
+    from (select meter_id, unnest(missing) as span from metersync.interval_ledger where meter_id = any(${meters})) missing`);
   return lives.map((life) => {
     const times = Array.from({ length: slots }, (_, slot) => life.timeOf(slot));
+    const { meterId } = life.place;
+    const missing = missingOf(meterId).map(({ time }) => String(time));
     const journal = life.events.map(({ id }) => eventOf(id)[0] ?? { outcome: 'never recorded' });
     return {
       document: documentOf(life.documentId)[0] ?? null,
@@ -55,9 +55,10 @@ export async function storedOf(
       connection: connectionOf(life.connectionId)[0] ?? null,
       connectionSites: sitesOf(life.connectionId).map(({ siteId }) => siteId),
       statusChanges: changesOf(life.connectionId).map(({ change }) => change),
-      readings: times.flatMap((time) => readingsAt(time).map(({ usage }) => [time, usage])),
-      rangesMissing: times.filter((time) => missingAt(time).length > 0),
+      readings: times.flatMap((time) => readingsAt(`${meterId} ${time}`).map(({ usage }) => [time, usage])),
+      rangesMissing: missing.filter((time) => time >= life.timeOf(0) && time < life.timeOf(slots)),
       unsettled: journal.filter(({ outcome }) => outcome !== 'applied' && outcome !== 'superseded'),
+      short: journal.filter(({ short }) => short).length,
     };
   });
 }
@@ -66,7 +67,7 @@ const isoTime = (column: string): SQL =>
   sql.raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')`);
 
 /** What the service has of a life. */
-export function expectedOf(life: Life): object {
+export function expectedOf(life: Life) {
   const { document, connection, readings } = life.shown;
   const [raw] = life.documents(life.shown);
   const { updated, siteId } = document;
@@ -82,8 +83,13 @@ export function expectedOf(life: Life): object {
     },
     connectionSites: sorted(connection.sites, (id) => id),
     statusChanges: sorted(life.statusChanges, (change) => change),
-    readings: readings.map(({ slot, usage }) => [life.timeOf(slot), usage]),
+    readings: readingsOf(life, readings),
     rangesMissing: [],
     unsettled: [],
+    short: 0,
   };
 }
+
+/** Readings as `expectedOf` has them. */
+export const readingsOf = (life: Life, readings: Iterable<Reading>): [time: string, usage: string][] =>
+  [...readings].sort((a, b) => a.slot - b.slot).map(({ slot, usage }) => [life.timeOf(slot), usage]);

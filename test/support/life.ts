@@ -7,7 +7,8 @@ export type Change =
   /** `silent` ones leave `updated` as it was; `delete` and `restore` do nothing to what is gone or there already. */
   | { readonly of: 'document'; readonly how: DocumentChange; readonly silent: boolean }
   | { readonly of: 'connection'; readonly how: 'status' | 'sites'; readonly silent: boolean }
-  | { readonly of: 'readings'; readonly slot: number; readonly value: number };
+  /** The reading of a slot, and as many after it as `wide` says, told by one event. */
+  | { readonly of: 'readings'; readonly slot: number; readonly wide: number; readonly value: number };
 
 export type DocumentChange = 'add' | 'edit' | 'remove' | 'keep' | 'site' | 'delete' | 'restore';
 
@@ -19,6 +20,11 @@ export interface Habits {
   readonly readingsTellUpdated: boolean;
   /** How far the receiver's clock is off. */
   readonly receiverAheadSeconds: number;
+  /**
+   * `late` answers may show what was true before. `anyhow` they may leave records out as well, and a change may be
+   * silent: then nothing tells an older state from a newer one but a later answer.
+   */
+  readonly answers: 'as it is' | 'late' | 'anyhow';
 }
 
 interface UsageRow {
@@ -41,7 +47,7 @@ interface ConnectionState {
   readonly sites: readonly string[];
 }
 
-interface Reading {
+export interface Reading {
   readonly slot: number;
   readonly usage: string;
   readonly updated: string;
@@ -52,6 +58,15 @@ export interface Shown {
   readonly document: DocumentState;
   readonly connection: ConnectionState;
   readonly readings: readonly Reading[];
+  /** Whether listings leave all of it out, and single records are not found. */
+  readonly hidden: boolean;
+}
+
+/** How an answer departs from what is true, where the service of a life does so. */
+export interface Departure {
+  /** How many changes ago it was true. */
+  readonly late: number;
+  readonly hides: boolean;
 }
 
 export interface Place {
@@ -76,35 +91,47 @@ export class Life {
   readonly statusChanges = new Set<string>();
   readonly #sites = [randomUUID(), randomUUID()] as const;
   #moves = 0;
-  #shown: Shown;
+  /** What was true after each change. */
+  readonly #past: Shown[] = [];
 
   constructor(place: Place, habits: Habits) {
     this.place = place;
     this.habits = habits;
     const updated = this.#nextUpdated();
     const [siteId] = this.#sites;
-    this.#shown = {
+    this.#past.push({
       document: { updated, siteId, note: 'new', usage: [], deleted: false },
       connection: { updated, status: 'PENDING', sites: [siteId] },
       readings: [],
-    };
+      hidden: false,
+    });
     this.#tellOfDocument('created');
     this.#tellOfConnection('created');
   }
 
+  /** What is true now. */
   get shown(): Shown {
-    return this.#shown;
+    return this.#past.at(-1) as Shown;
+  }
+
+  /** What the service answers now. */
+  answer({ late, hides }: Departure): Shown {
+    const { answers } = this.habits;
+    const { shown } = this;
+    if (answers === 'as it is') return shown;
+    const then = this.#past.at(-1 - late) ?? shown;
+    return { ...then, hidden: hides && answers === 'anyhow' };
   }
 
   change(change: Change): void {
     if (change.of === 'document') this.#changeDocument(change.how, change.silent);
     else if (change.of === 'connection') this.#changeConnection(change.how, change.silent);
-    else this.#changeReadings(change.slot, change.value);
+    else this.#changeReadings(change.slot, change.wide, change.value);
   }
 
   /** The records of a listing at a moment, as the service sends them. */
-  documents({ document }: Shown) {
-    if (document.deleted) return [];
+  documents({ document, hidden }: Shown) {
+    if (document.deleted || hidden) return [];
     const { updated, siteId, note } = document;
     const site = this.habits.recordsTellSites ? { site: { id: siteId } } : {};
     const usageData = document.usage.map((row) => ({ ...row, ...site }));
@@ -113,14 +140,20 @@ export class Life {
     ];
   }
 
-  usage({ document }: Shown) {
+  usage({ document, hidden }: Shown) {
+    if (hidden) return [];
     return document.usage.map((row) => ({ ...row, document: { id: this.documentId } }));
   }
 
-  connections({ connection }: Shown) {
-    const { updated, status } = connection;
-    const relations = this.habits.recordsTellSites ? { sitesRelations: this.#relations() } : {};
+  connections({ connection, hidden }: Shown) {
+    if (hidden) return [];
+    const { updated, status, sites } = connection;
+    const relations = this.habits.recordsTellSites ? { sitesRelations: relationsOf(sites) } : {};
     return [{ id: this.connectionId, company: this.place.company, updated, status, ...relations } as const];
+  }
+
+  readings({ readings, hidden }: Shown): readonly Reading[] {
+    return hidden ? [] : readings;
   }
 
   /** Start of a slot, as the service writes it. */
@@ -134,8 +167,9 @@ export class Life {
     return `2026-03-01T00:00:00.${String(this.#moves).padStart(6, '0')}`;
   }
 
-  #changeDocument(how: DocumentChange, silent: boolean): void {
-    const before = this.#shown.document;
+  #changeDocument(how: DocumentChange, wantsSilent: boolean): void {
+    const before = this.shown.document;
+    const silent = this.#silently(wantsSilent);
     if ((how === 'restore') !== before.deleted) return;
     const moves = how === 'restore' || (how === 'delete' ? this.habits.deletionMovesUpdated : !silent);
     const updated = moves ? this.#nextUpdated() : before.updated;
@@ -153,8 +187,9 @@ export class Life {
     this.#tellOfDocument(how === 'delete' ? 'deleted' : 'updated');
   }
 
-  #changeConnection(how: 'status' | 'sites', silent: boolean): void {
-    const before = this.#shown.connection;
+  #changeConnection(how: 'status' | 'sites', wantsSilent: boolean): void {
+    const before = this.shown.connection;
+    const silent = this.#silently(wantsSilent);
     if (how === 'sites' && silent && !this.habits.recordsTellSites) return;
     const updated = silent ? before.updated : this.#nextUpdated();
     const status = how === 'status' ? `STATUS_${this.events.length % 3}` : before.status;
@@ -163,31 +198,31 @@ export class Life {
     this.#tellOfConnection('updated', before.status);
   }
 
-  #changeReadings(slot: number, value: number): void {
+  #changeReadings(slot: number, wide: number, value: number): void {
     const updated = this.#nextUpdated();
-    const others = this.#shown.readings.filter((reading) => reading.slot !== slot);
-    const readings = [...others, { slot, usage: `${value}.5`, updated }].sort((a, b) => a.slot - b.slot);
-    this.#show({ readings });
-    const event = intervalsEvent(this.place.meterId, this.timeOf(slot), this.timeOf(slot + 1), 1);
-    this.#tell(event);
+    const end = Math.min(slot + 1 + wide, slots);
+    const changed = Array.from({ length: end - slot }, (_, at) => ({
+      slot: slot + at,
+      usage: `${value}.5`,
+      updated,
+    }));
+    const others = this.shown.readings.filter((reading) => reading.slot < slot || reading.slot >= end);
+    this.#show({ readings: [...others, ...changed].sort((a, b) => a.slot - b.slot) });
+    const { meterId } = this.place;
+    this.#tell(intervalsEvent(meterId, this.timeOf(slot), this.timeOf(end), changed.length));
   }
+
+  /** A silent change beside late answers leaves nothing to decide by. */
+  #silently = (silent: boolean): boolean => silent && this.habits.answers !== 'late';
 
   #otherSite = (siteId: string): string => this.#sites.find((other) => other !== siteId) ?? siteId;
 
   #show(changed: Partial<Shown>): void {
-    this.#shown = { ...this.#shown, ...changed };
-  }
-
-  #relations() {
-    return this.#shown.connection.sites.map((id) => ({
-      site: { id, name: 'A site' },
-      accountIds: ['a-1'],
-      datasourceTypes: ['ELECTRICITY'],
-    }));
+    this.#past.push({ ...this.shown, ...changed });
   }
 
   #tellOfDocument(type: 'created' | 'updated' | 'deleted'): void {
-    const { updated, siteId } = this.#shown.document;
+    const { updated, siteId } = this.shown.document;
     const { company } = this.place;
     this.#tell(
       documentEvent(type, this.documentId, updated, { company, site: { id: siteId, name: 'A site' } }),
@@ -195,9 +230,9 @@ export class Life {
   }
 
   #tellOfConnection(type: 'created' | 'updated', old?: string): void {
-    const { updated, status } = this.#shown.connection;
+    const { updated, status, sites } = this.shown.connection;
     const event = connectionEvent(type, this.connectionId, updated, status, old);
-    this.#tell({ ...event, company: this.place.company, sitesRelations: this.#relations() });
+    this.#tell({ ...event, company: this.place.company, sitesRelations: relationsOf(sites) });
     this.statusChanges.add(`${updated} ${status}`);
   }
 
@@ -206,3 +241,10 @@ export class Life {
     this.events.push({ ...delivery(payload), receivedAt });
   }
 }
+
+const relationsOf = (sites: readonly string[]) =>
+  sites.map((id) => ({
+    site: { id, name: 'A site' },
+    accountIds: ['a-1'],
+    datasourceTypes: ['ELECTRICITY'],
+  }));

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { startEmbedded } from '../../embedded/start.ts';
 
@@ -26,12 +27,24 @@ export default async function startStack(project: TestProject): Promise<() => Pr
   });
   if (stack.postgres === undefined || stack.temporal === undefined)
     throw new Error('The stack lacks a server.');
-  project.provide('postgresUrl', stack.postgres.url('postgres'));
+  const postgresUrl = stack.postgres.url('postgres');
+  await waitForNoDisk(postgresUrl);
+  project.provide('postgresUrl', postgresUrl);
   project.provide('temporalAddress', stack.temporal.address);
   return async () => {
     await stack.stop();
     await rm(dir, { recursive: true, force: true });
   };
+}
+
+/** Its data is of no use after the run, and no test kills this Postgres: commits need not wait for the disk. */
+async function waitForNoDisk(postgresUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: postgresUrl });
+  await client.connect();
+  for (const name of ['fsync', 'synchronous_commit', 'full_page_writes'])
+    await client.query(`alter system set ${name} = off`);
+  await client.query('select pg_reload_conf()');
+  await client.end();
 }
 
 /** The checkout's own cache of the Temporal CLI, so that no run fetches it again. */
