@@ -144,7 +144,7 @@ async function readWithin(
       await part('usage by month', () =>
         rows(sql`select month::text as month, datasource_type as commodity, units, sum(usage) as usage,
             count(distinct meter_id) filter (where days_covered > 0)::int as meters
-          from analytics.monthly_usage where ${where} group by 1, 2, 3 order by 1, 2, 3`),
+          from analytics.monthly_usage where ${where} and month is not null group by 1, 2, 3 order by 1, 2, 3`),
       ),
     ),
     coverage: lastMonths(
@@ -153,7 +153,7 @@ async function readWithin(
           select coalesce(b.month, i.month)::text as month, b.part as bills, i.part as readings
           from (
             select month, round(sum(days_covered)::numeric / sum(days_in_month), 4) as part
-            from analytics.monthly_usage where ${where} group by month
+            from analytics.monthly_usage where ${where} and month is not null group by month
           ) b
             full join (
               select month, round(sum(covered_seconds)::numeric / sum(month_seconds), 4) as part

@@ -14,7 +14,8 @@ select metersync.comment_columns('analytics.site_time_zones', '{
 
 -- Every usage record that counts, on whole days. Windows are made over a company''s meter, so that a company can be
 -- asked for alone; of what others say only overlapping records are looked at. A window function costs a pass for each
--- frame, so those that can share one do, lead() too, which needs none.
+-- frame, so those that can share one do, lead() too, which needs none. Records without a meter are of as many meters as there
+-- are accounts and commodities (unmetered): what one account says is nothing to another.
 create or replace view analytics.usage as
 select usage_id, bill_id, company_id, site_id, meter_id, datasource_type, start_date, end_date,
   case when first_day is not null then daterange(first_day, until_day) end as period, until_day - first_day as period_days, boundary_rule, date_quality,
@@ -27,10 +28,10 @@ select usage_id, bill_id, company_id, site_id, meter_id, datasource_type, start_
   usage * factor * sign as signed_usage, is_estimated, is_excluded, net_metering_type, billed_demand,
   metersync.boolean_of(raw ->> 'isImplied') as is_implied, raw ->> 'electricityType' as electricity_type,
   raw ->> 'timeOfUse' as time_of_use, raw ->> 'tariff' as tariff, raw ->> 'supplierName' as supplier,
-  raw ->> 'utilityName' as utility, created, updated, api_version
+  raw ->> 'utilityName' as utility, created, updated, api_version, coalesce(meter_id, unmetered) as source
 from (
   select *, range_agg(daterange(first_day, until_day)) filter (where may_overlap and first_day is not null) over (
-      partition by company_id, meter_id, dimension order by billed_at desc nulls last, bill_key desc
+      partition by company_id, meter_id, unmetered, dimension order by billed_at desc nulls last, bill_key desc
       groups between unbounded preceding and 1 preceding) as newer
   from (
     select *, last_day + 1 - coalesce(last_day > first_day and last_day = next_start, false)::integer as until_day,
@@ -44,16 +45,18 @@ from (
       coalesce(next_first <= last_day or last_before >= first_day, true) as may_overlap
     from (
       select *,
-        min(first_day) over (partition by company_id, meter_id order by first_day
+        min(first_day) over (partition by company_id, meter_id, unmetered order by first_day
           groups between 1 following and 1 following) as next_start,
-        coalesce(lead(first_day) over (partition by company_id, meter_id order by first_day
+        coalesce(lead(first_day) over (partition by company_id, meter_id, unmetered order by first_day
           groups between 1 following and 1 following), 'infinity') as next_first,
-        coalesce(max(last_day) over (partition by company_id, meter_id order by first_day
+        coalesce(max(last_day) over (partition by company_id, meter_id, unmetered order by first_day
           rows between unbounded preceding and 1 preceding), '-infinity') as last_before
       from (
         select u.id as usage_id, u.document_id as bill_id, coalesce(u.document_id, u.id) as bill_key,
           coalesce(d.created, u.created) as billed_at, u.company_id, coalesce(m.site_id, d.site_id) as site_id, u.meter_id,
-          m.datasource_type, u.start_date, u.end_date, metersync.first_day(u.start_date, u.end_date) as first_day,
+          case when u.meter_id is null then concat_ws(' ', u.raw ->> 'datasourceType',
+            coalesce(nullif(d.raw ->> 'accountNumber', ''), d.id::text, u.id::text)) end as unmetered,
+          coalesce(m.datasource_type, u.raw ->> 'datasourceType') as datasource_type, u.start_date, u.end_date, metersync.first_day(u.start_date, u.end_date) as first_day,
           metersync.last_day(u.start_date, u.end_date) as last_day, u.usage, u.usage_units,
           coalesce(own.standard_units, common.standard_units, u.usage_units) as standard_units,
           coalesce(own.dimension, common.dimension, 'unknown') as dimension,
@@ -73,7 +76,7 @@ from (
         from utility.usage_data u
           left join utility.documents d on d.id = u.document_id
           left join utility.meters m on m.id = u.meter_id
-          left join ops.unit_factors own on own.units = u.usage_units and own.datasource_type = m.datasource_type
+          left join ops.unit_factors own on own.units = u.usage_units and own.datasource_type = coalesce(m.datasource_type, u.raw ->> 'datasourceType')
           left join ops.unit_factors common on common.units = u.usage_units and common.datasource_type = ''
         where u.deleted_at is null and d.deleted_at is null
           and case when d.revised_document_id is null then true else analytics.superseded_by(d.id) is null end
@@ -86,15 +89,16 @@ select metersync.comment_columns('analytics.usage', '{
   "usage_id": "The usage record.",
   "bill_id": "Its document.",
   "site_id": "Site of the meter, else of the document.",
+  "datasource_type": "Commodity of the meter, else of the record, for example ELECTRICITY.",
   "start_date": "First day, as the service sent it.",
   "end_date": "Last day, as the service sent it.",
   "period": "Days that it is for, half-open.",
   "period_days": "Days in period.",
   "boundary_rule": "How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the meter''s next record starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown (so are periods of more than ten years: they count on their last day); dates_swapped: the end was before the start; no_dates.",
   "date_quality": "ok, end_missing (start and end are the same), inverted, too_long (more than 65 days), future or missing.",
-  "counted_days": "The days of period that no newer bill of the meter is for.",
-  "may_overlap": "Whether another record of the meter touches its days.",
-  "next_start": "Where the meter''s next record starts.",
+  "counted_days": "The days of period that no newer bill of the source is for.",
+  "may_overlap": "Whether another record of the source touches its days.",
+  "next_start": "Where the source''s next record starts.",
   "usage": "Amount, in usage_units, as billed.",
   "usage_units": "Unit, as the service names it.",
   "standard_usage": "The amount in standard_units.",
@@ -111,5 +115,6 @@ select metersync.comment_columns('analytics.usage', '{
   "time_of_use": "PEAK, OFF_PEAK, … where a version of the API has a row for each.",
   "tariff": "Tariff.",
   "supplier": "Supplier of the energy.",
-  "utility": "Utility."
+  "utility": "Utility.",
+  "source": "Whose days are counted once: the meter; of a record without one its commodity and the account of its bill, else the bill, else itself."
 }');

@@ -1,4 +1,5 @@
--- Usage by calendar month, as bills tell it. Months between two bills that no bill is for are there with NULL.
+-- Usage by calendar month, as bills tell it; what has no dates stands in month NULL. Months between two bills that no bill is
+-- for are there with NULL, up to the month of now, unless the bills are ten years apart: then one of the dates is wrong.
 create or replace view analytics.monthly_usage as
 select company_id, site_id, meter_id, datasource_type, month, standard_units as units,
   billed_usage, billed_usage - coalesce(uncounted_usage, 0) as usage,
@@ -7,53 +8,58 @@ select company_id, site_id, meter_id, datasource_type, month, standard_units as 
   case when first_units = last_units then first_units end as original_units, generated_usage, peak_demand,
   days_in_month, days_covered, round(days_covered::numeric / days_in_month, 4) as coverage, days_overlapped, estimated_days,
   days_covered = days_in_month and days_overlapped = 0 as is_complete,
-  coalesce(cardinality(bill_ids), 0) as bills, bill_ids
+  coalesce(cardinality(bill_ids), 0) as bills, bill_ids, case when is_power then standard_units end as peak_demand_units, source
 from (
-  select company_id, site_id, meter_id, datasource_type, month, standard_units, days_in_month,
+  select company_id, site_id, meter_id, datasource_type, month, standard_units, is_power, days_in_month, source,
     sum(share) as billed_usage, sum(share - counted_share) filter (where overlapped_days is not null) as uncounted_usage,
     min(factor) as factor, min(usage_units) as first_units, max(usage_units) as last_units,
-    sum(generated) as generated_usage, max(billed_demand) as peak_demand,
+    sum(generated) as generated_usage, max(demand) as peak_demand,
     (coalesce(sum(days) filter (where overlapped_days is null), 0)
       + coalesce(metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null)), 0))::integer as days_covered,
     coalesce(metersync.days_in(range_agg(overlapped_days) filter (where overlapped_days is not null)), 0) as days_overlapped,
     (coalesce(sum(days) filter (where overlapped_days is null and is_estimated), 0)
       + coalesce(metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null and is_estimated)), 0))::integer
       as estimated_days,
-    array_agg(distinct bill_id) filter (where days > 0 and bill_id is not null) as bill_ids
+    array_agg(distinct bill_id) filter (where is_here and bill_id is not null) as bill_ids
   from (
     select u.company_id, u.site_id, u.meter_id, u.datasource_type, u.bill_id, u.usage_units, u.standard_units, u.factor,
-      u.is_estimated, m.month, m.days_in_month, m.days,
-      case when m.days > 0 then u.billed_demand end as billed_demand,
-      case when m.days > 0 and u.dimension not in ('power', 'apparent power', 'reactive power')
-        then metersync.share(u.signed_usage, m.before, m.through, u.period_days, greatest(scale(u.signed_usage), 6)) end
-        as share,
-      case when u.sign = 0 and m.days > 0
-        then metersync.share(u.standard_usage, m.before, m.through, u.period_days, greatest(scale(u.standard_usage), 6)) end
-        as generated,
+      u.is_estimated, u.source, m.month, m.days_in_month, m.days, m.is_power, m.is_here,
+      case when m.is_here and m.is_power then greatest(u.standard_usage, u.billed_demand * u.factor)
+        when m.is_here then u.billed_demand end as demand,
+      case when m.is_power then null when m.month is null then u.signed_usage
+        when m.is_here then metersync.share(u.signed_usage, m.before, m.through, u.period_days, greatest(scale(u.signed_usage), 6))
+        end as share,
+      case when u.sign <> 0 or m.is_power then null when m.month is null then u.standard_usage
+        when m.is_here then metersync.share(u.standard_usage, m.before, m.through, u.period_days, greatest(scale(u.standard_usage), 6))
+        end as generated,
       case when not u.may_overlap then null else
         datemultirange(u.period * m.dates) - u.counted_days end as overlapped_days,
       case when u.may_overlap then datemultirange(u.period * m.dates) end as days_here,
-      case when u.may_overlap and m.days > 0 and u.dimension not in ('power', 'apparent power', 'reactive power')
+      case when u.may_overlap and m.is_here and not m.is_power
         then round(u.signed_usage * metersync.days_in(u.counted_days * datemultirange(m.dates)) / u.period_days,
           greatest(scale(u.signed_usage), 6)) end as counted_share
     from analytics.usage u
       cross join lateral (
         select month, daterange(month, next_month) as dates, next_month - month as days_in_month,
           month - lower(u.period) as before, least(next_month, upper(u.period)) - lower(u.period) as through,
-          greatest(0, least(next_month, upper(u.period)) - greatest(month, lower(u.period))) as days
-        from (
+          greatest(0, least(next_month, upper(u.period)) - greatest(month, lower(u.period))) as days,
+          u.period is null or next_month > lower(u.period) and month < upper(u.period) as is_here,
+          u.dimension in ('power', 'apparent power', 'reactive power') as is_power
+        from (select) one left join (
           select first::date as month, (first + interval '1 month')::date as next_month
           from generate_series(date_trunc('month', lower(u.period)::timestamp), greatest(upper(u.period) - 1,
-            (date_trunc('month', u.next_start::timestamp) - interval '1 day')::date), interval '1 month') as first
-          offset 0) months
+            case when u.next_start - upper(u.period) <= 3660
+              then least((date_trunc('month', u.next_start::timestamp) - interval '1 day')::date, current_date) end),
+            interval '1 month') as first
+          offset 0) months on true
         offset 0
       ) m
   ) shared
-  group by company_id, meter_id, month, standard_units, site_id, datasource_type, days_in_month
+  group by company_id, meter_id, month, standard_units, site_id, datasource_type, days_in_month, is_power, source
 ) grouped;
 comment on view analytics.monthly_usage is 'Usage of each meter in each calendar month, from its bills spread evenly over their days. Months without any day billed are NULL, not zero.';
 select metersync.comment_columns('analytics.monthly_usage', '{
-  "month": "First day of the month.",
+  "month": "First day of the month; NULL for usage without dates, of which no days are known.",
   "units": "Standard unit of the amounts.",
   "billed_usage": "Share of every bill that counts: the months of a bill add up to it exactly, what rounding leaves falls in its last month. Where bills overlap, their days are in it twice.",
   "usage": "The same with each day counted once, from the newest bill that is for it. NULL when no day of the month is billed; for part of the month when coverage is below 1.",
@@ -61,15 +67,17 @@ select metersync.comment_columns('analytics.monthly_usage', '{
   "original_usage": "billed_usage in the unit of the bills; NULL where they use several.",
   "original_units": "That unit.",
   "generated_usage": "Generation (net metering), which usage leaves out.",
-  "peak_demand": "Highest demand that a bill of the month has, in the bill''s own unit; never a share.",
+  "peak_demand": "Highest demand that a bill of the month has, never a share. Rows of a unit of power are the service''s rows of demand: theirs is in peak_demand_units. Elsewhere it is what was billed (billed_demand), in the bill''s own unit, which the service does not tell.",
   "days_in_month": "Days of the month.",
   "days_covered": "Days that at least one bill is for.",
   "coverage": "days_covered / days_in_month.",
   "days_overlapped": "Days that more than one bill is for.",
   "estimated_days": "Days whose bill is estimated.",
   "is_complete": "Whether each day is billed, and once.",
-  "bills": "Bills that have days in the month.",
-  "bill_ids": "Their documents."
+  "bills": "Bills that have days in the month, or no dates where month is NULL.",
+  "bill_ids": "Their documents.",
+  "peak_demand_units": "Standard unit of peak_demand, kW, kVA or kVAR; NULL where the service does not tell it.",
+  "source": "Whose days they are: the meter; of records without one their commodity and account, else the bill: see usage."
 }');
 
 create or replace view analytics.monthly_usage_by_site as
@@ -77,7 +85,7 @@ select company_id, site_id, datasource_type, month, units, sum(billed_usage) as 
   sum(generated_usage) as generated_usage, max(peak_demand) as peak_demand, count(*)::integer as meters,
   (count(*) filter (where is_complete))::integer as meters_complete,
   round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage, sum(days_overlapped)::integer as days_overlapped,
-  sum(estimated_days)::integer as estimated_days, bool_and(is_complete) as is_complete
+  sum(estimated_days)::integer as estimated_days, bool_and(is_complete) as is_complete, min(peak_demand_units) as peak_demand_units
 from analytics.monthly_usage
 group by company_id, site_id, datasource_type, month, units;
 comment on view analytics.monthly_usage_by_site is 'monthly_usage of the meters of each site, net: what was exported is subtracted.';
@@ -87,23 +95,24 @@ select company_id, datasource_type, month, units, sum(billed_usage) as billed_us
   sum(generated_usage) as generated_usage, max(peak_demand) as peak_demand, count(distinct site_id)::integer as sites,
   count(*)::integer as meters, (count(*) filter (where is_complete))::integer as meters_complete,
   round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage, sum(days_overlapped)::integer as days_overlapped,
-  sum(estimated_days)::integer as estimated_days, bool_and(is_complete) as is_complete
+  sum(estimated_days)::integer as estimated_days, bool_and(is_complete) as is_complete, min(peak_demand_units) as peak_demand_units
 from analytics.monthly_usage
 group by company_id, datasource_type, month, units;
 comment on view analytics.monthly_usage_by_company is 'monthly_usage of the meters of each company, net: what was exported is subtracted.';
 select metersync.comment_columns(view, '{
-  "month": "First day of the month.",
+  "month": "First day of the month; NULL for usage without dates.",
   "units": "Standard unit of the amounts.",
   "billed_usage": "Sum over meters: adds up to the bills exactly.",
   "usage": "Sum over meters, each day counted once; NULL when no meter has a day billed.",
   "generated_usage": "Generation, which usage leaves out.",
   "peak_demand": "Highest demand of any one meter: meters peak at different times, so it is no sum.",
-  "meters": "Meters that have bills before and after, or in, the month.",
+  "meters": "Meters that have bills before and after, or in, the month; records without a meter count as one for each account.",
   "meters_complete": "Those with each day billed once.",
   "coverage": "Days covered of the days of all its meters.",
   "days_overlapped": "Days that more than one bill is for, over all meters.",
   "estimated_days": "Days whose bill is estimated, over all meters.",
-  "is_complete": "Whether all meters are complete."
+  "is_complete": "Whether all meters are complete.",
+  "peak_demand_units": "Standard unit of peak_demand; NULL where the service does not tell it."
 }') from unnest(array['analytics.monthly_usage_by_site', 'analytics.monthly_usage_by_company']::regclass[]) as view;
 
 create or replace view analytics.monthly_cost as
@@ -114,7 +123,7 @@ from (
   select company_id, site_id, meter_id, datasource_type, currency, month, days_in_month, sum(share) as cost,
     coalesce(sum(days), 0) as days_billed,
     (case when count(days) <= 1 then coalesce(sum(days), 0) else metersync.days_in(range_agg(days_here)) end)::integer as days_covered,
-    array_agg(distinct bill_id) filter (where days > 0) as bill_ids
+    array_agg(distinct bill_id) filter (where days > 0 or month is null) as bill_ids
   from (
     select c.company_id, c.site_id, c.meter_id, c.datasource_type, c.currency, c.bill_id, m.month, m.days_in_month, m.days,
       c.period * m.dates as days_here,
@@ -160,6 +169,6 @@ select metersync.comment_columns('analytics.monthly_cost', '{
   "days_in_month": "Days of the month.",
   "days_covered": "Days that at least one bill is for.",
   "days_overlapped": "Days that bills are for once more.",
-  "bills": "Bills that have days in the month.",
+  "bills": "Bills that have days in the month, or no dates where month is NULL.",
   "bill_ids": "Their documents."
 }');

@@ -316,10 +316,10 @@ from analytics.monthly_usage b
   ) i using (company_id, meter_id, month, units);
 comment on view analytics.monthly_best_usage is 'Usage of each meter in each month by readings where they cover at least 95 % of it, else by bills.';
 select metersync.comment_columns('analytics.monthly_best_usage', '{
-  "month": "First day of the month.",
+  "month": "First day of the month; NULL for usage without dates.",
   "units": "Standard unit of the amounts.",
   "usage": "interval_usage or billed_usage, as method says.",
-  "method": "interval: readings cover at least 95 % of the month; bill_proration: bills spread over their days; NULL: neither tells it.",
+  "method": "interval: readings cover at least 95 % of the month; bill_proration: bills spread over their days, or without any; NULL: neither tells it.",
   "billed_usage": "monthly_usage.usage.",
   "billed_coverage": "Part of the month that bills are for.",
   "is_complete": "Whether each day is billed, and once.",

@@ -49,7 +49,7 @@ from analytics.monthly_usage u
         and u.month >= own.valid_from and u.month < own.valid_to));
 comment on view analytics.emissions_monthly is 'monthly_usage by the emission factors that you supplied (ops.emission_factors): one row for each that applies; NULL emissions, not zero, where none does.';
 select metersync.comment_columns('analytics.emissions_monthly', '{
-  "month": "First day of the month.",
+  "month": "First day of the month; NULL for usage without dates, which no factor applies to.",
   "usage": "monthly_usage.usage.",
   "units": "Unit of usage and factor.",
   "coverage": "Part of the month that bills are for: the emissions are of that part.",

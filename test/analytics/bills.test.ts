@@ -199,16 +199,26 @@ describe('usage', () => {
       ...{ meterId: 'm', start: '2026-01-01', end: '2026-02-28', usage, units, more },
     });
     await company.bill([
-      { billed: 1, usage: [of('kWh', '59', { billedDemand: '7.5' }), of('KW', '9'), of('teu', '2')] },
+      {
+        billed: 1,
+        usage: [of('kWh', '59', { billedDemand: '7.5' }), of('KW', '9'), of('MW', '9'), of('teu', '2')],
+      },
     ]);
     const months = await company.rows('monthly_usage', 'units, month');
-    expect(months.map((row) => [row.units, row.month, row.usage, row.peak_demand])).toEqual([
-      ['kW', '2026-01-01', null, null],
-      ['kW', '2026-02-01', null, null],
-      ['kWh', '2026-01-01', '31.000000', '7.5'],
-      ['kWh', '2026-02-01', '28.000000', '7.5'],
-      ['teu', '2026-01-01', '1.050847', null],
-      ['teu', '2026-02-01', '0.949153', null],
+    expect(
+      months.map((row) => [row.units, row.month, row.usage, row.peak_demand, row.peak_demand_units]),
+    ).toEqual([
+      ['kW', '2026-01-01', null, '9000', 'kW'],
+      ['kW', '2026-02-01', null, '9000', 'kW'],
+      ['kWh', '2026-01-01', '31.000000', '7.5', null],
+      ['kWh', '2026-02-01', '28.000000', '7.5', null],
+      ['teu', '2026-01-01', '1.050847', null, null],
+      ['teu', '2026-02-01', '0.949153', null, null],
+    ]);
+    expect(await company.rows('monthly_usage_by_company', 'units, month')).toMatchObject([
+      { units: 'kW', month: '2026-01-01', billed_usage: null, peak_demand: '9000', peak_demand_units: 'kW' },
+      { units: 'kW', month: '2026-02-01' },
+      ...Array(4).fill({ peak_demand_units: null }),
     ]);
   });
 
@@ -237,6 +247,44 @@ describe('usage', () => {
       { month: '2026-04-01', usage: '15', days_covered: 15, coverage: '0.5000', is_complete: false },
     ]);
     expect(Number(months[3]?.extrapolated_usage)).toBe(30);
+  });
+
+  test('no month is invented beyond that of now, nor between bills that a wrong date sets ten years apart', async () => {
+    const company = await newCompany();
+    const of = (billed: number, meterId: string, start: string) => ({
+      ...{ billed, usage: [{ meterId, start, end: start, usage: '1' }] },
+    });
+    const ahead = await warehouse.db.execute<{ first: string; ahead: string }>(sql`
+      select (date_trunc('month', current_date) - interval '3 months')::date::text as first,
+        (date_trunc('month', current_date) + interval '5 years')::date::text as ahead`);
+    const { first = '', ahead: later = '' } = ahead.rows[0] ?? {};
+    await company.bill([
+      ...[of(1, 'late', first), of(2, 'late', later)],
+      ...[of(3, 'misread', '2013-01-01'), of(4, 'misread', '9999-12-31'), of(5, 'misread', '2023-02-01')],
+    ]);
+    const months = await company.rows('monthly_usage', 'month');
+    const monthsOf = (meter: string) =>
+      months.filter((row) => row.meter_id === meter).map((row) => row.month);
+    expect(monthsOf('misread')).toEqual(['2013-01-01', '2023-02-01', '9999-12-01']);
+    const { rows } = await warehouse.db.execute<{ month: string }>(sql`
+      select generate_series(${first}::date, ${first}::date + interval '3 months', '1 month')::date::text as month`);
+    expect(monthsOf('late')).toEqual([...rows.map(({ month }) => month), later]);
+  });
+
+  test('a record without a meter is counted beside those of other accounts and commodities', async () => {
+    const company = await newCompany();
+    const of = (billed: number, accountNumber: string | null, usage: string, more: object = {}) => ({
+      ...{ billed, usage: [{ meterId: null, start: '2026-01-01', end: '2026-01-31', usage, more }] },
+      more: { accountNumber },
+    });
+    await company.bill([
+      ...[of(1, 'A', '7'), of(2, 'B', '8'), of(3, 'B', '9'), of(4, null, '1'), of(5, null, '2')],
+      of(6, 'B', '100', { datasourceType: 'GAS' }),
+    ]);
+    expect(await company.rows('monthly_usage_by_company', 'datasource_type')).toMatchObject([
+      { datasource_type: 'GAS', usage: '100', meters: 1, coverage: '1.0000', days_overlapped: 0 },
+      { datasource_type: null, usage: '19.000000', billed_usage: '27', meters: 4, days_overlapped: 31 },
+    ]);
   });
 });
 

@@ -5,10 +5,10 @@ import { writeRecords } from './pages.ts';
 
 /** A usage record as a test says it: whatever the service could send. */
 export interface UsageSaid {
-  readonly meterId: string;
-  readonly start: string;
-  readonly end: string;
-  readonly usage: string;
+  readonly meterId: string | null;
+  readonly start: string | null;
+  readonly end: string | null;
+  readonly usage: string | null;
   readonly units?: string;
   readonly more?: object;
 }

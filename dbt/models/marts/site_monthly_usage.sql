@@ -9,6 +9,7 @@ select
     u.usage,
     u.billed_usage,
     u.peak_demand,
+    u.peak_demand_units,
     u.meters,
     u.coverage,
     u.is_complete
