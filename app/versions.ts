@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import type { EndpointName } from '../contract/endpoints.ts';
 import { Failure } from '../contract/failures.ts';
 import { itemTexts } from '../db/write/item-texts.ts';
 import type { ServiceClient } from '../service/client.ts';
@@ -11,7 +10,14 @@ import { type FieldDifference, VersionDiff } from './version-diff.ts';
 export type { FieldDifference } from './version-diff.ts';
 
 /** What is compared: versions differ in documents and usage data (seed 9), and it costs little to see that the rest is the same. */
-export const comparedResources = ['companies', 'connections', 'meters', 'documents', 'usageData'] as const;
+export const comparedResources = [
+  'companies',
+  'connections',
+  'meters',
+  'documents',
+  'usageData',
+  'intervals',
+] as const;
 export type ComparedResource = (typeof comparedResources)[number];
 
 export interface ResourceDiff {
@@ -29,9 +35,16 @@ export interface VersionsDiff {
   readonly resources: readonly ResourceDiff[];
 }
 
+/** Readings are taken from so many meters, where as many have any; they are looked for in so many, and of a company. */
+const metersWithReadings = 5;
+const metersMax = 100;
+const metersOfCompanyMax = 20;
+
+type Params = Readonly<Record<string, string>>;
+
 /**
  * Reads the same records in two versions of the API and compares them field by field; at most `records` of each
- * resource, of one company or of as many as it takes.
+ * resource, of one company or of as many as it takes; readings of a few meters.
  * @throws Error when the service has no such version
  */
 export async function diffVersions(options: {
@@ -53,16 +66,28 @@ export async function diffVersions(options: {
     await requireVersion(clients[1], to);
     const resources: ResourceDiff[] = [];
     const companies =
-      companyId === undefined ? await companiesOf(clients[0], settings.companies) : [companyId];
+      companyId === undefined
+        ? asOftenAsAsked(companiesOf(clients[0], settings.companies))
+        : () => listed([companyId]);
+    /** Parameters of the listings that a resource is read from, one after the other. */
+    const listings = async function* (resource: ComparedResource): AsyncGenerator<Params> {
+      if (resource === 'companies') yield {};
+      else if (resource === 'intervals') yield* metersOf(clients[0], companies());
+      else for await (const company of companies()) yield { companyId: company };
+    };
     for (const resource of comparedResources) {
       if (!clients[0].has(resource) || (resource === 'companies' && companyId !== undefined)) continue;
       const diff = new VersionDiff();
       let unmatched = 0;
-      for (const company of resource === 'companies' ? [undefined] : companies) {
-        const left = records - diff.records;
-        if (left <= 0) break;
-        unmatched += await compareListing(clients, resource, company, left, diff);
+      const each = resource === 'intervals' ? Math.ceil(records / metersWithReadings) : records;
+      for await (const params of listings(resource)) {
+        const limit = Math.min(each, records - diff.records);
+        const [before, after] = (await Promise.all(
+          clients.map((client) => readRecords(client, resource, params, limit)),
+        )) as [Map<string, string>, Map<string, string>];
+        unmatched += compare(before, after, diff);
         onProgress?.(resource, diff.records);
+        if (diff.records >= records) break;
       }
       resources.push({ resource, compared: diff.records, unmatched, fields: diff.differences() });
     }
@@ -85,25 +110,72 @@ async function requireVersion(client: ServiceClient, version: string): Promise<v
   }
 }
 
-async function companiesOf(client: ServiceClient, configured: readonly string[]): Promise<string[]> {
-  if (!client.has('companies')) return [...configured];
-  const page = await client.page({ endpoint: 'companies', params: {}, page: 1, lane: 'backfill' });
-  return [...new Set([...configured, ...page.ids.filter((id) => id !== null)])];
+/** Companies that are configured, then those that the service lists, page by page as they are asked for. */
+async function* companiesOf(client: ServiceClient, configured: readonly string[]): AsyncGenerator<string> {
+  const told = new Set(configured);
+  yield* told;
+  if (!client.has('companies')) return;
+  for await (const page of walkPages({
+    client,
+    endpoint: 'companies',
+    params: {},
+    lane: 'backfill',
+    judged: false,
+  })) {
+    for (const id of page.ids) {
+      if (id === null || told.has(id)) continue;
+      told.add(id);
+      yield id;
+    }
+  }
 }
 
-/** Compares a listing of both versions; returns how many records only one showed. */
-async function compareListing(
-  [from, to]: readonly [ServiceClient, ServiceClient],
-  endpoint: EndpointName,
-  companyId: string | undefined,
-  limit: number,
+async function* listed<T>(items: readonly T[]): AsyncGenerator<T> {
+  yield* items;
+}
+
+/** The same items to each who asks, from their beginning, each read once and when it is needed. */
+function asOftenAsAsked<T>(source: AsyncIterator<T>): () => AsyncGenerator<T> {
+  const known: T[] = [];
+  return async function* () {
+    for (let at = 0; ; at++) {
+      if (at === known.length) {
+        const next = await source.next();
+        if (next.done) return;
+        known.push(next.value);
+      }
+      yield known[at] as T;
+    }
+  };
+}
+
+/** Meters that may have readings: some of each company's first page of them, from all over it. */
+async function* metersOf(client: ServiceClient, companies: AsyncIterable<string>): AsyncGenerator<Params> {
+  if (!client.has('meters')) return;
+  let looked = 0;
+  for await (const companyId of companies) {
+    const { ids } = await client.page({
+      endpoint: 'meters',
+      params: { companyId },
+      page: 1,
+      lane: 'backfill',
+    });
+    const step = Math.max(1, Math.ceil(ids.length / metersOfCompanyMax));
+    for (const meterId of ids.filter((_, at) => at % step === 0)) {
+      if (meterId === null) continue;
+      if (looked >= metersMax) return;
+      looked += 1;
+      yield { meterId };
+    }
+  }
+}
+
+/** Compares what both versions showed; returns how many records only one did. */
+function compare(
+  before: ReadonlyMap<string, string>,
+  after: ReadonlyMap<string, string>,
   diff: VersionDiff,
-): Promise<number> {
-  const params: Record<string, string> = companyId === undefined ? {} : { companyId };
-  const [before, after] = await Promise.all([
-    readRecords(from, endpoint, params, limit),
-    readRecords(to, endpoint, params, limit),
-  ]);
+): number {
   let matched = 0;
   for (const [id, text] of before) {
     const other = after.get(id);
@@ -114,20 +186,29 @@ async function compareListing(
   return before.size + after.size - 2 * matched;
 }
 
-/** The text of the first records of a listing, by their id. */
+/** The text of the first records of a listing, by their id; of readings by meter and time, as they may have none. */
 async function readRecords(
   client: ServiceClient,
-  endpoint: EndpointName,
-  params: Readonly<Record<string, string>>,
+  endpoint: ComparedResource,
+  params: Params,
   limit: number,
 ): Promise<Map<string, string>> {
   const read = new Map<string, string>();
-  for await (const page of walkPages({ client, endpoint, params, lane: 'backfill' })) {
+  for await (const page of walkPages({ client, endpoint, params, lane: 'backfill', judged: false })) {
     for (const [at, text] of itemTexts(page).entries()) {
-      const id = page.ids[at];
+      const id = endpoint === 'intervals' ? placeOf(params, page.items[at]) : page.ids[at];
       if (id !== null && id !== undefined && read.size < limit) read.set(id, text);
     }
     if (read.size >= limit) break;
   }
   return read;
+}
+
+/** Meter and time of a reading, as it says them; undefined for one without. */
+function placeOf({ meterId }: Params, reading: unknown): string | undefined {
+  const { start, startDate, end, endDate } = (reading ?? {}) as Record<string, unknown>;
+  const begins = start ?? startDate;
+  return begins === undefined || begins === null
+    ? undefined
+    : `${meterId} ${begins} ${end ?? endDate ?? ''}`.trimEnd();
 }

@@ -210,8 +210,8 @@ export function buildProgram(): Command {
     .addArgument(new Argument('<action>', 'diff: read the same records in both').choices(['diff']))
     .requiredOption('--from <version>', 'for example v2', apiVersion)
     .requiredOption('--to <version>', 'for example v2.2', apiVersion)
-    .option('--company <id>', 'records of this company alone', uuid)
-    .option('--records <n>', 'at most so many of each resource', atLeastOne, 500)
+    .option('--company <id>', 'records of this company alone; of as many as it takes when not given', uuid)
+    .option('--records <n>', 'at most so many of each resource, readings of a few meters', atLeastOne, 500)
     .option('--json', 'as JSON')
     .action(async (_action, options) => (await import('./commands/versions.ts')).versionsDiff(options));
   program
