@@ -1,18 +1,18 @@
-import { limits } from '../contract/limits.ts';
 import {
   dueDocuments,
-  parkOwner,
+  liveUsage,
+  postponeDocuments,
   settleRecords,
   usageToldByRecords,
   type WantedDocument,
   warehouseNow,
 } from '../db/catch-up.ts';
 import { retireUsage } from '../db/write/usage-data.ts';
-import { confirmsPass } from '../service/stability.ts';
 import { refreshNeighbours } from './catch-up-connections.ts';
 import { searchListing } from './catch-up-search.ts';
 import { has, readOneByOne, readUsageOneByOne, type SingleReads } from './catch-up-single.ts';
 import { walkListing } from './listing.ts';
+import { readWhole } from './read-whole.ts';
 
 /** Documents that one pass of catching up reads. */
 const documentsTogether = 500;
@@ -26,15 +26,12 @@ export async function catchUpDocuments(reads: SingleReads): Promise<void> {
   const readAt = await warehouseNow(db);
   const due = await dueDocuments(db, companyId, documentsTogether);
   const ids = due.map(({ id }) => id);
-  const { unseen, proven, withoutUsage } = await readDocuments(reads, due);
-  const whole = await readUsage(reads, withoutUsage);
+  const { unseen, proven, withoutUsage, partial } = await readDocuments(reads, due);
+  const unsettled = new Set([...partial, ...(await readUsage(reads, withoutUsage))]);
   await refreshNeighbours(deps, companyId, { meters: false, documentIds: ids });
-  if (whole) {
-    await settleRecords(db, 'documents', ids, readAt, proven ? unseen : []);
-    return;
-  }
-  const message = 'the list of usage data moves while it is read';
-  await parkOwner(db, 'documents', companyId, { code: 'LISTING_UNSTABLE', message });
+  const settled = ids.filter((id) => !unsettled.has(id));
+  await settleRecords(db, 'documents', settled, readAt, proven ? unseen : []);
+  if (unsettled.size > 0) await postponeDocuments(db, [...unsettled], readAt);
 }
 
 interface DocumentsRead {
@@ -43,6 +40,8 @@ interface DocumentsRead {
   readonly proven: boolean;
   /** Documents that were read, and their usage was not. */
   readonly withoutUsage: readonly string[];
+  /** Documents of whose usage not all was shown. */
+  readonly partial: readonly string[];
 }
 
 async function readDocuments(reads: SingleReads, due: readonly WantedDocument[]): Promise<DocumentsRead> {
@@ -52,32 +51,37 @@ async function readDocuments(reads: SingleReads, due: readonly WantedDocument[])
   const search = (wanted: readonly WantedDocument[]) =>
     searchListing(deps, { listing: 'documents', companyId, wanted });
   if (has(reads, 'document') && (due.length <= documentsOneByOneMax || !listed)) {
-    const { notFound, withoutUsage } = await readOneByOne(reads, ids);
-    if (notFound.length === 0 || !listed) return { unseen: notFound, proven: true, withoutUsage };
+    const { notFound, withoutUsage, partial } = await readOneByOne(reads, ids);
+    if (notFound.length === 0 || !listed) return { unseen: notFound, proven: true, withoutUsage, partial };
     // Either they are gone, or the service has no such endpoint: its listing knows.
     const { unseen, proven } = await search(due.filter(({ id }) => notFound.includes(id)));
     const shown = notFound.filter((id) => !unseen.includes(id));
     if (shown.length > 0 && !tried.working.has('document')) tried.missing.add('document');
-    return { unseen, proven, withoutUsage: [...withoutUsage, ...shown] };
+    return { unseen, proven, withoutUsage: [...withoutUsage, ...shown], partial };
   }
-  if (!listed) return { unseen: ids, proven: true, withoutUsage: [] };
+  if (!listed) return { unseen: ids, proven: true, withoutUsage: [], partial: [] };
   const { unseen, proven } = await search(due);
   const shown = ids.filter((id) => !unseen.includes(id));
-  if (unseen.length === 0 || !has(reads, 'document')) return { unseen, proven, withoutUsage: shown };
+  if (unseen.length === 0 || !has(reads, 'document'))
+    return { unseen, proven, withoutUsage: shown, partial: [] };
   // A listing may lose a record between two pages: what it did not show is asked for by itself.
-  const { notFound, withoutUsage } = await readOneByOne(reads, unseen);
-  return { unseen: notFound, proven, withoutUsage: [...shown, ...withoutUsage] };
+  const { notFound, withoutUsage, partial } = await readOneByOne(reads, unseen);
+  return { unseen: notFound, proven, withoutUsage: [...shown, ...withoutUsage], partial };
 }
 
 /**
  * A document's usage is one set, whichever way it is read: what its own listing no longer shows is gone. The
- * listing of the whole company serves where documents have none of their own. Returns whether all of it was seen.
+ * listing of the whole company serves where documents have none of their own. Returns the documents of whose usage
+ * not all was shown.
  */
-async function readUsage(reads: SingleReads, documentIds: readonly string[]): Promise<boolean> {
-  if (documentIds.length === 0) return true;
-  const left = has(reads, 'documentUsage') ? await readUsageOneByOne(reads, documentIds) : documentIds;
-  if (left.length === 0 || !reads.deps.service.has('usageData')) return true;
-  return (await searchUsage(reads, left)) || (await walkUsage(reads, left));
+async function readUsage(reads: SingleReads, documentIds: readonly string[]): Promise<readonly string[]> {
+  if (documentIds.length === 0) return [];
+  const { left, partial } = has(reads, 'documentUsage')
+    ? await readUsageOneByOne(reads, documentIds)
+    : { left: documentIds, partial: [] };
+  if (left.length === 0 || !reads.deps.service.has('usageData')) return partial;
+  const whole = (await searchUsage(reads, left)) || (await walkUsage(reads, left));
+  return whole ? partial : [...partial, ...left];
 }
 
 /** Where records tell their usage, its rows are looked for by their ids. Returns whether that was enough. */
@@ -94,21 +98,18 @@ async function searchUsage(
 }
 
 /**
- * Reads all usage of the company, again until a pass confirms the one before: a listing loses records between two
- * pages while others are deleted.
+ * Reads all usage of the company. An empty listing where rows live is rather a fault: it deletes none. Returns whether
+ * that showed all usage of the documents.
  */
 async function walkUsage({ deps, companyId }: SingleReads, documentIds: readonly string[]): Promise<boolean> {
+  const { db } = deps.warehouse;
+  const known = [...(await liveUsage(db, documentIds)).values()].flat();
   const walk = { listing: 'usageData', companyId, params: { companyId }, lane: 'live' } as const;
-  let before: Awaited<ReturnType<typeof walkListing>> | undefined;
-  for (let pass = 1; pass <= limits.passesMax; pass++) {
-    const now = await walkListing(deps, walk);
-    const whole = now.report.ended === 'last' && now.report.pages === 1;
-    const proven = whole ? now : before;
-    if (proven !== undefined && (whole || confirmsPass(proven.report.manifest, now.report.manifest))) {
-      await retireUsage(deps.warehouse.db, documentIds, proven.ids, proven.beganAt);
-      return true;
-    }
-    before = now;
-  }
-  return false;
+  const { pass, whole } = await readWhole(known, async () => {
+    const { report, ids, beganAt } = await walkListing(deps, walk);
+    return { manifest: report.manifest, ids, beganAt };
+  });
+  if (pass === undefined || !whole || (pass.ids.length === 0 && known.length > 0)) return false;
+  await retireUsage(db, documentIds, pass.ids, pass.beganAt);
+  return true;
 }

@@ -1,12 +1,14 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../contract/failures.ts';
-import { warehouseNow } from '../db/catch-up.ts';
+import { liveUsage, warehouseNow } from '../db/catch-up.ts';
 import { type RecordsRead, writeDocumentSets } from '../db/write/document-sets.ts';
 import type { RecordAnswer } from '../service/client.ts';
 import type { Page } from '../service/page.ts';
+import type { PageManifest } from '../service/stability.ts';
 import { walkPages } from '../service/walk.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { noteFields, write } from './listing.ts';
+import { readWhole } from './read-whole.ts';
 
 /** Documents that are read, and written, together. */
 const documentsPerWrite = 50;
@@ -37,15 +39,17 @@ export function has({ deps, tried }: SingleReads, endpoint: SingleEndpoint): boo
 
 /**
  * Reads documents by their ids, and their usage where documents have a listing of it: each is written with its usage
- * in one transaction. Returns the ids that the service does not have, and those whose usage is still to be read.
+ * in one transaction. Returns the ids that the service does not have, those whose usage is still to be read, and those
+ * of whose usage not all was shown.
  */
 export async function readOneByOne(
   reads: SingleReads,
   ids: readonly string[],
-): Promise<{ notFound: string[]; withoutUsage: string[] }> {
+): Promise<{ notFound: string[]; withoutUsage: string[]; partial: string[] }> {
   const { deps, companyId } = reads;
   const notFound: string[] = [];
   const withoutUsage: string[] = [];
+  const partial: string[] = [];
   for (const some of batches(ids)) {
     const readAt = await warehouseNow(deps.warehouse.db);
     const records = await Promise.all(some.map((id) => readRecord(reads, id)));
@@ -59,7 +63,7 @@ export async function readOneByOne(
     const usage = has(reads, 'documentUsage') ? await readUsageOf(reads, found) : undefined;
     if (usage !== undefined) {
       const documents = { page: { ...page, companyId, readAt, apiVersion: deps.apiVersion }, ids: found };
-      await writeSets(reads, found, readAt, usage, documents);
+      partial.push(...(await writeSets(reads, readAt, usage, documents)));
       await noteFields(deps, 'documents', items);
     } else {
       const arrival = {
@@ -72,23 +76,27 @@ export async function readOneByOne(
       withoutUsage.push(...found);
     }
   }
-  return { notFound, withoutUsage };
+  return { notFound, withoutUsage, partial };
 }
 
-/** Reads the usage of documents that are written already; returns those that have no listing of their own for it. */
+/**
+ * Reads the usage of documents that are written already. Returns those that have no listing of their own for it, and
+ * those of whose usage not all was shown.
+ */
 export async function readUsageOneByOne(
   reads: SingleReads,
   ids: readonly string[],
-): Promise<readonly string[]> {
+): Promise<{ left: readonly string[]; partial: readonly string[] }> {
   let left = ids;
+  const partial: string[] = [];
   for (const some of batches(ids)) {
     const readAt = await warehouseNow(reads.deps.warehouse.db);
     const usage = await readUsageOf(reads, some);
-    if (usage === undefined) return left;
-    await writeSets(reads, some, readAt, usage);
+    if (usage === undefined) break;
+    partial.push(...(await writeSets(reads, readAt, usage)));
     left = left.slice(some.length);
   }
-  return left;
+  return { left, partial };
 }
 
 type FoundRecord = Extract<RecordAnswer, { found: true }>;
@@ -101,33 +109,50 @@ async function readRecord({ deps, tried }: SingleReads, id: string): Promise<Fou
   return answer;
 }
 
-/** All usage of each document, by its id; undefined when documents turn out to have no such listing. */
+/** What was shown of a document's usage, and whether that is all there is of it. */
+interface UsageRead {
+  readonly pages: readonly Page[];
+  readonly whole: boolean;
+}
+
+/** The usage of each document, by its id; undefined when documents turn out to have no such listing. */
 async function readUsageOf(
   reads: SingleReads,
   ids: readonly string[],
-): Promise<ReadonlyMap<string, readonly Page[]> | undefined> {
-  const answers = await Promise.all(ids.map((id) => usagePages(reads, id)));
-  if (answers.some((pages) => pages !== undefined)) reads.tried.working.add('documentUsage');
+): Promise<ReadonlyMap<string, UsageRead> | undefined> {
+  const known = await liveUsage(reads.deps.warehouse.db, ids);
+  const answers = await Promise.all(
+    ids.map((id) => readWhole(known.get(id.toLowerCase()) ?? [], () => usagePass(reads, id))),
+  );
+  if (answers.some(({ pass }) => pass !== undefined)) reads.tried.working.add('documentUsage');
   else if (!(await isGone(reads, ids[0] ?? ''))) {
     reads.tried.missing.add('documentUsage');
     return undefined;
   }
-  return new Map(ids.map((id, at) => [id, answers[at] ?? []]));
+  return new Map(
+    ids.map((id, at) => {
+      const { pass, whole = false } = answers[at] ?? {};
+      return [id, { pages: pass?.pages ?? [], whole }];
+    }),
+  );
 }
 
-/** Pages of a document's usage; undefined when there are none to be found. */
-async function usagePages({ deps }: SingleReads, id: string): Promise<Page[] | undefined> {
+/** One pass over a document's usage; undefined when there is none to be found. */
+async function usagePass(
+  { deps }: SingleReads,
+  id: string,
+): Promise<{ pages: readonly Page[]; manifest: readonly PageManifest[] } | undefined> {
   const signal = Context.current().cancellationSignal;
   const endpoint = 'documentUsage';
+  const walk = walkPages({ client: deps.service, endpoint, params: { id }, lane: 'live', signal });
   const pages: Page[] = [];
   try {
-    const walk = walkPages({ client: deps.service, endpoint, params: { id }, lane: 'live', signal });
     for await (const page of walk) pages.push(page);
-    return pages;
   } catch (error) {
-    if (error instanceof Failure && error.code === 'SERVICE_NOT_FOUND') return undefined;
-    throw error;
+    if (!(error instanceof Failure) || error.code !== 'SERVICE_NOT_FOUND') throw error;
+    if (pages.length === 0) return undefined;
   }
+  return { pages, manifest: walk.report().manifest };
 }
 
 /** Whether documents without usage went since they were read, rather than that usage has no such endpoint. */
@@ -137,14 +162,16 @@ async function isGone(reads: SingleReads, id: string): Promise<boolean> {
   return (await readRecord(reads, id)) === undefined;
 }
 
+/** Returns the documents of whose usage not all was shown: nothing of that is gone. */
 async function writeSets(
   { deps, companyId }: SingleReads,
-  documentIds: readonly string[],
   readAt: string,
-  usage: ReadonlyMap<string, readonly Page[]>,
+  usage: ReadonlyMap<string, UsageRead>,
   documents?: RecordsRead,
-): Promise<void> {
-  const pages = [...usage.values()].flat();
+): Promise<string[]> {
+  const documentIds = [...usage.keys()];
+  const partialIds = documentIds.filter((id) => usage.get(id)?.whole !== true);
+  const pages = [...usage.values()].flatMap((read) => read.pages);
   const page = {
     body: `[${pages.map(({ body }) => body).join(',')}]`,
     itemsKey: pages[0]?.itemsKey ?? null,
@@ -155,14 +182,15 @@ async function writeSets(
     documentOf: documentsOf(usage),
   };
   const rows = { page, ids: pages.flatMap(({ ids }) => ids) };
-  const sets = { documentIds, readAt, documents, usage: rows.ids.length === 0 ? undefined : rows };
-  await writeDocumentSets(deps.warehouse.db, sets);
+  const written = rows.ids.length === 0 ? undefined : rows;
+  await writeDocumentSets(deps.warehouse.db, { documentIds, partialIds, readAt, documents, usage: written });
   for (const { items } of pages) await noteFields(deps, 'usageData', items);
+  return partialIds;
 }
 
 /** Rows that stand in a document's own listing need not name it. */
-function documentsOf(usage: ReadonlyMap<string, readonly Page[]>): Record<string, string> {
-  const listed = [...usage].flatMap(([id, pages]) =>
+function documentsOf(usage: ReadonlyMap<string, UsageRead>): Record<string, string> {
+  const listed = [...usage].flatMap(([id, { pages }]) =>
     pages.flatMap((page) => page.ids.map((row) => [row, id] as const)),
   );
   return Object.fromEntries(listed.filter(([row]) => row !== null));

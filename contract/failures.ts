@@ -71,8 +71,10 @@ export const failureTypes = {
   },
   LISTING_UNSTABLE: {
     action: 'retry',
-    means: 'A listing changed while it was read, so that what it did not show may be there.',
-    operator: 'Nothing: it is read again.',
+    means:
+      'A listing changed while it was read, or shows fewer records than it says it has: what it did not show may be there.',
+    operator:
+      'Nothing: it is read again, each time later. Events about documents whose usage is never shown whole are `missing` after an hour and a half (`status` counts them); nothing of that usage is deleted.',
   },
   SERVICE_FILTER_IGNORED: {
     action: 'park',

@@ -102,6 +102,17 @@ export async function dueDocuments(
   return ids.map((id) => ({ id, key: created.get(id) ?? null }));
 }
 
+/** Ids of the usage rows of documents that live, by the id of the document. */
+export async function liveUsage(
+  db: Executor,
+  documentIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const result = await db.execute<{ document_id: string; ids: string[] }>(sql`
+    select document_id, array_agg(id::text) as ids from utility.usage_data
+    where document_id = any(${array(documentIds, 'uuid')}) and deleted_at is null group by document_id`);
+  return new Map(result.rows.map(({ document_id, ids }) => [document_id, ids]));
+}
+
 /** When records were created, by their ids; those of which it is not known are left out. */
 export async function createdTimes(
   db: Executor,
@@ -139,6 +150,11 @@ export async function usageToldByRecords(
   return result.rows.flatMap(({ id, key }) => (id === null ? [] : [{ id, key }]));
 }
 
+/** Events of the given records that wait, and were in the journal before the read began. */
+const coveredBy = (kind: 'connections' | 'documents', recordIds: readonly string[], readAt: string): SQL =>
+  sql`outcome = 'pending' and kind = ${eventKind[kind]}
+    and record_id = any(${array(recordIds, 'text')}) and recorded_at <= ${readAt}::timestamptz`;
+
 /**
  * Settles the events of the given records that were in the journal before the read began: those whose state, or a
  * newer one, is now in the warehouse are applied; those of records that are gone are superseded; those that were due
@@ -153,8 +169,7 @@ export async function settleRecords(
   notShown: readonly string[] = [],
 ): Promise<{ applied: number; waiting: number }> {
   const table = kind === 'documents' ? sql`utility.documents` : sql`utility.connections`;
-  const covered = sql`outcome = 'pending' and kind = ${eventKind[kind]}
-    and record_id = any(${array(recordIds, 'text')}) and recorded_at <= ${readAt}::timestamptz`;
+  const covered = coveredBy(kind, recordIds, readAt);
   if (notShown.length > 0) await buryNotShown(db, kind, notShown);
   const settled = await db.execute(sql`
     update metersync.events e
@@ -176,13 +191,40 @@ export async function settleRecords(
     where e.id = settled.id and settled.outcome is not null`);
   const code = 'RECORD_NOT_SHOWN';
   await believeOlder(db, table, covered);
-  const waiting = await db.execute(sql`
-    update metersync.events
-    set ${postponed({ code, message: 'the service does not show the state that this event told of' })}
+  const message = 'the service does not show the state that this event told of';
+  const waiting = await postpone(db, covered, readAt, { code, message });
+  return { applied: settled.rowCount ?? 0, waiting };
+}
+
+/** Postpones those of the covered events that were due when the read began. */
+async function postpone(db: Executor, covered: SQL, readAt: string, reason: WaitingReason): Promise<number> {
+  const result = await db.execute(sql`
+    update metersync.events set ${postponed(reason)}
     where outcome = 'pending' and id in (
       select id from metersync.events
       where ${covered} and coalesce(next_attempt_at, '-infinity') <= ${readAt}::timestamptz order by id for update)`);
-  return { applied: settled.rowCount ?? 0, waiting: waiting.rowCount ?? 0 };
+  return result.rowCount ?? 0;
+}
+
+/**
+ * Has the events of documents of whose usage not all was shown wait, each time longer. When one of a document has
+ * waited as long as an older state needs to be believed, all of them are `missing` together: the usage stays as it is.
+ */
+export async function postponeDocuments(
+  db: Executor,
+  recordIds: readonly string[],
+  readAt: string,
+): Promise<void> {
+  const code = 'LISTING_UNSTABLE';
+  const message = 'the service does not show all usage of the document, or contradicts itself about it';
+  const covered = coveredBy('documents', recordIds, readAt);
+  await db.execute(sql`
+    update metersync.events set outcome = 'missing', next_attempt_at = null, error_code = ${code}, error = ${message}
+    where outcome = 'pending' and id in (
+      select id from metersync.events where ${covered} and record_id in (
+        select record_id from metersync.events
+        where ${covered} and error_code = ${code} and attempts >= ${olderShownAttemptsMax}) order by id for update)`);
+  await postpone(db, covered, readAt, { code, message });
 }
 
 /**

@@ -11,9 +11,11 @@ export interface RecordsRead {
   readonly ids: readonly (string | null)[];
 }
 
-/** Documents and all of their usage, as their own endpoints showed them. */
+/** Documents and their usage, as their own endpoints showed them. */
 export interface DocumentSets {
   readonly documentIds: readonly string[];
+  /** Those of whose usage not all was shown. */
+  readonly partialIds?: readonly string[] | undefined;
   /** Absent where the documents themselves are written already. */
   readonly documents?: RecordsRead | undefined;
   /** Absent where they have none. */
@@ -24,11 +26,12 @@ export interface DocumentSets {
 
 /**
  * Writes documents and their usage in one transaction: a bill and the usage that it tells are never seen apart. Rows
- * that are no longer shown go; those that Postgres refuses are kept apart and cost their neighbours nothing.
+ * that are no longer shown go, where all are shown; those that Postgres refuses are kept apart and cost their neighbours nothing.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writeDocumentSets(db: Database, sets: DocumentSets): Promise<void> {
-  const { documentIds, documents, usage, readAt } = sets;
+  const { documentIds, partialIds = [], documents, usage, readAt } = sets;
+  const wholeIds = documentIds.filter((id) => !partialIds.includes(id));
   try {
     await db.transaction(async (tx) => {
       await holdDocuments(tx, documentIds);
@@ -38,7 +41,7 @@ export async function writeDocumentSets(db: Database, sets: DocumentSets): Promi
       }
       if (usage !== undefined) await writePage(tx, 'usageData', upsertUsageData, usage.page, usage.ids);
       const seen = (usage?.ids ?? []).filter((id) => id !== null);
-      await retireUsage(tx, documentIds, seen, readAt);
+      await retireUsage(tx, wholeIds, seen, readAt);
     });
   } catch (error) {
     throw warehouseFailure(error);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
+import { olderShownAttemptsMax } from '../../db/catch-up.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
@@ -11,6 +12,7 @@ import { shapeOf } from '../support/scripted-service.ts';
 
 const created = '2026-05-01T00:00:00.000001';
 const updated = '2026-05-01T00:00:00.000002';
+const withoutSingle = { document: null, documentUsage: null };
 const notThere: Reply = { status: 404, json: { detail: 'Not found.' } };
 
 interface Usage {
@@ -22,10 +24,13 @@ interface Usage {
 class Service {
   documents: { id: string; created: string; updated: string }[] = [];
   usage: Usage[] = [];
+  corrections = 0;
   readonly lacks: ReadonlySet<'document' | 'documentUsage'>;
   /** Called behind each page of the list of usage data, and behind each single document. */
   onUsagePage: (page: number) => void = () => {};
   onDocument: (id: string) => void = () => {};
+  /** What it answers in place of the truth. */
+  lie: (asked: Asked) => Reply | undefined = () => undefined;
 
   constructor(lacks: readonly ('document' | 'documentUsage')[] = []) {
     this.lacks = new Set(lacks);
@@ -38,12 +43,24 @@ class Service {
     return id;
   }
 
+  /** A newer state of the document, and what tells of it. */
+  correct(id: string) {
+    const later = `2026-05-01T00:00:01.${String(++this.corrections).padStart(6, '0')}`;
+    this.documents = [
+      ...this.documents.filter((document) => document.id !== id),
+      { id, created, updated: later },
+    ];
+    return delivery(documentEvent('updated', id, later));
+  }
+
   remove(id: string): void {
     this.documents = this.documents.filter((document) => document.id !== id);
     this.usage = this.usage.filter(({ document }) => document.id !== id);
   }
 
-  answer = (asked: Asked): Reply => {
+  answer = (asked: Asked): Reply => this.lie(asked) ?? this.truth(asked);
+
+  truth(asked: Asked): Reply {
     const [, , resource, scope, id] = asked.path.split('/');
     const known = this.documents.find((document) => document.id === scope || document.id === id);
     if (asked.path === '/v2.2/company') return { json: [company] };
@@ -62,7 +79,7 @@ class Service {
     const reply = pageOf(this.usage, asked, shapeOf('usageData'));
     this.onUsagePage(Number(asked.query.get('page')));
     return reply;
-  };
+  }
 }
 
 async function caughtUp(
@@ -137,22 +154,95 @@ describe('catching up on documents', () => {
     expect(under.asked().filter((path) => path.startsWith('/usage/company'))).toEqual([]);
   });
 
-  test('usage that a correction removed goes', async () => {
+  test.each([{}, withoutSingle])('usage that a correction removed goes (%j)', async (endpoints) => {
+    const service = new Service();
+    const [id, other] = [service.add(3), service.add(1)];
+    const under = await caughtUp(service, [id, other], endpoints);
+    service.usage.shift();
+    await recordEvents(under.warehouse.db, [service.correct(id)]);
+    await catchUp(under);
+    expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+    expect(await outcomes(under)).toEqual({ applied: 3 });
+  });
+});
+
+describe('an answer about usage that is not whole', () => {
+  const listed = (rows: readonly Usage[], total: number, asked: Asked): Reply => {
+    const reply = pageOf(rows, asked, shapeOf('usageData')) as { json: object };
+    return { json: { ...reply.json, totalUsageData: total } };
+  };
+  type Lie = (service: Service, id: string, asked: Asked) => Reply | undefined;
+  const ofDocument: Lie[] = [
+    // Fewer rows than it says there are.
+    ({ usage }, id, asked) =>
+      asked.path.endsWith(`/usage/document/${id}`)
+        ? listed(usage.filter(({ document }) => document.id === id).slice(0, 1), 3, asked)
+        : undefined,
+    // None, though the document is there.
+    (_, id, asked) => (asked.path.endsWith(`/usage/document/${id}`) ? notThere : undefined),
+  ];
+  const ofCompany: Lie[] = [
+    (_, __, asked) => (asked.path.includes('/usage/company') ? listed([], 6, asked) : undefined),
+    // It agrees with itself, and yet a fault is likelier.
+    (_, __, asked) => (asked.path.includes('/usage/company') ? listed([], 0, asked) : undefined),
+  ];
+
+  test.each([
+    ['of a document', {}, ofDocument],
+    ['of the company', withoutSingle, ofCompany],
+  ] as const)(
+    'deletes nothing, and what it is about waits for one that is: %s',
+    async (_, endpoints, lies) => {
+      const service = new Service();
+      const [doubtful, sound] = [service.add(4), service.add(3)];
+      const under = await caughtUp(service, [doubtful, sound], endpoints);
+      let applied = 2;
+      for (const lie of lies) {
+        service.lie = (asked) => lie(service, doubtful, asked);
+        await recordEvents(under.warehouse.db, [service.correct(doubtful)]);
+        await catchUp(under);
+        expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+        expect(await outcomes(under)).toEqual({ applied, pending: 1 });
+        const codes = sql`select error_code from metersync.events where outcome = 'pending'`;
+        expect((await under.warehouse.db.execute(codes)).rows).toEqual([{ error_code: 'LISTING_UNSTABLE' }]);
+
+        service.lie = () => undefined;
+        service.usage.shift();
+        await under.warehouse.db.execute(sql`update metersync.events set next_attempt_at = null`);
+        await catchUp(under);
+        applied += 1;
+        expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+        expect(await outcomes(under)).toEqual({ applied });
+      }
+    },
+  );
+
+  test('for good has its events missing together; told once, however well it agrees with itself, it is nothing', async () => {
     const service = new Service();
     const id = service.add(3);
     const under = await caughtUp(service, [id]);
-    const later = '2026-05-01T00:00:00.000003';
-    service.usage.shift();
-    service.documents = [{ id, created, updated: later }];
-    await recordEvents(under.warehouse.db, [delivery(documentEvent('updated', id, later))]);
+    const ofUsage = (asked: Asked) => asked.path.includes('/usage/document');
+    service.lie = (asked) => (ofUsage(asked) ? notThere : undefined);
+    await recordEvents(under.warehouse.db, [service.correct(id), service.correct(id)]);
+    await catchUp(under);
+    expect(await outcomes(under)).toEqual({ applied: 1, pending: 2 });
+    await under.warehouse.db.execute(sql`update metersync.events set next_attempt_at = null,
+      attempts = case when id = (select min(id) from metersync.events where outcome = 'pending')
+        then ${olderShownAttemptsMax}::int else 1 end`);
+    await catchUp(under);
+    expect(await outcomes(under)).toEqual({ applied: 1, missing: 2 });
+    expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+
+    let told = 0;
+    service.lie = (asked) => (ofUsage(asked) && told++ === 0 ? listed([], 0, asked) : undefined);
+    await recordEvents(under.warehouse.db, [service.correct(id)]);
     await catchUp(under);
     expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+    expect(await outcomes(under)).toEqual({ applied: 4 });
   });
 });
 
 describe('where usage is read from the listing of the whole company, as documents have none of their own', () => {
-  const without = { document: null, documentUsage: null };
-
   test('a row that one deletion and one insertion hide from a pass is found by the next', async () => {
     const service = new Service();
     const [first] = Array.from({ length: 120 }, () => service.add(1));
@@ -163,7 +253,7 @@ describe('where usage is read from the listing of the whole company, as document
       service.remove(first ?? '');
       service.usage.push({ id: randomUUID(), document: { id: all[1] ?? '' } });
     };
-    const under = await caughtUp(service, all.slice(1), without);
+    const under = await caughtUp(service, all.slice(1), withoutSingle);
     expect(await liveUsage(under)).toEqual(expect.arrayContaining(idsOf(service.usage)));
     expect(await outcomes(under)).toEqual({ applied: 119 });
   });
@@ -176,7 +266,7 @@ describe('where usage is read from the listing of the whole company, as document
       if (page === 1)
         service.usage = [...service.usage.slice(1), { id: randomUUID(), document: { id: all[0] ?? '' } }];
     };
-    const under = await caughtUp(service, all, without);
+    const under = await caughtUp(service, all, withoutSingle);
     expect(await outcomes(under)).toEqual({ pending: 120 });
     const retired = await under.warehouse.db.execute(
       sql`select from utility.usage_data where deleted_at is not null`,
