@@ -1,6 +1,13 @@
 import { Context } from '@temporalio/activity';
 import { sql } from 'drizzle-orm';
-import { type CompanyResource, companyResources, type RunKind, type RunState } from '../contract/names.ts';
+import { Failure } from '../contract/failures.ts';
+import {
+  type CompanyResource,
+  companyResources,
+  type RunKind,
+  type RunState,
+  workflowIds,
+} from '../contract/names.ts';
 import { array } from '../db/arrays.ts';
 import { warehouseNow } from '../db/catch-up.ts';
 import {
@@ -88,6 +95,12 @@ export function backfillActivities(deps: ActivityDependencies) {
     readCompany: failing(
       async (input: CompanyReading): Promise<CompanyStep> => await readCompany(deps, input),
     ),
+
+    /** Fails, for Temporal to try again, while another run reads the company. */
+    awaitTurn: failing(async ({ companyId }: { companyId: string }): Promise<void> => {
+      if (await deps.isRunning(workflowIds.backfillCompany(companyId)))
+        throw new Failure('COMPANY_BUSY', `another run is reading the company ${companyId}`);
+    }),
 
     /** Fails the resource of a company that could not be read however often it was tried; whether any is left. */
     giveUpResource: failing(

@@ -1,4 +1,5 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
+import { ApplicationFailureCategory } from '@temporalio/common';
 import { Failure } from '../contract/failures.ts';
 import { sqlState, warehouseFailure, withoutStatement } from '../db/failures.ts';
 import { keepAlive } from './heartbeat.ts';
@@ -24,6 +25,8 @@ export function failing<I, O>(
         type: failure.code,
         message: failure.message,
         nonRetryable: final.giveUp && failure.action !== 'retry',
+        // Waiting for one's turn is no trouble that a log should tell of.
+        ...(failure.code === 'COMPANY_BUSY' ? { category: ApplicationFailureCategory.BENIGN } : {}),
         ...(failure.retryAfterMs === undefined ? {} : { nextRetryDelay: failure.retryAfterMs }),
         cause: failure,
       });

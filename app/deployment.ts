@@ -16,6 +16,7 @@ import {
   connectClient,
   connectNative,
   ensureOwnSchedules,
+  isRunningOn,
   lazyClient,
   startOf,
   type TemporalPlace,
@@ -157,6 +158,7 @@ export async function startWorker(options: {
     reconcileDays: settings.reconcileDays,
     checksOff: settings.checksOff,
     wake: wakeOf(client),
+    isRunning: isRunningOn(client),
     now: () => performance.now(),
     log,
   });

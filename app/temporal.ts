@@ -1,4 +1,10 @@
-import { Client, Connection, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
+import {
+  Client,
+  Connection,
+  ScheduleAlreadyRunning,
+  ScheduleOverlapPolicy,
+  WorkflowNotFoundError,
+} from '@temporalio/client';
 import { type DataConverter, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { NativeConnection, Runtime } from '@temporalio/worker';
@@ -140,6 +146,19 @@ export function wakeOf(client: Client): (kind: CatchUpKind) => Promise<void> {
       args: [{ kind }],
       signal: signalNames.wake,
     });
+  };
+}
+
+/** Makes the function that says whether a workflow of an id is running. */
+export function isRunningOn(client: Client): (workflowId: string) => Promise<boolean> {
+  return async (workflowId) => {
+    try {
+      const { status } = await client.workflow.getHandle(workflowId).describe();
+      return status.name === 'RUNNING';
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return false;
+      throw error;
+    }
   };
 }
 

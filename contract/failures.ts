@@ -83,6 +83,12 @@ export const failureTypes = {
     operator:
       'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or leave it out. The full backfill finds what events did not tell.',
   },
+  COMPANY_BUSY: {
+    action: 'retry',
+    means: 'Another run is reading the company: a company is read by one at a time.',
+    operator:
+      'Nothing: it is read when the other run has read it. After two hours it counts as failed in the run that waited.',
+  },
   WAREHOUSE_UNAVAILABLE: {
     action: 'retry',
     means:

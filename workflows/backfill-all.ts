@@ -8,13 +8,14 @@ import {
   executeChild,
   isCancellation,
   ParentClosePolicy,
+  patched,
   setHandler,
   sleep,
   uuid4,
 } from '@temporalio/workflow';
 import { checkKinds, queryNames, type RunState, taskQueues, workflowIds } from '../contract/names.ts';
 import { backfillCompany, reasonOf } from './backfill-company.ts';
-import { backfillBounds, backfilling, companyBusy, noting } from './proxies.ts';
+import { backfillBounds, backfilling, companyBusy, noting, waiting } from './proxies.ts';
 import { someAtOnce } from './some-at-once.ts';
 import { startChecks } from './start-checks.ts';
 
@@ -85,33 +86,43 @@ async function fail(runId: string, error: string): Promise<RunState> {
 
 /** A company is read by one run at a time: another run waits for its turn, as it promised a fresh read. */
 async function readWhenFree(runId: string, companyId: string): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    try {
-      await executeChild(backfillCompany, {
-        workflowId: workflowIds.backfillCompany(companyId),
-        taskQueue: taskQueues.backfill,
-        parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
-        args: [{ runId, companyId }],
-      });
-      return;
-    } catch (error) {
-      if (error instanceof WorkflowExecutionAlreadyStartedError && tries < companyBusy.triesMax) {
-        await sleep(companyBusy.everyMs);
-        continue;
-      }
-      if (isCancellation(error)) throw error;
-      if (
-        !(error instanceof ChildWorkflowFailure) &&
-        !(error instanceof WorkflowExecutionAlreadyStartedError)
-      )
-        throw error;
-      await noting.failRun({
-        runId,
-        companyId,
-        resource: 'connections',
-        error: String(error.cause ?? error),
-      });
-      return;
+  try {
+    for (let tries = 1; ; tries++) {
+      const busy = await readUnlessBusy(runId, companyId);
+      if (busy === undefined) return;
+      await untilFree(companyId, tries, busy);
     }
+  } catch (error) {
+    if (isCancellation(error)) throw error;
+    const expected = [ActivityFailure, ChildWorkflowFailure, WorkflowExecutionAlreadyStartedError];
+    if (!(error instanceof Error) || !expected.some((type) => error instanceof type)) throw error;
+    const reason = error instanceof ActivityFailure ? reasonOf(error) : String(error.cause ?? error);
+    await noting.failRun({ runId, companyId, resource: 'connections', error: reason });
   }
+}
+
+/** Returns what Temporal says when another run is reading the company. */
+async function readUnlessBusy(
+  runId: string,
+  companyId: string,
+): Promise<WorkflowExecutionAlreadyStartedError | undefined> {
+  try {
+    await executeChild(backfillCompany, {
+      workflowId: workflowIds.backfillCompany(companyId),
+      taskQueue: taskQueues.backfill,
+      parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
+      args: [{ runId, companyId }],
+    });
+    return undefined;
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return error;
+    throw error;
+  }
+}
+
+async function untilFree(companyId: string, tries: number, busy: Error): Promise<void> {
+  // Runs of before looked every few seconds, which filled their histories.
+  if (patched('an activity awaits the turn')) await waiting.awaitTurn({ companyId });
+  else if (tries < companyBusy.triesMax) await sleep(companyBusy.everyMs);
+  else throw busy;
 }

@@ -78,5 +78,13 @@ export const catchUpBounds = {
 /** Companies in backfill at once, and companies that one run of backfillAll starts before it continues as new. */
 export const backfillBounds = { companiesAtOnce: 8, companiesPerRun: 200 } as const;
 
-/** A company that another run is reading is waited for. */
+/** A company that another run is reading is waited for: tries leave nothing in the history, however many. */
+export const waiting = proxyActivities<Activities>({
+  taskQueue: taskQueues.backfill,
+  startToCloseTimeout: '30 seconds',
+  scheduleToCloseTimeout: '2 hours',
+  retry: { initialInterval: '1 second', backoffCoefficient: 1.5, maximumInterval: '15 seconds' },
+});
+
+/** How runs waited that began before that. */
 export const companyBusy = { everyMs: 3_000, triesMax: 2_400 } as const;

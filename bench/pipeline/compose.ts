@@ -8,6 +8,7 @@ import {
   connectClient,
   connectNative,
   ensureOwnSchedules,
+  isRunningOn,
   startOf,
   type TemporalPlace,
   wakeOf,
@@ -102,6 +103,7 @@ export async function startBenchWorkers(options: {
     reconcileDays: settings.reconcileDays,
     checksOff: settings.checksOff,
     wake: service === undefined ? async () => {} : wakeOf(client),
+    isRunning: isRunningOn(client),
     now: () => performance.now(),
     log,
   });

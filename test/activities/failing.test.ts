@@ -34,6 +34,13 @@ describe('what Temporal is told of a failure', () => {
     expect(told).toMatchObject({ nextRetryDelay: 7_000 });
   });
 
+  test('waiting for a turn is no trouble that a log tells of', async () => {
+    const told = await toldBy(async () => {
+      throw new Failure('COMPANY_BUSY', 'later');
+    });
+    expect(told).toMatchObject({ category: 'BENIGN' });
+  });
+
   test('work that must not be given up is tried again whatever the failure', async () => {
     const told = await toldBy(
       async () => {

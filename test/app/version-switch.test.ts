@@ -42,7 +42,15 @@ async function backfill(version: string, companies?: readonly string[]): Promise
     },
   });
   const { beginRun, readCompany } = createActivities({
-    ...{ warehouse, catalogue, service: client, apiVersion, log, wake: async () => {} },
+    ...{
+      warehouse,
+      catalogue,
+      service: client,
+      apiVersion,
+      log,
+      wake: async () => {},
+      isRunning: async () => false,
+    },
     ...{
       companies: [],
       deletesCap: { rows: 50, percent: 5 },

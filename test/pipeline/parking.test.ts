@@ -1,6 +1,9 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startBackfill } from '../../app/backfill.ts';
+import { workflowIds } from '../../contract/names.ts';
 import { runCommand } from '../support/command.ts';
+import { holdCompany, waited } from '../support/held-company.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
@@ -94,4 +97,19 @@ test('a resource that one company may not see fails that part; resume reads that
   expect(await json('resume', '--code', 'SERVICE_ACCESS_DENIED')).toMatchObject({ companies: 1 });
   await pipeline.settled();
   expect(await parked()).toEqual([]);
+});
+
+test('companies that another run reads are waited for, however long, with no event of history for a look', {
+  timeout: 180_000,
+}, async () => {
+  const { client, warehouse } = pipeline;
+  const { rows } = await warehouse.db.execute<{ id: string }>(sql`select id from utility.companies`);
+  const held = await Promise.all(rows.map(({ id }) => holdCompany(client, id)));
+  const runId = await startBackfill(client);
+  const companies = held.length;
+  const events = await waited(client, runId, { looks: 2, companies });
+  expect(await waited(client, runId, { looks: 4, companies })).toBe(events);
+  expect(events).toBeLessThan(40);
+  for (const company of held) await company.release();
+  expect(await client.workflow.getHandle(workflowIds.backfillAll(runId)).result()).toBe('complete');
 });

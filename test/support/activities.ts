@@ -53,6 +53,7 @@ export async function activitiesOn(
     reconcileDays: 2,
     checksOff: [],
     wake: async (kind) => void woken.push(kind),
+    isRunning: async () => false,
     now: () => performance.now(),
     log: pino({ level: 'silent' }),
   });

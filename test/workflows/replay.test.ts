@@ -9,8 +9,10 @@ import { Worker } from '@temporalio/worker';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
+import { startBackfill } from '../../app/backfill.ts';
 import { bundleWorkflows } from '../../app/workflow-bundle.ts';
-import { taskQueues, workflowNames } from '../../contract/names.ts';
+import { taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
+import { holdCompany, waited } from '../support/held-company.ts';
 import { outageOf } from '../support/outage.ts';
 import { type Pipeline, type PipelineOptions, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
@@ -29,7 +31,9 @@ const long: Partial<Record<(typeof types)[number], { events: number; endsWith?: 
   catchUp: { events: 300, holds: 'workflowExecutionSignaledEventAttributes' },
   reconcile: { events: 800, endsWith: 'workflowExecutionContinuedAsNewEventAttributes' },
 };
-const names = [...types, ...Object.keys(long).map((type) => `${type}.long`)];
+/** A run that waits for a company which another one reads. */
+const turn = 'backfillAll.turn';
+const names = [...types, ...Object.keys(long).map((type) => `${type}.long`), turn];
 
 /**
  * Histories recorded from earlier code are replayed on today's: a change that would break runs in flight fails here,
@@ -55,6 +59,7 @@ describe('replay', () => {
         await execute(pipeline, workflowNames.dropPayloads, taskQueues.backfill);
         await execute(pipeline, workflowNames.reconcile, taskQueues.backfill, {});
         for (const type of types) await write(type, await longest(pipeline.client, type));
+        await write(turn, await awaitingTurn(pipeline));
       });
 
       test('long ones', { timeout: 600_000 }, async () => {
@@ -139,6 +144,17 @@ async function execute(
   ...args: unknown[]
 ): Promise<unknown> {
   return await client.workflow.execute(type, { workflowId: `recorded-${type}`, taskQueue, args });
+}
+
+async function awaitingTurn({ client, warehouse }: Pipeline): Promise<Uint8Array> {
+  const { rows } = await warehouse.db.execute<{ id: string }>(sql`select id from utility.companies`);
+  const held = await Promise.all(rows.map(({ id }) => holdCompany(client, id)));
+  const runId = await startBackfill(client);
+  await waited(client, runId, { looks: 2, companies: held.length });
+  for (const company of held) await company.release();
+  const handle = client.workflow.getHandle(workflowIds.backfillAll(runId));
+  await handle.result();
+  return History.encode(await handle.fetchHistory()).finish();
 }
 
 /** The longest of a type's histories, as it is on the wire: the one that exercised most of its code. */
