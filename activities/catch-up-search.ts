@@ -4,9 +4,10 @@ import { createdTimes, warehouseNow } from '../db/catch-up.ts';
 import { bisectListing, type ProbedPage, type WantedRecord } from '../service/bisect.ts';
 import type { Page } from '../service/page.ts';
 import { judgePass, manifestOf } from '../service/stability.ts';
+import { write } from './arrival.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { heartbeat } from './heartbeat.ts';
-import { walkListing, write } from './listing.ts';
+import { walkListing } from './listing.ts';
 
 /** Beyond the last page of any listing: the service answers with the last (seed 7). */
 const farPage = 1_000_000;

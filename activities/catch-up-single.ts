@@ -6,8 +6,8 @@ import type { RecordAnswer } from '../service/client.ts';
 import type { Page } from '../service/page.ts';
 import type { PageManifest } from '../service/stability.ts';
 import { walkPages } from '../service/walk.ts';
+import { noteFields, write } from './arrival.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { noteFields, write } from './listing.ts';
 import { readWhole } from './read-whole.ts';
 
 /** Documents that are read, and written, together. */

@@ -9,9 +9,9 @@ import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts
 import { type IntervalColumns, readIntervals } from '../service/intervals.ts';
 import type { Page } from '../service/page.ts';
 import { walkPages } from '../service/walk.ts';
+import { noteFields } from './arrival.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { heartbeat } from './heartbeat.ts';
-import { noteFields } from './listing.ts';
 
 /** Readings that are collected from pages before they are written together, and the most that are written at once. */
 const readingsTogether = 5_000;

@@ -10,11 +10,11 @@ import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts
 import type { Page } from '../service/page.ts';
 import { confirmsPass, judgePass, type PageManifest } from '../service/stability.ts';
 import { walkPages } from '../service/walk.ts';
+import { write } from './arrival.ts';
 import { missedGraceSeconds } from './backfill-listing.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure, failing } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
-import { write } from './listing.ts';
 
 /** Pages of one listing that a reconcile reads: more is a first sync, or work for the night. */
 const pagesMax = 100;

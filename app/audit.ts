@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pMap from 'p-map';
 import PQueue from 'p-queue';
-import { rewrite } from '../activities/listing.ts';
+import { rewrite } from '../activities/arrival.ts';
 import type { EndpointName } from '../contract/endpoints.ts';
 import { type AuditResource, auditResources } from '../contract/names.ts';
 import { retireAbsent } from '../db/absent.ts';
@@ -216,7 +216,7 @@ class Auditor {
     let keys = 0;
     let missing = 0;
     for await (const columns of this.#readingPages(meterId)) {
-      const compared = await compareIntervals(db, meterId, columns, this.#since);
+      const compared = await compareIntervals(this.#warehouse, meterId, columns, this.#since);
       this.#count('intervals', compared.differences, compared.keys);
       keys += compared.keys;
       missing += compared.differences.filter((difference) => difference.state === 'missing').length;

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { Connection } from '@temporalio/client';
 import { bounds } from './bounds.ts';
 import type { Addresses } from './running.ts';
 import type { ServerCommand } from './servers.ts';
@@ -44,6 +43,8 @@ export function temporalServer(options: { dir: string; binary: string; port: num
 export async function temporalAnswers({ address }: NonNullable<Addresses['temporal']>): Promise<boolean> {
   // gRPC waits a second after a refused connection before it tries again, when the server needs 0.2 s to come up.
   if (!(await accepts(address))) return false;
+  // Loaded when there is one to ask: who needs no Temporal is ready sooner.
+  const { Connection } = await import('@temporalio/client');
   const connection = Connection.lazy({ address, interceptors: [] });
   try {
     await connection.withDeadline(Date.now() + bounds.answerMs, () =>

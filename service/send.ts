@@ -43,9 +43,10 @@ export async function send(wire: Wire, path: string, signal: AbortSignal | undef
   const timer = new AbortController();
   const abort = (): void => stop.abort(signal?.reason);
   signal?.addEventListener('abort', abort, { once: true });
-  const late = new Failure('SERVICE_UNREACHABLE', `no whole answer within ${wire.timeoutMs} ms`);
+  const late = (): Failure =>
+    new Failure('SERVICE_UNREACHABLE', `no whole answer within ${wire.timeoutMs} ms`);
   wire.clock.sleep(wire.timeoutMs, timer.signal).then(
-    () => stop.abort(late),
+    () => stop.abort(late()),
     () => undefined,
   );
   try {

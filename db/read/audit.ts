@@ -1,10 +1,10 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array, printedUuids } from '../arrays.ts';
-import type { Database, Executor } from '../connect.ts';
+import type { Database, Executor, Warehouse } from '../connect.ts';
 import { isRefusal } from '../failures.ts';
 import { halving } from '../halving.ts';
 import { dated, type RecordResource, tableOf } from '../resources.ts';
-import { type IntervalColumns, readingsAt } from '../write/interval-text.ts';
+import { type IntervalColumns, plainReadings, readingsAt } from '../write/interval-text.ts';
 import { itemTexts, pageOfTexts } from '../write/item-texts.ts';
 import { items, type RecordPage, rawOf } from '../write/page.ts';
 
@@ -132,14 +132,14 @@ export interface ReadingsCompared {
  * `meter@start/seconds/unit`. One that Postgres cannot hold is missing.
  */
 export async function compareIntervals(
-  db: Executor,
+  warehouse: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
   meterId: string,
   columns: IntervalColumns,
   since: string | null = null,
 ): Promise<ReadingsCompared> {
   const parts = await halving<number, ReadingsCompared>(
     [...columns.startAt.keys()],
-    (places) => compareReadings(db, meterId, readingsAt(columns, places), since),
+    (places) => compareReadings(warehouse, meterId, readingsAt(columns, places), since),
     (place) => ({ differences: [{ id: `${meterId}@${columns.startAt[place]}`, state: 'missing' }], keys: 1 }),
   );
   return {
@@ -148,26 +148,39 @@ export async function compareIntervals(
   };
 }
 
-/** Readings that the service told, as a table `told` with the columns of theirs. */
+/** Times that `metersync.read_time` casts as they are. */
+const datedTime = /^\d{4}-\d\d-\d\d/;
+
+/** Readings that the service told, as a table `told` with the columns of theirs. Postgres reads their times and amounts. */
 function told(columns: IntervalColumns, since: string | null): SQL {
-  const text = (values: readonly (string | null)[]): SQL => sql`${sql.param(values)}::text[]`;
+  const { startAt, endAt } = columns;
+  const dated = [...startAt, ...endAt].every((time) => time === null || datedTime.test(time));
+  const times = (values: readonly (string | null)[]): SQL => array(values, dated ? 'timestamptz' : 'text');
+  const time = (name: 's' | 'e'): SQL => sql.raw(dated ? name : `metersync.read_time(${name})`);
   return sql`told as materialized (
     select * from (
-      select metersync.read_time(s) as start_at,
-        coalesce(g, extract(epoch from metersync.read_time(e) - metersync.read_time(s))::int) as granularity_seconds,
-        coalesce(units, '') as usage_units, usage::numeric as usage, quality
-      from unnest(${text(columns.startAt)}, ${text(columns.endAt)}, ${sql.param(columns.granularitySeconds)}::int[],
-        ${text(columns.usage)}, ${text(columns.usageUnits)}, ${text(columns.quality)})
+      select ${time('s')} as start_at, coalesce(g, extract(epoch from ${time('e')} - ${time('s')})::int) as granularity_seconds,
+        coalesce(units, '') as usage_units, usage, quality
+      from unnest(${times(startAt)}, ${times(endAt)}, ${array(columns.granularitySeconds, 'int')},
+        ${array(columns.usage, 'numeric')}, ${array(columns.usageUnits, 'text')}, ${array(columns.quality, 'text')})
         as t (s, e, g, usage, units, quality)
     ) readings where ${since}::timestamptz is null or start_at >= ${since}::timestamptz
   )`;
+}
+
+/** Where the warehouse's readings of theirs start. As two values they let Postgres plan for their months alone. */
+function spanOf(columns: IntervalColumns, zoneIsUtc: boolean): SQL {
+  const plain = plainReadings(columns, zoneIsUtc);
+  return plain === undefined
+    ? sql`(select min(start_at) from told) and (select max(start_at) from told)`
+    : sql`${plain.from}::timestamptz and ${plain.to}::timestamptz`;
 }
 
 const keyOf = (table: string): SQL =>
   sql.raw(`'@' || ${table}.start_at || '/' || ${table}.granularity_seconds || '/' || ${table}.usage_units`);
 
 async function compareReadings(
-  db: Executor,
+  { db, zoneIsUtc }: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
   meterId: string,
   columns: IntervalColumns,
   since: string | null,
@@ -178,19 +191,19 @@ async function compareReadings(
     keys: number;
     fields: DifferentField[];
   }>(sql`
-    with ${told(columns, since)}, span as (select min(start_at) as first, max(start_at) as last from told)
+    with ${told(columns, since)}
     select ${meterId} || ${keyOf('told')} as id, h.start_at is null as missing, 0 as keys, (
       select jsonb_agg(jsonb_build_object('field', field, 'service', a, 'warehouse', b))
       from (values ('usage', told.usage::text, h.usage::text), ('quality', told.quality, h.quality)) as f (field, a, b)
       where a is distinct from b
     ) as fields
     from told left join (
-      select i.* from utility.intervals i, span
-      where meter_id = ${meterId} and i.start_at between span.first and span.last
+      select * from utility.intervals
+      where meter_id = ${meterId} and start_at between ${spanOf(columns, zoneIsUtc)}
     ) h using (granularity_seconds, usage_units, start_at)
     where h.start_at is null or (told.usage, told.quality) is distinct from (h.usage, h.quality)
     union all
-    select null, false, count(distinct (start_at, granularity_seconds, usage_units))::int, null from told`);
+    select null, false, count(*)::int, null from (select distinct start_at, granularity_seconds, usage_units from told) keys`);
   const differences = result.rows.flatMap((row): Difference[] =>
     row.id === null
       ? []

@@ -125,10 +125,13 @@ export function listUsageData(asked: ListAsked): Listing {
 }
 
 export function listIntervals(asked: ListAsked): Listing {
-  const column = asked.scope === 'meter' ? 'm.id' : 'm.connection_id';
   const conditions: Conditions = {
     name: `intervals ${asked.scope}`,
-    where: `i.meter_number in (select m.number from sandbox.meters m where ${column} = $1::uuid)`,
+    // With one meter alone Postgres knows that its index has the order: it reads as far as the page and sorts nothing.
+    where:
+      asked.scope === 'meter'
+        ? 'i.meter_number = (select m.number from sandbox.meters m where m.id = $1::uuid)'
+        : 'i.meter_number in (select m.number from sandbox.meters m where m.connection_id = $1::uuid)',
     parameters: [asked.id, asked.organizationId],
   };
   const ofMeters = (meters: string) =>

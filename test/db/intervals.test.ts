@@ -105,7 +105,7 @@ describe('writeIntervals', () => {
         changed: 0,
         rejected: 1,
       });
-      const { differences, keys } = await compareIntervals(warehouse.db, meter, columns);
+      const { differences, keys } = await compareIntervals(warehouse, meter, columns);
       expect(keys).toBe(starts.length + 1);
       expect(differences).toEqual([{ id: `${meter}@0000-06-01T00:00:00${suffix}`, state: 'missing' }]);
     }
@@ -168,7 +168,7 @@ describe('writeIntervals', () => {
         { record_id: `${meter}@${day('03:00:00')}`, error: 'the usage is no amount: "NaN"' },
         { record_id: `${meter}@${day('04:00:00')}`, error: 'the usage is no amount: "-Infinity"' },
       ]);
-      const { differences } = await compareIntervals(warehouse.db, meter, columns);
+      const { differences } = await compareIntervals(warehouse, meter, columns);
       expect(differences.map(({ state }) => state)).toEqual(Array(4).fill('missing'));
       await warehouse.db.execute(
         sql`delete from metersync.rejected_records where starts_with(record_id, ${meter})`,

@@ -1,0 +1,73 @@
+import type { Warehouse } from '../db/connect.ts';
+import { retireCompanySites, upsertCompanies, upsertCompanySites } from '../db/write/companies.ts';
+import { upsertConnections } from '../db/write/connections.ts';
+import { upsertDocuments } from '../db/write/documents.ts';
+import { upsertMeters } from '../db/write/meters.ts';
+import type { RecordPage, UpsertPage } from '../db/write/page.ts';
+import { upsertUsageData } from '../db/write/usage-data.ts';
+import { nothingWritten, type PageWritten, sum, writePage } from '../db/write/write-page.ts';
+import type { Page } from '../service/page.ts';
+import type { ActivityDependencies } from './dependencies.ts';
+
+/** Listings whose records go to a table of their own. */
+export type Listing = 'companies' | 'connections' | 'documents' | 'usageData' | 'meters';
+
+const upserts: Readonly<Record<Listing, readonly UpsertPage[]>> = {
+  companies: [upsertCompanies, upsertCompanySites, retireCompanySites],
+  connections: [upsertConnections],
+  documents: [upsertDocuments],
+  usageData: [upsertUsageData],
+  meters: [upsertMeters],
+};
+
+/** One page, or one record, on its way from the service into its table. */
+export interface Arrival {
+  readonly listing: Listing;
+  readonly companyId: string | null;
+  readonly readAt: string;
+  readonly page: Pick<Page, 'body' | 'itemsKey' | 'ids' | 'items'> & { readonly joined?: boolean };
+  /** See `RecordPage`. */
+  readonly usage?: RecordPage['usage'];
+}
+
+/** Writes an arrival and has the catalogue look at it. */
+export async function write(deps: ActivityDependencies, arrival: Arrival): Promise<PageWritten> {
+  const written = await rewrite(deps.warehouse, deps.apiVersion, arrival);
+  await noteFields(deps, arrival.listing, arrival.page.items);
+  return written;
+}
+
+/** Has the catalogue look at records that were written, before the cursor moves on. */
+export async function noteFields(
+  { catalogue, apiVersion }: ActivityDependencies,
+  listing: Listing | 'intervals',
+  items: readonly unknown[],
+): Promise<void> {
+  await catalogue.note(listing, apiVersion, items);
+  if (listing !== 'companies') return;
+  const sites = (items as readonly { sites?: unknown }[]).flatMap((company) => company?.sites ?? []);
+  await catalogue.note('sites', apiVersion, sites);
+}
+
+/** Writes alone, where no catalogue is told of it: an audit that repairs. */
+export async function rewrite(
+  warehouse: Warehouse,
+  apiVersion: string,
+  {
+    listing,
+    companyId,
+    readAt,
+    page,
+    usage = 'corrected',
+  }: Omit<Arrival, 'page'> & {
+    readonly page: Omit<Arrival['page'], 'items'>;
+  },
+): Promise<PageWritten> {
+  const { body, itemsKey, joined = false } = page;
+  const record: RecordPage = { body, itemsKey, joined, companyId, readAt, usage, apiVersion };
+  let written = nothingWritten;
+  for (const upsert of upserts[listing]) {
+    written = sum(written, await writePage(warehouse.db, listing, upsert, record, page.ids));
+  }
+  return written;
+}
