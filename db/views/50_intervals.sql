@@ -96,8 +96,8 @@ from (
           greatest(0, extract(epoch from day_start - r.start_at))::integer as before,
           least(r.granularity_seconds, extract(epoch from day_end - r.start_at))::integer as through
         from (
-          select (r.local_date + part)::timestamp at time zone r.time_zone as day_start,
-            (r.local_date + part + 1)::timestamp at time zone r.time_zone as day_end
+          select metersync.day_start(r.local_date + part, r.time_zone) as day_start,
+            metersync.day_start(r.local_date + part + 1, r.time_zone) as day_end
         ) day
         where r.parts > 0
         offset 0
@@ -128,8 +128,8 @@ from (
     array_agg(d.granularity_seconds) over (partition by d.company_id, d.meter_id, d.usage_units, d.local_date) as resolutions
   from analytics.interval_days_by_resolution d
     cross join lateral (
-      select extract(epoch from (d.local_date + 1)::timestamp at time zone d.time_zone
-        - d.local_date::timestamp at time zone d.time_zone) as day_seconds
+      select extract(epoch from metersync.day_start(d.local_date + 1, d.time_zone)
+        - metersync.day_start(d.local_date, d.time_zone)) as day_seconds
       offset 0) day
     left join ops.unit_factors own on own.units = d.usage_units and own.datasource_type = d.datasource_type
     left join ops.unit_factors common on common.units = d.usage_units and common.datasource_type = ''
@@ -234,8 +234,8 @@ select company_id, site_id, meter_id, datasource_type, month, usage_units, stand
   sum(estimated_readings)::integer as estimated_readings, time_zone, time_zone_source
 from (
   select d.*, date_trunc('month', d.local_date::timestamp)::date as month,
-    extract(epoch from (date_trunc('month', d.local_date::timestamp) + interval '1 month') at time zone d.time_zone
-      - date_trunc('month', d.local_date::timestamp) at time zone d.time_zone)::bigint as month_seconds
+    extract(epoch from metersync.day_start((date_trunc('month', d.local_date::timestamp) + interval '1 month')::date, d.time_zone)
+      - metersync.day_start(date_trunc('month', d.local_date::timestamp)::date, d.time_zone))::bigint as month_seconds
   from analytics.interval_daily d
 ) dated
 group by company_id, site_id, meter_id, datasource_type, month, month_seconds, usage_units, standard_units, dimension,
@@ -338,8 +338,8 @@ select u.company_id, u.site_id, u.meter_id, u.bill_id, u.usage_id, u.period, u.s
 from (
   select company_id, meter_id, usage_id, sum(standard_usage) as usage, min(time_zone) as time_zone,
     min(time_zone_source) as time_zone_source,
-    round(sum(covered_seconds) / extract(epoch from max(upper(period))::timestamp at time zone min(time_zone)
-      - min(lower(period))::timestamp at time zone min(time_zone)), 4) as coverage
+    round(sum(covered_seconds) / extract(epoch from metersync.day_start(max(upper(period)), min(time_zone))
+      - metersync.day_start(min(lower(period)), min(time_zone))), 4) as coverage
   from (
     select u.company_id, u.meter_id, u.usage_id, u.period, d.standard_usage, d.covered_seconds, d.time_zone, d.time_zone_source,
       d.usage_units, min(d.usage_units) over (partition by u.company_id, u.meter_id, u.usage_id) as one_of

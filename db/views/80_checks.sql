@@ -226,8 +226,8 @@ create or replace function metersync.find_interval_issues(companies uuid[], toda
   from (
     select d.company_id, d.meter_id, d.usage_units, d.month, sum(d.covered_seconds)::numeric as covered,
       greatest(d.month, d.first_day) as first_day, least((d.month + interval '1 month')::date, d.last_day + 1) as until,
-      extract(epoch from least((d.month + interval '1 month')::date, d.last_day + 1)::timestamp at time zone d.time_zone
-        - greatest(d.month, d.first_day)::timestamp at time zone d.time_zone) as seconds
+      extract(epoch from metersync.day_start(least((d.month + interval '1 month')::date, d.last_day + 1), d.time_zone)
+        - metersync.day_start(greatest(d.month, d.first_day), d.time_zone)) as seconds
     from days d group by d.company_id, d.meter_id, d.usage_units, d.month, d.first_day, d.last_day, d.time_zone
   ) m where m.covered < 0.95 * m.seconds
   union all

@@ -77,15 +77,13 @@ async function metered(zone: string, spans: readonly Span[]): Promise<BilledComp
   return company;
 }
 
-const zones = ['America/New_York', 'Australia/Lord_Howe', 'Africa/Cairo', 'America/Santiago', 'UTC'];
+/** Zones with the days on which their clocks change, around midnight in most: they skip it, fall back to the day before, or into it. */
 const changes = [
-  '2026-03-08',
-  '2026-11-01',
-  '2026-04-05',
-  '2026-10-04',
-  '2026-04-24',
-  '2026-10-29',
-  '2026-09-06',
+  ...['America/New_York/2026-03-08', 'America/New_York/2026-11-01', 'UTC/2026-11-01'],
+  ...['Australia/Lord_Howe/2026-04-05', 'Australia/Lord_Howe/2026-10-04'],
+  ...['Africa/Cairo/2026-04-24', 'Africa/Cairo/2026-10-29', 'Africa/Cairo/2026-10-30'],
+  ...['America/Santiago/2026-04-05', 'America/Santiago/2026-09-06', 'Asia/Beirut/2026-03-29'],
+  ...['Atlantic/Azores/2026-10-25', 'America/Havana/2026-11-01', 'America/Havana/2026-03-08'],
 ];
 
 const span = fc.record({
@@ -99,10 +97,10 @@ test(`coverage, gaps and overlaps are right for any readings around changes of t
 }, async () => {
   await fc.assert(
     fc.asyncProperty(
-      fc.constantFrom(...zones),
       fc.constantFrom(...changes),
       fc.array(span, { minLength: 1, maxLength: 4 }),
-      async (zone, change, runs) => {
+      async (drawnChange, runs) => {
+        const [, zone = '', change = ''] = /^(.*)\/(.*)$/.exec(drawnChange) ?? [];
         const origin = Date.parse(`${change}T00:00:00Z`) / 1000 - 86_400;
         const drawn = runs.flatMap(({ from, count, seconds }) =>
           Array.from({ length: seconds === 86_400 ? Math.min(count, 2) : count }, (_, at) => ({
@@ -147,6 +145,54 @@ test(`coverage, gaps and overlaps are right for any readings around changes of t
     { seed, numRuns: 80 },
   );
 });
+
+test('a day begins at the first moment whose local date it is, in every zone and around each change of its clocks from 2020 to 2027', async () => {
+  const days = Intl.supportedValuesOf('timeZone').flatMap(daysOfChanges);
+  const { rows } = await warehouse.db.execute<{ start: number; local_date: string; before: string }>(sql`
+    select extract(epoch from s.start)::int as start, (s.start at time zone d.zone)::date::text as local_date,
+      ((s.start - interval '1 second') at time zone d.zone)::date::text as before
+    from jsonb_to_recordset(${JSON.stringify(days.map((day, at) => ({ ...day, at })))}::jsonb) as d (zone text, day date, at int)
+      cross join lateral metersync.day_start(d.day, d.zone) as s (start)
+    order by d.at`);
+  expect(rows.map((row) => row.local_date)).toEqual(days.map(({ day }) => day));
+  expect(rows.filter((row, at) => row.before >= (days[at]?.day ?? ''))).toEqual([]);
+  const others = days.filter(({ start }, at) => start !== rows[at]?.start);
+  // Postgres and Node may know zones of different years' rules: of those that changed theirs lately some days may differ.
+  expect(new Set(others.map(({ zone }) => zone)).size).toBeLessThan(10);
+  for (const one of changes) {
+    const [, zone = '', change = ''] = /^(.*)\/(.*)$/.exec(one) ?? [];
+    expect(others).not.toContainEqual(expect.objectContaining({ zone, day: change }));
+  }
+});
+
+/** The days around each change of a zone's clocks, and when each begins, by Intl: looked for where the difference to UTC changes. */
+function daysOfChanges(zone: string): { zone: string; day: string; start: number }[] {
+  const dayOf = localDay(zone);
+  const offset = new Intl.DateTimeFormat('en-CA', { timeZone: zone, timeZoneName: 'longOffset' });
+  const offsetAt = (at: number) => offset.format(at * 1000).slice('2020-01-01, '.length);
+  const first = (from: number, until: number, is: (at: number) => boolean) => {
+    let [low, high] = [from, until];
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (is(middle)) high = middle;
+      else low = middle;
+    }
+    return high;
+  };
+  const found: { zone: string; day: string; start: number }[] = [];
+  const step = 20 * 86_400;
+  const until = Date.UTC(2028, 0, 1) / 1000;
+  for (let from = Date.UTC(2020, 0, 1) / 1000; from < until; from += step) {
+    const before = offsetAt(from);
+    if (offsetAt(from + step) === before) continue;
+    const change = first(from, from + step, (at) => offsetAt(at) !== before);
+    for (const near of [change - 86_400, change, change + 86_400]) {
+      const day = dayOf(near);
+      found.push({ zone, day, start: first(near - 2 * 86_400, near + 1, (at) => dayOf(at) >= day) });
+    }
+  }
+  return found;
+}
 
 test('days of 23, 24 and 25 hours expect 92, 96 and 100 quarter-hours', async () => {
   const day = (date: string) => ({ start: Date.parse(`${date}T12:00:00Z`) / 1000, seconds: 900 });
