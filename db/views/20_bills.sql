@@ -197,7 +197,8 @@ language sql stable parallel safe begin atomic
 end;
 comment on function analytics.read_bill_usage is 'The usage that a document tells of, where it is all in one unit.';
 
--- Each state of a document beside the one before: what changed in place, what was superseded, deleted or came back.
+-- Each state of a document beside the one before: what changed in place, what was superseded, deleted or came back. What reads
+-- otherwise because it was read in another version of the API, unchanged at the service, was not corrected.
 create or replace view analytics.bill_restatements as
 select s.bill_id, s.company_id, s.changed_at, s.changed_by_kind, s.changed_by, changed.field, changed.old_value,
   changed.new_value, n.currency, coalesce(n.current_charges, n.total_charges, 0)
@@ -207,12 +208,14 @@ select s.bill_id, s.company_id, s.changed_at, s.changed_by_kind, s.changed_by, c
 from (
   select id as bill_id, company_id, began as changed_at, lag(ended_by_kind) over state as changed_by_kind,
     lag(ended_by) over state as changed_by, raw, deleted_at, lag(raw) over state as old_raw,
-    lag(deleted_at) over state as old_deleted_at, lag(id) over state is not null as has_earlier
+    lag(deleted_at) over state as old_deleted_at, lag(id) over state is not null as has_earlier,
+    api_version is distinct from lag(api_version) over state and raw_updated is not distinct from lag(raw_updated) over state
+      as is_read_otherwise
   from (
-    select h.id, h.company_id, h.raw, h.deleted_at, h.valid_from as began, h.ended_by_kind, h.ended_by
+    select h.id, h.company_id, h.raw, h.raw_updated, h.api_version, h.deleted_at, h.valid_from as began, h.ended_by_kind, h.ended_by
     from history.documents h
     union all
-    select d.id, d.company_id, d.raw, d.deleted_at, ended.at, null, null
+    select d.id, d.company_id, d.raw, d.raw_updated, d.api_version, d.deleted_at, ended.at, null, null
     from utility.documents d
       join (select h.company_id, h.id, max(h.valid_to) as at from history.documents h group by 1, 2) ended
         on ended.id = d.id and ended.company_id = d.company_id
@@ -240,8 +243,9 @@ from (
     ('revised_document_id', s.old_raw ->> 'revisedDocumentId', s.raw ->> 'revisedDocumentId'),
     ('deleted_at', s.old_deleted_at::text, s.deleted_at::text)
   ) as changed (field, old_value, new_value)
-where s.has_earlier and s.old_raw is not null and changed.old_value is distinct from changed.new_value;
-comment on view analytics.bill_restatements is 'One row for each field of a bill that changed after it was first read: by a correction in place, a link to another bill, a deletion or its undoing.';
+where s.has_earlier and s.old_raw is not null and changed.old_value is distinct from changed.new_value
+  and (not s.is_read_otherwise or changed.field = 'deleted_at');
+comment on view analytics.bill_restatements is 'One row for each field of a bill that changed after it was first read: by a correction in place, a link to another bill, a deletion or its undoing; not by being read in another version of the API.';
 select metersync.comment_columns('analytics.bill_restatements', '{
   "changed_at": "When the warehouse learnt of it.",
   "changed_by_kind": "event or run; NULL where neither is known.",

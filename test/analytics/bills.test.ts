@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { BilledCompany, type BillSaid } from '../support/bills.ts';
 import { delivery, documentEvent } from '../support/events.ts';
+import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -352,4 +353,31 @@ test('a correction shows each field that it changed, by what it was learnt, and 
     },
     { field: 'usage', old_value: '10', new_value: '9', usage_units: 'kWh' },
   ]);
+});
+
+test('a bill that is read in another version of the API is not corrected, unless it changed at the service or was deleted', async () => {
+  const company = await newCompany();
+  const id = randomUUID();
+  const usage = { id: randomUUID(), usage: '5', usageUnits: 'kWh' };
+  const read = (apiVersion: string, updated: string, more: object) =>
+    writeRecords(
+      warehouse,
+      'documents',
+      [{ id, created: '2025-01-01T00:00:00', updated, company: company.id, chargesUnits: 'USD', ...more }],
+      { companyId: company.id, apiVersion, readAt: `2026-06-0${++reads}T00:00:00Z` },
+    );
+  let reads = 0;
+  const fields = async () =>
+    (await company.rows('bill_restatements', 'changed_at, field')).map(({ field, cost_change }) => [
+      field,
+      cost_change,
+    ]);
+  await read('v2', '2025-01-01T00:00:00', { currentCharges: '10.00', usageData: [usage, usage] });
+  const newer = { isEstimated: false, accountNumber: 'A-1', usageData: [usage] };
+  await read('v2.2', '2025-01-01T00:00:00', { currentCharges: '10.00', ...newer });
+  expect(await fields()).toEqual([]);
+  await read('v2.2', '2025-02-01T00:00:00', { currentCharges: '12.00', ...newer });
+  expect(await fields()).toEqual([['cost', '2.00']]);
+  await read('v2', '2025-03-01T00:00:00', { currentCharges: '13.00', usageData: [usage] });
+  expect(await fields()).toContainEqual(['cost', '1.00']);
 });
