@@ -79,7 +79,7 @@ select metersync.comment_columns('analytics.freshness', '{
 
 create or replace view analytics.connections_needing_attention as
 select f.company_id, c.name as company, f.connection_id, f.provider, f.status, f.status_class,
-  coalesce(s.since, metersync.read_time(k.raw ->> 'statusFirstSeenTime')) as since, case f.status
+  greatest(s.since, metersync.read_time(k.raw ->> 'statusFirstSeenTime')) as since, case f.status
     when 'MFA_TOKEN_EXPIRED' then 'upload the documents, or disable multi-factor authentication on the provider''s portal'
     when 'PASSWORD_INCORRECT' then 'update the password of the connection'
     when 'INCORRECT_PASSWORD' then 'update the password of the connection'
@@ -107,7 +107,7 @@ select metersync.comment_columns('analytics.connections_needing_attention', '{
   "provider": "Utility.",
   "status": "Status, as the service names it.",
   "status_class": "As in freshness.",
-  "since": "When the status began: as an event told, else as the service says.",
+  "since": "When the status began: as an event told or the service says, whichever is newer, as a status can come back without an event.",
   "what_to_do": "What a person has to do.",
   "customer_must_act": "Whether it stays so until somebody does.",
   "detail": "The service''s own words.",

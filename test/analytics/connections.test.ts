@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { recordEvents } from '../../db/record/record-events.ts';
 import { BilledCompany } from '../support/bills.ts';
+import { company, connectionEvent, delivery } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
@@ -59,6 +61,31 @@ test.each([
     ]);
   },
 );
+
+test('a status that came back without an event is as old as the service says, and one that an event told of as old as that', async () => {
+  const id = randomUUID();
+  const told = (at: string, status: string, old: string) =>
+    delivery(connectionEvent('updated', id, at, status, old));
+  await recordEvents(warehouse.db, [
+    told('2026-01-10T00:00:00', 'MFA_TOKEN_EXPIRED', 'PENDING'),
+    told('2026-02-01T00:00:00', 'CONNECTED', 'MFA_TOKEN_EXPIRED'),
+  ]);
+  const since = async (updated: string) => {
+    const seen = { statusFirstSeenTime: '2026-06-01T00:00:00', status: 'MFA_TOKEN_EXPIRED', updated };
+    await writeRecords(warehouse, 'connections', [{ id, ...seen }], {
+      companyId: company.id,
+      readAt: updated,
+    });
+    const { rows } = await warehouse.db.execute(
+      sql`select since::text as since from analytics.connections_needing_attention where connection_id = ${id}::uuid`,
+    );
+    return rows;
+  };
+  expect(await since('2026-06-02T00:00:00Z')).toEqual([{ since: '2026-06-01 00:00:00+00' }]);
+  await recordEvents(warehouse.db, [told('2026-07-01T00:00:00', 'CONNECTED', 'MFA_TOKEN_EXPIRED')]);
+  await recordEvents(warehouse.db, [told('2026-07-09T00:00:00', 'MFA_TOKEN_EXPIRED', 'CONNECTED')]);
+  expect(await since('2026-07-10T00:00:00Z')).toEqual([{ since: '2026-07-09 00:00:00+00' }]);
+});
 
 test('a connection that is well needs nobody', async () => {
   const company = await connected('CONNECTED');
