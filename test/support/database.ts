@@ -10,9 +10,9 @@ export interface TestDatabase {
 }
 
 /** Creates a fresh database, for a test file or a test; `prefix` makes it known in `\l`. */
-export async function createDatabase(prefix = 'test'): Promise<TestDatabase> {
+export async function createDatabase(prefix = 'test', template = 'template1'): Promise<TestDatabase> {
   const name = `${prefix}_${randomBytes(6).toString('hex')}`;
-  await administer(`create database ${pg.escapeIdentifier(name)}`);
+  await administer(`create database ${pg.escapeIdentifier(name)} template ${pg.escapeIdentifier(template)}`);
   const url = new URL(inject('postgresUrl'));
   url.pathname = `/${name}`;
   return {

@@ -8,7 +8,16 @@ import { dueRanges, noteFetched, settleRanges, type TimeRange } from '../../db/i
 import { recordEvents } from '../../db/record/record-events.ts';
 import { writeDocumentSets } from '../../db/write/document-sets.ts';
 import { writeIntervals } from '../../db/write/intervals.ts';
-import { type Change, type Departure, type Habits, Life, type Reading, type Shown, slots } from './life.ts';
+import {
+  type Change,
+  columnsOf,
+  type Departure,
+  type Habits,
+  Life,
+  type Reading,
+  type Shown,
+  slots,
+} from './life.ts';
 import { expectedOf, type LifeRows, readingsOf, storedOf } from './life-rows.ts';
 import { pageOfRecords, writeRecords } from './pages.ts';
 
@@ -364,16 +373,7 @@ class Pool {
         .map((reading) => ({ life, ...reading }));
     });
     for (const { life, ...reading } of readings) this.#runs[life.place.number]?.note(reading);
-    const columns = {
-      startAt: readings.map(({ life, slot }) => life.timeOf(slot)),
-      endAt: readings.map(({ life, slot }) => life.timeOf(slot + 1)),
-      granularitySeconds: readings.map(() => null),
-      usage: readings.map(({ usage }) => usage),
-      usageUnits: readings.map(() => 'kWh'),
-      quality: readings.map(() => 'MEASURED'),
-      updated: readings.map(({ life, updated }) => (life.habits.readingsTellUpdated ? updated : null)),
-    };
-    await writeIntervals(this.#warehouse, this.#meterId, readAt, columns, { confirms });
+    await writeIntervals(this.#warehouse, this.#meterId, readAt, columnsOf(readings), { confirms });
   }
 
   /** What the passes showed, and all that belongs to lives of which none of them is. */

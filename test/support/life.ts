@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { DeliveredEvent } from '../../contract/delivery.ts';
+import type { IntervalColumns } from '../../db/write/interval-text.ts';
 import { connectionEvent, delivery, documentEvent, intervalsEvent } from './events.ts';
 
 /** What can happen at the service to one document, one connection and a few readings of a meter. */
@@ -248,3 +249,16 @@ const relationsOf = (sites: readonly string[]) =>
     accountIds: ['a-1'],
     datasourceTypes: ['ELECTRICITY'],
   }));
+
+/** Readings of lives as the service sends them. */
+export function columnsOf(readings: readonly (Reading & { readonly life: Life })[]): IntervalColumns {
+  return {
+    startAt: readings.map(({ life, slot }) => life.timeOf(slot)),
+    endAt: readings.map(({ life, slot }) => life.timeOf(slot + 1)),
+    granularitySeconds: readings.map(() => null),
+    usage: readings.map(({ usage }) => usage),
+    usageUnits: readings.map(() => 'kWh'),
+    quality: readings.map(() => 'MEASURED'),
+    updated: readings.map(({ life, updated }) => (life.habits.readingsTellUpdated ? updated : null)),
+  };
+}

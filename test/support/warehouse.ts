@@ -1,14 +1,13 @@
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
-import { migrateWarehouse } from '../../db/migrate.ts';
 import { createDatabase } from './database.ts';
+import { warehouseTemplate } from './warehouse-template.ts';
 
 /** A migrated warehouse in a database of its own. */
 export async function createWarehouse(
   timeZone = 'UTC',
 ): Promise<Warehouse & { url: string; drop(): Promise<void> }> {
-  const { url, drop } = await createDatabase('warehouse');
+  const { url, drop } = await createDatabase('warehouse', warehouseTemplate);
   const warehouse = connectWarehouse({ url, timeZone, max: 8, onError: () => {} });
-  await migrateWarehouse(warehouse.db);
   return {
     ...warehouse,
     url,

@@ -1,0 +1,21 @@
+import pg from 'pg';
+import type { TestProject } from 'vitest/node';
+import { connectWarehouse } from '../../db/connect.ts';
+import { migrateWarehouse } from '../../db/migrate.ts';
+
+/** A migrated warehouse that nobody uses. */
+export const warehouseTemplate = 'warehouse_template';
+
+/** Migrating takes a second: it is done once for the run, and the warehouses of tests are copies. */
+export default async function makeWarehouseTemplate(project: TestProject): Promise<void> {
+  const { postgresUrl } = project.getProvidedContext();
+  const client = new pg.Client({ connectionString: postgresUrl });
+  await client.connect();
+  await client.query(`create database ${warehouseTemplate}`);
+  await client.end();
+  const url = new URL(postgresUrl);
+  url.pathname = `/${warehouseTemplate}`;
+  const warehouse = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 1, onError: () => {} });
+  await migrateWarehouse(warehouse.db);
+  await warehouse.close();
+}
