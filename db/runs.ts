@@ -226,3 +226,9 @@ export async function metersAfter(
     order by id limit ${limit}`);
   return result.rows.map((row) => row.id);
 }
+
+/** Whether any reading of a meter is held. */
+export async function hasReadings(db: Executor, meterId: string): Promise<boolean> {
+  const result = await db.execute(sql`select from utility.intervals where meter_id = ${meterId} limit 1`);
+  return (result.rowCount ?? 0) > 0;
+}

@@ -71,3 +71,48 @@ test('and reads all of it again where its pages no longer add up', async () => {
     written: 11_010,
   });
 });
+
+test('is complete only where each meter showed as many readings as the service said, and some where there were some', async () => {
+  let [shown, said, moving] = [readings(4), 4, false];
+  const under = await activitiesOn((asked: Asked): Reply => {
+    const { json } = pageOf(shown, asked, { ...shape, perPage: 2 }) as { json: object };
+    const page = moving && asked.query.get('page') === '2' ? { currentPage: 1 } : {};
+    return { json: { ...json, totalIntervals: said, ...page } };
+  }, onlyIntervals);
+  const { db } = under.warehouse;
+  await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
+  const backfill = async () => {
+    const runId = randomUUID();
+    const asked = under.asked().length;
+    await under.run(under.activities.readCompany, { runId, companyId, cursor: null });
+    const { rows } = await db.execute(sql`
+      select state, total_said::int as said, distinct_ids::int as seen, error from metersync.runs
+      where run_id = ${runId}::uuid and resource = 'intervals'`);
+    return { ...rows[0], requests: under.asked().length - asked };
+  };
+  const doubt = (what: string) => `1 meters are in doubt: of meter m-1 the service ${what}`;
+  expect(await backfill()).toEqual({ state: 'complete', said: 4, seen: 4, error: null, requests: 2 });
+  shown = readings(2);
+  expect(await backfill()).toEqual({
+    ...{ state: 'suspect', said: 4, seen: 2, requests: 3 },
+    error: doubt('shows 2 of the 4 readings that it said'),
+  });
+  shown = [];
+  expect(await backfill()).toEqual({
+    ...{ state: 'suspect', said: 4, seen: 0, requests: 3 },
+    error: doubt('shows 0 of the 4 readings that it said'),
+  });
+  said = 0;
+  expect(await backfill()).toEqual({
+    ...{ state: 'suspect', said: 0, seen: 0, requests: 1 },
+    error: doubt('shows no readings where the warehouse has some'),
+  });
+  [shown, said, moving] = [readings(4), 2, true];
+  expect(await backfill()).toEqual({
+    ...{ state: 'suspect', said: 2, seen: 2, requests: 6 },
+    error: doubt('showed no end of the readings'),
+  });
+  await db.execute(sql`truncate utility.intervals`);
+  [shown, said, moving] = [[], 0, false];
+  expect(await backfill()).toEqual({ state: 'complete', said: 0, seen: 0, error: null, requests: 1 });
+});

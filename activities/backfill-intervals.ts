@@ -1,0 +1,213 @@
+import { Context } from '@temporalio/activity';
+import { limits } from '../contract/limits.ts';
+import { warehouseNow } from '../db/catch-up.ts';
+import {
+  finishRun,
+  hasReadings,
+  metersAfter,
+  noteProgress,
+  type RunCounts,
+  type RunKey,
+  startRun,
+} from '../db/runs.ts';
+import { forgetRejectedReadings } from '../db/write/rejected-records.ts';
+import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
+import { atMostEvery } from './at-most-every.ts';
+import type { ActivityDependencies } from './dependencies.ts';
+import { asFailure } from './failing.ts';
+import { heartbeat } from './heartbeat.ts';
+import { type RangePlace, type RangeRead, rangeStart, readRange } from './intervals.ts';
+
+/** Meters whose readings one activity reads: it ends with a cursor, so that no activity runs for hours. */
+const metersTogether = 25;
+
+/** How often a meter with many readings tells how far it is: a few times between two looks would be no use to anybody. */
+const progressEveryMs = 1_000;
+
+/** Where the readings of a company's meters stand: small enough for a history, whatever the number of readings. */
+export interface IntervalCursor {
+  readonly resource: 'intervals';
+  readonly after: string | null;
+  readonly pages: number;
+  readonly readings: number;
+  readonly written: PageWritten;
+  /** Sum of what the service said of each meter, where it says it. */
+  readonly totalSaid: number | null;
+  readonly failed: number;
+  readonly error: string | null;
+  /** Meters that were not shown as the service said, and why, of the first. */
+  readonly suspect: number;
+  readonly doubt: string | null;
+  /** Of heartbeats: the meter that is being read, since when, and how far it is. */
+  readonly within?: { readonly meterId: string; readonly beganAt: string; readonly place: RangePlace };
+}
+
+const firstMeter: IntervalCursor = {
+  resource: 'intervals',
+  after: null,
+  pages: 0,
+  readings: 0,
+  written: nothingWritten,
+  totalSaid: null,
+  failed: 0,
+  error: null,
+  suspect: 0,
+  doubt: null,
+};
+
+export interface CompanyReading {
+  readonly runId: string;
+  readonly companyId: string;
+  /** Where its meters stand; null before the first of them. */
+  readonly cursor: IntervalCursor | null;
+}
+
+/** What is left to read: when not done, the activity is called again with the cursor. */
+export interface CompanyStep {
+  readonly done: boolean;
+  readonly cursor: IntervalCursor | null;
+}
+
+/** Reads all intervals of the company's next meters. */
+export async function backfillIntervals(
+  deps: ActivityDependencies,
+  { runId, companyId, cursor: given }: CompanyReading,
+): Promise<CompanyStep> {
+  const { db } = deps.warehouse;
+  const key: RunKey = { runId, companyId, resource: 'intervals' };
+  const details = Context.current().info.heartbeatDetails as Partial<IntervalCursor> | undefined;
+  // One of an earlier version lacks what is counted since.
+  let cursor: IntervalCursor = { ...firstMeter, ...(details?.resource === 'intervals' ? details : given) };
+  if (cursor.after === null) await startRun(db, key);
+  const meters = deps.service.has('intervals')
+    ? await metersAfter(db, companyId, cursor.after, metersTogether)
+    : [];
+  const within = atMostEvery(progressEveryMs, deps.now, (counts: RunCounts) => noteProgress(db, key, counts));
+  for (const meterId of meters) {
+    cursor = await backfillMeter(deps, meterId, cursor, within);
+    heartbeat(cursor);
+    await noteProgress(db, key, intervalCounts(cursor));
+  }
+  const done = meters.length < metersTogether;
+  if (done) await finishIntervals(deps, key, cursor);
+  return { done, cursor: done ? null : cursor };
+}
+
+async function backfillMeter(
+  deps: ActivityDependencies,
+  meterId: string,
+  { within, ...done }: IntervalCursor,
+  note: (counts: RunCounts) => Promise<void>,
+): Promise<IntervalCursor> {
+  const interrupted = within?.meterId === meterId ? within : undefined;
+  const onWritten = async ({ page, readings, written, total }: RangePlace) =>
+    await note({
+      ...intervalCounts(withMeter(done, { pages: page, readings, written })),
+      ...{ distinctIds: readings, totalSaid: total },
+    });
+  try {
+    const read = await readMeter(deps, meterId, { done, interrupted, onWritten });
+    return { ...withMeter(done, read), ...(await judged(deps, meterId, done, read)), after: meterId };
+  } catch (error) {
+    const failure = asFailure(error);
+    if (failure?.action !== 'park' || failure.code === 'SERVICE_KEY_REFUSED') throw error;
+    // A meter that the service refuses must not keep the others from being read.
+    deps.log.warn({ meterId, code: failure.code, err: failure }, 'the intervals of a meter cannot be read');
+    return {
+      ...done,
+      after: meterId,
+      failed: done.failed + 1,
+      error: `${failure.code}: ${failure.message}`,
+    };
+  }
+}
+
+const withMeter = (
+  done: IntervalCursor,
+  { pages, readings, written }: Pick<RangeRead, 'pages' | 'readings' | 'written'>,
+): IntervalCursor => ({
+  ...done,
+  pages: done.pages + pages,
+  readings: done.readings + readings,
+  written: sum(done.written, written),
+});
+
+/** What is known of a meter before it is read, and who is told how far that is. */
+interface MeterReading {
+  readonly done: IntervalCursor;
+  readonly interrupted: IntervalCursor['within'];
+  readonly onWritten: (place: RangePlace) => Promise<void>;
+}
+
+/**
+ * Reads a meter, behind what an interrupted attempt wrote; all of it again where it changed since, or where the service
+ * showed fewer readings than it said, as a listing that moves is read again.
+ */
+async function readMeter(
+  deps: ActivityDependencies,
+  meterId: string,
+  { done, interrupted, onWritten }: MeterReading,
+): Promise<RangeRead> {
+  const { db } = deps.warehouse;
+  let beganAt = interrupted?.beganAt ?? (await warehouseNow(db));
+  let from = interrupted?.place ?? rangeStart;
+  let pages = 0;
+  for (let pass = from.page === 0 ? 1 : 0; ; pass++) {
+    const [began, place] = [beganAt, from];
+    const read = await readRange(
+      deps,
+      { meterId },
+      {
+        lane: 'backfill',
+        from: place,
+        cursor: (at): IntervalCursor => ({ ...done, within: { meterId, beganAt: began, place: at } }),
+        onWritten,
+      },
+    );
+    pages += read.pages;
+    const whole = read.whole && (pass > 0 || read.total === place.total);
+    if (whole) await forgetRejectedReadings(db, { meterId }, beganAt);
+    if (whole || pass >= limits.passesMax) return { ...read, whole, pages };
+    from = { ...rangeStart, written: read.written };
+    beganAt = await warehouseNow(db);
+  }
+}
+
+/** What the certificate says of a meter that was read: fewer readings than said, or none where there were, prove nothing. */
+async function judged(
+  deps: ActivityDependencies,
+  meterId: string,
+  done: IntervalCursor,
+  { whole, readings, total }: RangeRead,
+): Promise<Pick<IntervalCursor, 'totalSaid' | 'suspect' | 'doubt'>> {
+  const totalSaid = total === null ? done.totalSaid : (done.totalSaid ?? 0) + total;
+  let doubt: string | null = null;
+  if (total !== null && readings < total) doubt = `shows ${readings} of the ${total} readings that it said`;
+  else if (!whole) doubt = 'showed no end of the readings';
+  else if (readings === 0 && (await hasReadings(deps.warehouse.db, meterId)))
+    doubt = 'shows no readings where the warehouse has some';
+  if (doubt === null) return { totalSaid, suspect: done.suspect, doubt: done.doubt };
+  const reason = `of meter ${meterId} the service ${doubt}`;
+  return { totalSaid, suspect: done.suspect + 1, doubt: done.doubt ?? reason };
+}
+
+async function finishIntervals(
+  deps: ActivityDependencies,
+  key: RunKey,
+  cursor: IntervalCursor,
+): Promise<void> {
+  const { failed, error, suspect, doubt, totalSaid } = cursor;
+  const reasons = [
+    ...(error === null ? [] : [`${failed} meters: ${error}`]),
+    ...(doubt === null ? [] : [`${suspect} meters are in doubt: ${doubt}`]),
+  ];
+  await finishRun(deps.warehouse.db, key, failed > 0 ? 'partial' : suspect > 0 ? 'suspect' : 'complete', {
+    counts: { ...intervalCounts(cursor), totalSaid },
+    ...(reasons.length === 0 ? {} : { error: reasons.join('; ') }),
+  });
+}
+
+function intervalCounts({ written, readings, pages }: IntervalCursor): RunCounts {
+  const unchanged = Math.max(0, readings - written.inserted - written.changed - written.rejected);
+  return { ...written, pages, passes: 1, totalSaid: null, distinctIds: readings, unchanged, tombstoned: 0 };
+}
