@@ -190,6 +190,7 @@ export async function settleRecords(
     ) settled
     where e.id = settled.id and settled.outcome is not null`);
   const code = 'RECORD_NOT_SHOWN';
+  await buryRefused(db, kind, covered, readAt);
   await believeOlder(db, table, covered);
   const message = 'the service does not show the state that this event told of';
   const waiting = await postpone(db, covered, readAt, { code, message });
@@ -225,6 +226,26 @@ export async function postponeDocuments(
         select record_id from metersync.events
         where ${covered} and error_code = ${code} and attempts >= ${olderShownAttemptsMax}) order by id for update)`);
   await postpone(db, covered, readAt, { code, message });
+}
+
+/** Events whose record the service showed and Postgres cannot hold are dead, as it is: both keep their bytes. */
+async function buryRefused(
+  db: Executor,
+  kind: 'connections' | 'documents',
+  covered: SQL,
+  readAt: string,
+): Promise<void> {
+  const code: FailureCode = 'WAREHOUSE_VALUE_REFUSED';
+  await db.execute(sql`
+    update metersync.events e
+    set outcome = 'dead', next_attempt_at = null, error_code = ${code}, error = refused.error
+    from (
+      select waiting.id, x.error
+      from (select id, record_id from metersync.events where ${covered} order by id for update) waiting
+        join metersync.rejected_records x on x.resource = ${kind} and x.record_id = waiting.record_id
+      where x.rejected_at >= ${readAt}::timestamptz
+    ) refused
+    where e.id = refused.id`);
 }
 
 /**
