@@ -241,7 +241,7 @@ export function buildProgram(): Command {
   program
     .command('deletes')
     .description(
-      'rows that backfills found absent from the service: see them, and decide where there were too many',
+      'rows that backfills and reconciles found gone from the service: see them, and decide where there were too many',
     )
     .addArgument(new Argument('<action>', 'what to do').choices(['list', 'approve', 'reject', 'undo']))
     .addArgument(new Argument('[run]', 'the run that found them').argParser(uuid))

@@ -26,7 +26,7 @@ const listed = ({ resource, companyId }: Listing): SQL =>
     : sql`t.deleted_at is null and t.company_id = ${companyId}::uuid`;
 
 /** Nothing but the listing has touched the row since the moment: no read, and no event about it. */
-const untouchedSince = (resource: ListedResource, moment: SQL): SQL => {
+export const untouchedSince = (resource: ListedResource, moment: SQL): SQL => {
   const about = resource === 'companies' ? sql`e.company_id = t.id` : sql`e.record_id = t.id::text`;
   return sql`t.first_synced_at < ${moment} and (t.synced_at is null or t.synced_at < ${moment})
     and not exists (select from metersync.events e where ${about} and e.recorded_at >= ${moment})`;
@@ -56,6 +56,10 @@ export interface DeletesCap {
   readonly percent: number;
 }
 
+/** Whether a run may not tombstone so many of the rows that live. */
+export const overCap = ({ rows, percent }: DeletesCap, gone: number, live: number): boolean =>
+  gone > Math.max(rows, Math.floor((live * percent) / 100));
+
 /**
  * Deals with the rows that stable passes did not see, except those that something else touched since the first of
  * them began. They are tombstoned, and a later read that sees the record undoes it; more of them than the cap, and
@@ -72,7 +76,7 @@ export async function retireAbsent(
   return await db.transaction(async (tx) => {
     await clearQuarantine(tx, listing);
     const { live, absent } = await countAbsent(tx, listing, seen);
-    const tooMany = absent > Math.max(cap.rows, Math.floor((live * cap.percent) / 100));
+    const tooMany = overCap(cap, absent, live);
     const noted = await tx.execute<{ state: string }>(sql`
       insert into metersync.deletes (run_id, company_id, resource, record_id, state, absent_since)
       select ${runId}::uuid, ${companyId}::uuid, ${resource}, t.id::text,
@@ -112,13 +116,35 @@ export async function clearQuarantine(db: Executor, { resource, companyId }: Lis
       and company_id is not distinct from ${companyId}::uuid`);
 }
 
-async function tombstone(tx: Executor, runId: string, resource: ListedResource, which: SQL): Promise<number> {
+/**
+ * Tombstones what a run noted. A document that the service lists as deleted takes its usage with it, and takes over
+ * `updated`, so that no late event brings it back.
+ */
+export async function tombstone(
+  tx: Executor,
+  runId: string,
+  resource: ListedResource,
+  which: SQL,
+): Promise<number> {
+  const takenOver = resource === 'documents' ? sql`, updated = greatest(t.updated, d.updated)` : sql``;
   const result = await tx.execute(sql`
-    update ${tableOf(resource)} t set deleted_at = clock_timestamp(), deleted_reason = 'absent'
+    update ${tableOf(resource)} t set deleted_at = clock_timestamp(), deleted_reason = d.reason${takenOver}
     from metersync.deletes d
     where d.run_id = ${runId}::uuid and d.resource = ${resource} and d.record_id = t.id::text and ${which}`);
+  if (resource === 'documents') {
+    await tx.execute(sql`
+      update utility.usage_data u set deleted_at = t.deleted_at, deleted_reason = 'document'
+      from ${listedDocuments(runId)} where u.document_id = t.id and u.deleted_at is null`);
+  }
   return result.rowCount ?? 0;
 }
+
+/** Documents `t` that a run tombstoned as the service lists them as deleted. */
+const listedDocuments = (runId: string): SQL => sql`(
+  select t.id, t.deleted_at from metersync.deletes d
+    join utility.documents t on t.id::text = d.record_id and t.company_id = d.company_id
+  where d.run_id = ${runId}::uuid and d.resource = 'documents' and d.reason = 'listed' and t.deleted_reason = 'listed'
+) t`;
 
 /** Inferred deletions of one listing in one run, by what became of them. */
 export interface InferredDeletes {
@@ -126,6 +152,8 @@ export interface InferredDeletes {
   readonly companyId: string | null;
   readonly resource: string;
   readonly state: 'quarantined' | 'applied' | 'rejected' | 'undone';
+  /** Whether it was absent from a listing, or listed as deleted. */
+  readonly reason: 'absent' | 'listed';
   readonly rows: number;
   readonly notedAt: string;
   /** Some of their ids. */
@@ -135,10 +163,10 @@ export interface InferredDeletes {
 /** Newest first; only those that wait for a decision unless `all`. */
 export async function readDeletes(db: Executor, { all }: { all: boolean }): Promise<InferredDeletes[]> {
   const result = await db.execute<Record<string, unknown> & InferredDeletes>(sql`
-    select run_id as "runId", company_id as "companyId", resource, state, count(*)::int as rows,
+    select run_id as "runId", company_id as "companyId", resource, state, reason, count(*)::int as rows,
       max(noted_at)::text as "notedAt", (array_agg(record_id order by record_id))[1:3] as examples
     from metersync.deletes where ${all} or state = 'quarantined'
-    group by run_id, company_id, resource, state order by max(noted_at) desc, resource, company_id`);
+    group by run_id, company_id, resource, state, reason order by max(noted_at) desc, resource, company_id`);
   return result.rows;
 }
 
@@ -164,7 +192,7 @@ export async function approveDeletes(
       await tx.execute(sql`
         update metersync.deletes d set state = 'applied', decided_at = clock_timestamp()
         from ${tableOf(resource)} t where d.run_id = ${runId}::uuid and d.resource = ${resource}
-          and d.state = 'quarantined' and t.id::text = d.record_id and t.deleted_reason = 'absent'`);
+          and d.state = 'quarantined' and t.id::text = d.record_id and t.deleted_reason = d.reason`);
     }
     await tx.execute(
       sql`delete from metersync.deletes where run_id = ${runId}::uuid and state = 'quarantined'`,
@@ -181,17 +209,25 @@ export async function rejectDeletes(db: Executor, runId: string): Promise<{ kept
   return { kept: result.rowCount ?? 0 };
 }
 
-/** Revives what a run tombstoned for its absence and nothing has buried since; later runs ask first. */
+/** What a tombstone took over of `updated`, so that what is read next is not older. */
+const givenBack = sql`, updated = case when t.updated = d.updated then coalesce(t.raw_updated, t.updated) else t.updated end`;
+
+/** Revives what a run tombstoned and nothing has buried since; later runs ask first. */
 export async function undoDeletes(db: Database, runId: string): Promise<{ revived: number }> {
   return await db.transaction(async (tx) => {
     let revived = 0;
     for (const resource of listedResources) {
       await lock(tx, runId, resource, 'applied');
+      if (resource === 'documents') {
+        await tx.execute(sql`
+          update utility.usage_data u set deleted_at = null, deleted_reason = null from ${listedDocuments(runId)}
+          where u.document_id = t.id and u.deleted_reason = 'document' and u.deleted_at = t.deleted_at`);
+      }
       const result = await tx.execute(sql`
-        update ${tableOf(resource)} t set deleted_at = null, deleted_reason = null
+        update ${tableOf(resource)} t set deleted_at = null, deleted_reason = null${resource === 'documents' ? givenBack : sql``}
         from metersync.deletes d
         where d.run_id = ${runId}::uuid and d.resource = ${resource} and d.state = 'applied'
-          and t.id::text = d.record_id and t.deleted_reason = 'absent'`);
+          and t.id::text = d.record_id and t.deleted_reason = d.reason`);
       revived += result.rowCount ?? 0;
     }
     await tx.execute(sql`

@@ -1,6 +1,7 @@
-import { sql } from 'drizzle-orm';
-import { array } from './arrays.ts';
-import type { Executor } from './connect.ts';
+import { type SQL, sql } from 'drizzle-orm';
+import { type DeletesCap, overCap, tombstone, untouchedSince } from './absent.ts';
+import { array, printedUuids } from './arrays.ts';
+import type { Database, Executor } from './connect.ts';
 
 /** The day, by UTC, from which on a reconcile reads what was updated: so many before today. */
 export async function reconciledSince(db: Executor, days: number): Promise<string> {
@@ -19,40 +20,90 @@ export interface ListedDocument {
 /** Documents of other ids are in no table. */
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
+/** What became of documents that the service lists as deleted. */
+export interface ListedDeletes {
+  /** Documents of the company that lived before. */
+  readonly live: number;
+  readonly tombstoned: number;
+  /** Those that live until somebody decides. */
+  readonly quarantined: number;
+}
+
 /**
- * Tombstones documents that the service lists as deleted, and the usage that came from them, except what something
- * else touched since `beganAt`, or what is newer than the state that the listing showed. The tombstone takes over
- * `updated`, so that no late event brings the document back; a later read that sees it does.
+ * Deals with documents that the service lists as deleted, except what something else touched since `beganAt`, what is
+ * newer than the state that the listing showed, and of what somebody decided that very state. They are tombstoned, and
+ * the usage that came from them: a later read that sees them undoes it. More of them than the cap, and those whose
+ * deletion somebody rejected or undid before, are quarantined: they live until somebody decides.
  */
-export async function tombstoneListed(
-  db: Executor,
+export async function retireListed(
+  db: Database,
+  runId: string,
   companyId: string,
   documents: readonly ListedDocument[],
   beganAt: string,
-): Promise<number> {
+  cap: DeletesCap,
+): Promise<ListedDeletes> {
+  const gone = goneBy(companyId, documents, beganAt);
+  return await db.transaction(async (tx) => {
+    const found = await tx.execute<{ live: number; gone: number }>(sql`with ${gone}
+      select (select count(*)::int from utility.documents where company_id = ${companyId}::uuid and deleted_at is null)
+        as live, (select count(*)::int from gone) as gone`);
+    const counts = found.rows[0] ?? { live: 0, gone: 0 };
+    if (counts.gone === 0) return { live: counts.live, tombstoned: 0, quarantined: 0 };
+    const decidedBefore = (states: SQL): SQL => sql`exists (select from metersync.deletes d
+      where d.resource = 'documents' and d.record_id = gone.id and d.state in (${states}))`;
+    // What waits for a decision already keeps its run: somebody may be about to name it.
+    await tx.execute(sql`with ${gone}
+      update metersync.deletes d set absent_since = ${beganAt}::timestamptz, updated = gone.updated from gone
+      where d.resource = 'documents' and d.record_id = gone.id and d.state = 'quarantined' and d.reason = 'listed'`);
+    await tx.execute(sql`with ${gone}
+      insert into metersync.deletes (run_id, company_id, resource, record_id, state, reason, updated, absent_since)
+      select ${runId}::uuid, ${companyId}::uuid, 'documents', id,
+        case when ${overCap(cap, counts.gone, counts.live)} or ${decidedBefore(sql`'rejected', 'undone'`)}
+          then 'quarantined' else 'applied' end,
+        'listed', updated, ${beganAt}::timestamptz
+      from gone where not ${decidedBefore(sql`'quarantined'`)} order by id
+      on conflict (run_id, resource, record_id) do update set state = excluded.state, updated = excluded.updated,
+        absent_since = excluded.absent_since`);
+    const waiting = await tx.execute<{ waiting: number }>(sql`with ${gone}
+      select count(*)::int as waiting from gone where ${decidedBefore(sql`'quarantined'`)}`);
+    const tombstoned = await tombstone(
+      tx,
+      runId,
+      'documents',
+      sql`d.state = 'applied' and t.company_id = ${companyId}::uuid and t.deleted_at is null
+        and ${untouchedSince('documents', sql`d.absent_since`)}`,
+    );
+    return { live: counts.live, tombstoned, quarantined: waiting.rows[0]?.waiting ?? 0 };
+  });
+}
+
+/** The documents as `gone(id, updated)`, held against whoever else writes them. */
+function goneBy(companyId: string, documents: readonly ListedDocument[], beganAt: string): SQL {
   const known = documents.filter(({ id }) => uuid.test(id));
+  const ids = printedUuids(known.map(({ id }) => id));
   const updated = known.map((document) => document.updated);
-  const result = await db.execute<{ gone: number }>(sql`
-    with listed as (
-      select id, metersync.read_time(updated) as updated
-      from unnest(${array(
-        known.map(({ id }) => id),
-        'uuid',
-      )}, ${array(updated, 'text')}) as t (id, updated)
-    ), gone as (
-      update utility.documents d set deleted_at = clock_timestamp(), deleted_reason = 'listed',
-        updated = greatest(d.updated, l.updated)
-      from listed l
-      where d.id = l.id and d.company_id = ${companyId}::uuid and d.deleted_at is null
-        and (d.synced_at is null or d.synced_at < ${beganAt}::timestamptz)
-        and (d.updated is null or l.updated is null or l.updated >= d.updated)
-        and not exists (select from metersync.events e
-          where e.record_id = l.id::text and e.recorded_at >= ${beganAt}::timestamptz)
-      returning d.id, d.deleted_at
-    ), usage as (
-      update utility.usage_data u set deleted_at = g.deleted_at, deleted_reason = 'document'
-      from gone g where u.document_id = g.id and u.deleted_at is null
-    )
-    select count(*)::int as gone from gone`);
-  return result.rows[0]?.gone ?? 0;
+  return sql`listed as (
+    select id, metersync.read_time(updated) as updated
+    from unnest(${array(ids, 'uuid')}, ${array(updated, 'text')}) as l (id, updated)
+  ), gone as materialized (
+    select t.id::text as id, l.updated from utility.documents t join listed l on l.id = t.id
+    where t.company_id = ${companyId}::uuid and t.deleted_at is null
+      and (t.updated is null or l.updated is null or l.updated >= t.updated)
+      and ${untouchedSince('documents', sql`${beganAt}::timestamptz`)}
+      and not exists (select from metersync.deletes d
+        where d.resource = 'documents' and d.record_id = t.id::text and d.reason = 'listed'
+          and d.state in ('rejected', 'undone') and d.updated is not distinct from l.updated)
+    order by t.id for update of t)`;
+}
+
+/** Documents that a listing of the living shows wait for no decision about their deletion. */
+export async function clearListed(
+  db: Executor,
+  companyId: string,
+  liveIds: readonly string[],
+): Promise<void> {
+  await db.execute(sql`
+    delete from metersync.deletes where state = 'quarantined' and reason = 'listed' and resource = 'documents'
+      and company_id = ${companyId}::uuid and record_id = any(${array(printedUuids(liveIds), 'text')})`);
 }

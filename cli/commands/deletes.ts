@@ -18,7 +18,7 @@ export interface DeletesOptions {
   readonly json?: boolean;
 }
 
-/** `metersync deletes`: rows that backfills found absent from the service, and what is to become of them. */
+/** `metersync deletes`: rows that runs found gone from the service, and what is to become of them. */
 export async function deletes(
   action: DeletesAction,
   run: string | undefined,
@@ -50,10 +50,10 @@ async function list({ db }: Warehouse, { all = false, json }: DeletesOptions): P
   if (json) return JSON.stringify({ deletes: found });
   if (found.length === 0) return all ? 'No run inferred any deletion.' : 'No deletion waits for a decision.';
   const row = (one: InferredDeletes) => [
-    ...[one.runId, one.companyId ?? '', one.resource, one.state, one.rows],
+    ...[one.runId, one.companyId ?? '', one.resource, one.state, one.reason, one.rows],
     one.examples.join(' '),
   ];
-  return table(['run', 'company', 'resource', 'state', 'rows', 'for example'], found.map(row));
+  return table(['run', 'company', 'resource', 'state', 'reason', 'rows', 'for example'], found.map(row));
 }
 
 async function decide(
@@ -73,17 +73,15 @@ async function decide(
     const spared =
       done.spared === 0
         ? ''
-        : `; ${done.spared} were seen or told of meanwhile and live: the next backfill looks again`;
+        : `; ${done.spared} were seen or told of meanwhile and live: the next run looks again`;
     return json ? JSON.stringify(done) : `${done.tombstoned} rows tombstoned${spared}.`;
   }
   if (action === 'reject') {
     const done = await rejectDeletes(db, run);
-    return json
-      ? JSON.stringify(done)
-      : `${done.kept} rows kept: later backfills ask before they delete them.`;
+    return json ? JSON.stringify(done) : `${done.kept} rows kept: later runs ask before they delete them.`;
   }
   const done = await undoDeletes(db, run);
   return json
     ? JSON.stringify(done)
-    : `${done.revived} rows live again: later backfills ask before they delete them.`;
+    : `${done.revived} rows live again: later runs ask before they delete them.`;
 }

@@ -47,7 +47,7 @@ function describe(now: WarehouseStatus): string {
     lines.push(`records that Postgres refused: ${now.rejectedRecords}, see metersync.rejected_records`);
   if (now.quarantinedDeletes > 0)
     lines.push(
-      `rows that wait for a decision, as too many were absent at once: ${now.quarantinedDeletes} (metersync deletes list)`,
+      `rows that wait for a decision, as too many were gone at once: ${now.quarantinedDeletes} (metersync deletes list)`,
     );
   lines.push(...describeIssues(now.issues), ...now.blockedViews.map(describeBlocked));
   lines.push(...now.parked.flatMap(describeParked));

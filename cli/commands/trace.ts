@@ -49,7 +49,10 @@ function timeline({ record, events, runs, rejected, deletes }: Omit<Trace, 'kind
   }
   for (const one of rejected) note(one.rejectedAt, `refused by Postgres: ${one.error}`);
   for (const one of deletes) {
-    note(one.notedAt, `run ${one.runId}: absent since ${one.absentSince}, ${one.state}`);
+    note(
+      one.notedAt,
+      `run ${one.runId}: ${one.reason === 'listed' ? 'listed as deleted' : 'absent'} since ${one.absentSince}, ${one.state}`,
+    );
     note(one.decidedAt, `run ${one.runId}: ${one.state}`);
   }
   note(record?.firstSyncedAt, 'first written');

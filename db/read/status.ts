@@ -37,7 +37,7 @@ export interface WarehouseStatus {
   /** Interval events whose ranges show fewer readings than they told of, and how many readings that is. */
   readonly intervalShortfall: { readonly events: number; readonly readings: number };
   readonly rejectedRecords: number;
-  /** Rows that a backfill found absent and that wait for `metersync deletes`. */
+  /** Rows that a run found gone and that wait for `metersync deletes`. */
   readonly quarantinedDeletes: number;
   /** Typed views that cannot show all values, as something was built on them. */
   readonly blockedViews: readonly BlockedView[];

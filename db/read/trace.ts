@@ -19,9 +19,10 @@ export interface Trace {
     readonly error: string;
     readonly rejectedAt: string;
   }[];
-  /** Runs that found it absent. */
+  /** Runs that found it absent, or listed as deleted. */
   readonly deletes: readonly {
     readonly runId: string;
+    readonly reason: string;
     readonly state: string;
     readonly absentSince: string;
     readonly notedAt: string;
@@ -81,7 +82,7 @@ export async function traceRecord(db: Executor, kind: TracedKind, givenId: strin
       select resource, error, rejected_at as "rejectedAt" from metersync.rejected_records
       where resource = any(${array(resources, 'text')}) and record_id = ${id} order by rejected_at`),
     db.execute<Trace['deletes'][number] & Record<string, unknown>>(sql`
-      select run_id as "runId", state, absent_since as "absentSince", noted_at as "notedAt", decided_at as "decidedAt"
+      select run_id as "runId", reason, state, absent_since as "absentSince", noted_at as "notedAt", decided_at as "decidedAt"
       from metersync.deletes
       where resource = any(${array(resources, 'text')}) and record_id = ${id} order by noted_at`),
   ]);

@@ -159,8 +159,9 @@ export const rejectedRecords = metersync.table(
 );
 
 export const deleteStates = ['quarantined', 'applied', 'rejected', 'undone'] as const;
+export const deleteReasons = ['absent', 'listed'] as const;
 
-/** Rows that a run found absent from the service: tombstoned, or kept until somebody decides. */
+/** Rows that a run found gone from the service: tombstoned, or kept until somebody decides. */
 export const deletes = metersync.table(
   'deletes',
   {
@@ -169,6 +170,8 @@ export const deletes = metersync.table(
     resource: text('resource').notNull(),
     recordId: text('record_id').notNull(),
     state: text('state', { enum: deleteStates }).notNull(),
+    reason: text('reason', { enum: deleteReasons }).notNull().default('absent'),
+    updated: time('updated'),
     absentSince: time('absent_since').notNull(),
     notedAt: time('noted_at').notNull().default(now),
     decidedAt: time('decided_at'),
@@ -177,6 +180,7 @@ export const deletes = metersync.table(
     primaryKey({ columns: [t.runId, t.resource, t.recordId] }),
     index('deletes_undecided').on(t.companyId, t.resource).where(sql`state = 'quarantined'`),
     check('deletes_state', sql`state in ('quarantined', 'applied', 'rejected', 'undone')`),
+    check('deletes_reason', sql`reason in ('absent', 'listed')`),
   ],
 );
 

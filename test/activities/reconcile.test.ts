@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
+import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/absent.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { writeRecords } from '../support/pages.ts';
 import { documents } from '../support/scripted-service.ts';
 
 const companyId = randomUUID();
@@ -59,6 +61,20 @@ describe('what was updated lately', () => {
     expect(await run(under)).toEqual({
       ...{ resource: 'documents', kind: 'reconcile', state: 'complete', error: null },
       ...{ inserted: 120, tombstoned: 0, requests: 3 },
+    });
+  });
+
+  test('is suspect when it is less than the service says, and read three times to be sure', async () => {
+    const held = recent(2);
+    const under = await activitiesOn((asked) => {
+      const deleted = asked.query.has('isDeleted');
+      const { json } = pageOf(deleted ? [] : held, asked) as { json: object };
+      return { json: deleted ? json : { ...json, totalDocuments: 5 } };
+    });
+    await reconcile(under);
+    expect(await run(under)).toMatchObject({
+      ...{ state: 'suspect', inserted: 2, requests: 4 },
+      error: expect.stringMatching(/^not stable: 2 distinct records of a total of 5/),
     });
   });
 
@@ -188,5 +204,75 @@ describe('deleted documents', () => {
       tombstoned: 0,
       error: expect.stringMatching(/moved/),
     });
+  });
+
+  test('beyond the cap live until somebody decides, and come back with their usage when it is undone', async () => {
+    const all = recent(90);
+    let shown = all;
+    const under = await activitiesOn(
+      filtering(
+        () => shown,
+        () => all,
+      ),
+    );
+    const { warehouse } = under;
+    const { db } = warehouse;
+    await reconcile(under);
+    const usage = all.map(({ id }) => ({ id: randomUUID(), document: { id } }));
+    await writeRecords(warehouse, 'usageData', usage, { companyId });
+    const live = async () => {
+      const rows = await db.execute<{ live: number[] }>(sql`select array[
+        (select count(*)::int from utility.documents where deleted_at is null),
+        (select count(*)::int from utility.usage_data where deleted_at is null)] as live`);
+      return rows.rows[0]?.live;
+    };
+    const noted = async () =>
+      (await readDeletes(db, { all: true })).map(({ state, reason, rows }) => [state, reason, rows]);
+    const asks = (rows: number) => ({
+      ...{ state: 'suspect', tombstoned: 0 },
+      error: expect.stringMatching(new RegExp(`^${rows} of 90 rows are listed as deleted: quarantined`)),
+    });
+
+    shown = all.slice(0, 10);
+    await reconcile(under);
+    expect(await run(under)).toMatchObject(asks(80));
+    const [first] = await readDeletes(db, { all: false });
+    expect(first).toMatchObject({ companyId, resource: 'documents', rows: 80, reason: 'listed' });
+    // Later runs find the same, less what lives after all: it waits under the run that found it first.
+    shown = all.slice(0, 15);
+    await reconcile(under);
+    expect(await run(under)).toMatchObject(asks(75));
+    expect(await readDeletes(db, { all: true })).toMatchObject([{ runId: first?.runId, rows: 75 }]);
+    expect(await live()).toEqual([90, 90]);
+
+    expect(await approveDeletes(db, first?.runId ?? '')).toEqual({ tombstoned: 75, spared: 0 });
+    expect(await live()).toEqual([15, 15]);
+    expect((await states(under)).filter(({ deleted_reason }) => deleted_reason === 'listed')).toHaveLength(
+      75,
+    );
+    expect(await undoDeletes(db, first?.runId ?? '')).toEqual({ revived: 75 });
+    expect(await live()).toEqual([90, 90]);
+    // Somebody has decided about the state that the service still lists.
+    await reconcile(under);
+    expect(await run(under)).toMatchObject({ state: 'complete', tombstoned: 0 });
+
+    // Of another state, somebody is asked again, however few they are; and what was never decided goes.
+    const newer = (one: (typeof all)[number]) => ({ ...one, updated: new Date().toISOString() });
+    all.push(...recent(1).map(newer));
+    all[89] = newer(all[89] as (typeof all)[number]);
+    shown = all;
+    await reconcile(under);
+    shown = all.slice(0, 89);
+    await reconcile(under);
+    expect(await run(under)).toMatchObject({ state: 'suspect', tombstoned: 1 });
+    expect((await noted()).sort()).toEqual([
+      ['applied', 'listed', 1],
+      ['quarantined', 'listed', 1],
+      ['undone', 'listed', 75],
+    ]);
+    const [waiting] = await readDeletes(db, { all: false });
+    expect(await rejectDeletes(db, waiting?.runId ?? '')).toEqual({ kept: 1 });
+    expect(await undoDeletes(db, waiting?.runId ?? '')).toEqual({ revived: 1 });
+    expect(await live()).toEqual([91, 90]);
   });
 });
