@@ -105,10 +105,17 @@ test('statements are counted by why they count or not, and a month without one s
       more: at('2026-03-31', { isFlagged: true }),
     },
   ]);
-  const months = (await company.rows('statement_availability', 'month')).filter(
-    (row) => row.site_id !== null,
-  );
-  expect(months.slice(-2)).toMatchObject([
+  const months = await company.rows('statement_availability', 'month');
+  expect(new Set(months.map((row) => row.site_id))).toEqual(new Set([company.siteId]));
+  expect(months.slice(0, 3)).toMatchObject([
+    {
+      month: '2026-01-01',
+      bills: 1,
+      included: 1,
+      meters_expected: 1,
+      meters_billed: 1,
+      availability: '1.0000',
+    },
     {
       month: '2026-02-01',
       bills: 0,
@@ -125,6 +132,56 @@ test('statements are counted by why they count or not, and a month without one s
       included_flagged: 1,
       meters_billed: 1,
     },
+  ]);
+});
+
+const spring = ['2024-04-01', '2024-05-01', '2024-06-01'];
+const account = { id: randomUUID(), trackingStatus: 'ENABLED', isTracked: true };
+
+test.each([
+  ['until now', {}, null],
+  ['no longer when it is not tracked', { meter: { isTracked: false } }, []],
+  ['until it was deleted', { deleted: ['meters', '2024-06-10'] }, spring],
+  ['until its account was closed', { account: { lastServiceDate: '2024-06-01' } }, spring.slice(0, 2)],
+  ['no longer when its account is disabled', { account: { trackingStatus: 'DISABLED' } }, []],
+  ['until its connection was deleted', { deleted: ['connections', '2024-04-02'] }, spring.slice(0, 1)],
+  ['until its company was inactive', { connection: { status: 'COMPANY_INACTIVE' } }, spring.slice(0, 2)],
+] as const)('bills of a meter that fell silent are expected %s', async (_, facts, expected) => {
+  const said: { meter?: object; account?: object; connection?: object; deleted?: readonly string[] } = facts;
+  const silent = new BilledCompany(warehouse);
+  const [meterId, id] = [randomUUID(), randomUUID()];
+  await silent.add({ [meterId]: said.meter ?? {} });
+  const of = (billed: number, start: string, end: string) => ({
+    ...{ billed, usage: [{ meterId, start, end, usage: '1' }], more: { billDate: end } },
+  });
+  await silent.bill([
+    ...[
+      of(1, '2024-01-01', '2024-01-31'),
+      of(2, '2024-02-01', '2024-02-29'),
+      of(3, '2024-03-01', '2024-03-31'),
+    ],
+  ]);
+  const connection = {
+    id,
+    status: 'CONNECTED',
+    statusFirstSeenTime: '2024-05-20T00:00:00',
+    ...said.connection,
+  };
+  const accounts = [{ ...account, meters: [meterId], ...said.account }];
+  await writeRecords(warehouse, 'connections', [{ ...connection, accounts }], { companyId: silent.id });
+  const [table = 'meters', at = null] = said.deleted ?? [];
+  await warehouse.db.execute(
+    sql`update utility.${sql.raw(table)} set deleted_at = ${at}::timestamptz where company_id = ${silent.id}::uuid`,
+  );
+  // The usual days are 29: what began one and a half times as long ago is due.
+  const { rows } = await warehouse.db.execute(sql`
+    select array_agg(month::text order by month) filter (where availability = 1) as billed,
+      coalesce(array_agg(month::text order by month) filter (where availability = 0), '{}') as silent,
+      array(select generate_series(date '2024-04-01', current_date - 45, '1 month')::date::text) as due
+    from analytics.statement_availability where company_id = ${silent.id}::uuid and site_id = ${silent.siteId}::uuid`);
+  const [{ due } = { due: null }] = rows;
+  expect(rows).toEqual([
+    { billed: ['2024-01-01', '2024-02-01', '2024-03-01'], silent: expected ?? due, due },
   ]);
 });
 
