@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { limits } from '../contract/limits.ts';
 import { warehouseNow } from '../db/catch-up.ts';
+import { withoutStatement } from '../db/failures.ts';
 import {
   finishRun,
   hasReadings,
@@ -17,9 +18,14 @@ import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
 import { type RangePlace, type RangeRead, rangeStart, readRange } from './intervals.ts';
+import { ownTrouble } from './own-trouble.ts';
 
 /** Meters whose readings one activity reads: it ends with a cursor, so that no activity runs for hours. */
 const metersTogether = 25;
+
+/** Attempts, within half a minute, after which a meter that the service fails is left out; and how many of those are named. */
+const meterAttempts = 3;
+const failedMetersNamed = 10;
 
 /** How often a meter with many readings tells how far it is: a few times between two looks would be no use to anybody. */
 const progressEveryMs = 1_000;
@@ -34,6 +40,8 @@ export interface IntervalCursor {
   /** Sum of what the service said of each meter, where it says it. */
   readonly totalSaid: number | null;
   readonly failed: number;
+  /** The first of them. */
+  readonly failedMeters: readonly string[];
   readonly error: string | null;
   /** Meters that were not shown as the service said, and why, of the first. */
   readonly suspect: number;
@@ -50,6 +58,7 @@ const firstMeter: IntervalCursor = {
   written: nothingWritten,
   totalSaid: null,
   failed: 0,
+  failedMeters: [],
   error: null,
   suspect: 0,
   doubt: null,
@@ -109,16 +118,16 @@ async function backfillMeter(
     const read = await readMeter(deps, meterId, { done, interrupted, onWritten });
     return { ...withMeter(done, read), ...(await judged(deps, meterId, done, read)), after: meterId };
   } catch (error) {
-    const failure = asFailure(error);
-    if (failure?.action !== 'park' || failure.code === 'SERVICE_KEY_REFUSED') throw error;
-    // A meter that the service refuses must not keep the others from being read.
-    deps.log.warn({ meterId, code: failure.code, err: failure }, 'the intervals of a meter cannot be read');
-    return {
-      ...done,
-      after: meterId,
-      failed: done.failed + 1,
-      error: `${failure.code}: ${failure.message}`,
-    };
+    const { cancellationSignal, info } = Context.current();
+    cancellationSignal.throwIfAborted();
+    if (info.attempt <= meterAttempts && asFailure(error)?.action === 'retry') throw error;
+    const reason = await ownTrouble(deps, error);
+    if (reason === undefined || reason.code === 'SERVICE_KEY_REFUSED') throw error;
+    // A meter that cannot be read must not keep the others from being read.
+    const { code } = reason;
+    deps.log.warn({ meterId, code, err: withoutStatement(error) }, 'the intervals of a meter cannot be read');
+    const failedMeters = [...done.failedMeters, meterId].slice(0, failedMetersNamed);
+    return { ...done, after: meterId, failed: done.failed + 1, failedMeters, error: reason.message };
   }
 }
 
@@ -198,7 +207,7 @@ async function finishIntervals(
 ): Promise<void> {
   const { failed, error, suspect, doubt, totalSaid } = cursor;
   const reasons = [
-    ...(error === null ? [] : [`${failed} meters: ${error}`]),
+    ...(error === null ? [] : [`${failed} meters: ${error} (${named(cursor)})`]),
     ...(doubt === null ? [] : [`${suspect} meters are in doubt: ${doubt}`]),
   ];
   await finishRun(deps.warehouse.db, key, failed > 0 ? 'partial' : suspect > 0 ? 'suspect' : 'complete', {
@@ -206,6 +215,9 @@ async function finishIntervals(
     ...(reasons.length === 0 ? {} : { error: reasons.join('; ') }),
   });
 }
+
+const named = ({ failed, failedMeters }: IntervalCursor): string =>
+  [...failedMeters, ...(failed > failedMeters.length ? ['…'] : [])].join(', ');
 
 function intervalCounts({ written, readings, pages }: IntervalCursor): RunCounts {
   const unchanged = Math.max(0, readings - written.inserted - written.changed - written.rejected);

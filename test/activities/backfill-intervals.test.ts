@@ -116,3 +116,31 @@ test('is complete only where each meter showed as many readings as the service s
   [shown, said, moving] = [[], 0, false];
   expect(await backfill()).toEqual({ state: 'complete', said: 0, seen: 0, error: null, requests: 1 });
 });
+
+test('a meter that fails alone is tried some times, then left out and named; trouble of all is waited for', async () => {
+  const [failing, refused, fine] = ['m-1', 'm-2', 'm-3'];
+  let down = false;
+  const under = await activitiesOn((asked: Asked): Reply => {
+    if (down || asked.path.includes(failing)) return { status: 500, json: {} };
+    if (asked.path.includes(refused)) return { status: 404, json: {} };
+    return pageOf(readings(2), asked, shape);
+  }, onlyIntervals);
+  const { db } = under.warehouse;
+  await db.execute(sql`insert into utility.meters (id, company_id)
+    select id, ${companyId}::uuid from unnest(array[${failing}, ${refused}, ${fine}]) id`);
+  const input = { runId: randomUUID(), companyId, cursor: null };
+  const attempt = (number: number) => under.run(under.activities.readCompany, input, undefined, number);
+  await expect(attempt(3)).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
+  down = true;
+  await expect(attempt(4)).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
+  down = false;
+  expect(await attempt(4)).toEqual({ done: true, cursor: null });
+  const { rows } = await db.execute(sql`select state, error_code, error, rows_inserted::int as inserted
+    from metersync.runs where resource = 'intervals'`);
+  expect(rows).toEqual([
+    {
+      ...{ state: 'partial', error_code: 'SERVICE_NOT_FOUND', inserted: 2 },
+      error: expect.stringMatching(/^2 meters: SERVICE_NOT_FOUND: .* \(m-1, m-2\)$/),
+    },
+  ]);
+});
