@@ -3,7 +3,7 @@ import { table } from '../../cli/terminal.ts';
 import { connectWarehouse } from '../../db/connect.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { type AnalyticsShape, fillAnalytics } from '../load/analytics-world.ts';
-import { recordDocumentPages, writeDocumentPages } from '../load/document-pages.ts';
+import { corrected, recordDocumentPages, writeDocumentPages } from '../load/document-pages.ts';
 import { type RunPlan, runPlan } from '../load/plans.ts';
 import { type Bench, type Figures, type Measure, median } from '../measure.ts';
 import { withClient } from '../stack.ts';
@@ -44,7 +44,7 @@ async function measureAnalytics(bench: Bench): Promise<Figures> {
     monthlyUsageMs: large.everyone.ms,
     monthlyUsageGrowth: large.everyone.ms / small.everyone.ms,
     ...plans,
-    loadOfBare: await measureLoad(bench),
+    ...(await measureLoad(bench)),
   };
 }
 
@@ -175,16 +175,21 @@ function describe(small: Answers, large: Answers): string {
   ]);
 }
 
-/** How fast documents are written with history and the catalogue of fields, as part of how fast without both. */
-async function measureLoad(bench: Bench): Promise<number> {
+/**
+ * How fast documents are written with history and the catalogue of fields, as part of how fast without both: when they are
+ * new, and when each was corrected, so that history keeps a state of each.
+ */
+async function measureLoad(bench: Bench): Promise<Figures> {
   const pages = await recordDocumentPages(bench, bench.size.analyticsLoaded);
+  const later = corrected(pages);
   const url = await bench.stack.warehouse();
   const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 4, onError: () => {} });
   bench.atEnd(() => warehouse.close());
   bench.say(
     `${pages.length} pages of documents, ${bench.size.rounds} rounds, with history and catalogue and without`,
   );
-  const seconds = { with: [] as number[], without: [] as number[] };
+  const none = () => ({ with: [] as number[], without: [] as number[] });
+  const seconds = { load: none(), correction: none() };
   for (let round = 0; round <= bench.size.rounds; round++) {
     for (const kept of round % 2 === 0 ? [false, true] : [true, false]) {
       const fields = kept
@@ -196,17 +201,23 @@ async function measureLoad(bench: Bench): Promise<number> {
           })
         : undefined;
       await withClient(url, async (client) => {
-        await client.query('truncate utility.documents, utility.usage_data');
+        await client.query(
+          'truncate utility.documents, utility.usage_data, history.documents, history.usage_data',
+        );
         for (const written of ['documents', 'usage_data'])
           await client.query(
             `alter table utility.${written} ${kept ? 'enable' : 'disable'} trigger keep_history`,
           );
       });
-      const took = await writeDocumentPages(warehouse, pages, fields);
+      const load = await writeDocumentPages(warehouse, pages, fields);
+      const correction = await writeDocumentPages(warehouse, later, fields, 'changed');
       await fields?.close();
       // The first round warms up connections and code.
-      if (round > 0) seconds[kept ? 'with' : 'without'].push(took);
+      if (round === 0) continue;
+      seconds.load[kept ? 'with' : 'without'].push(load);
+      seconds.correction[kept ? 'with' : 'without'].push(correction);
     }
   }
-  return median(seconds.without) / median(seconds.with);
+  const ofBare = (of: { with: number[]; without: number[] }) => median(of.without) / median(of.with);
+  return { loadOfBare: ofBare(seconds.load), correctionOfBare: ofBare(seconds.correction) };
 }
