@@ -13,6 +13,8 @@ export interface Bench {
   readonly size: Size;
   /** Tells a person what is being measured. */
   say(line: string): void;
+  /** Where processes write a CPU profile when they end; none when undefined. */
+  readonly profileDir?: string | undefined;
   /** A process of the bench; whatever still runs when the measure is over is stopped. */
   child<C extends Calls>(script: string): Child<C>;
   /** Done when the measure is over, last first, also when it failed. */
@@ -30,7 +32,7 @@ export interface Measure {
 /** Runs a measure and stops what it started, whatever became of it. */
 export async function runMeasure(
   measure: Measure,
-  given: Pick<Bench, 'stack' | 'size' | 'say'> & { readonly profileDir?: string | undefined },
+  given: Pick<Bench, 'stack' | 'size' | 'say' | 'profileDir'>,
 ): Promise<Figures> {
   const cleanUps: (() => Promise<void>)[] = [];
   const output = join(given.stack.dir, 'logs', 'bench.log');

@@ -33,6 +33,10 @@ export interface Size {
   /** Changes that the sandbox makes; each tells of itself in one or two events. */
   readonly historyChanges: number;
   readonly historyCompanies: number;
+  /** Companies of which everything is audited; a tenth of them first. */
+  readonly auditCompanies: number;
+  /** Days of readings of each, of a meter with quarter-hours and one with hours: some 7,000 to 9,000 in 60 days. */
+  readonly auditDays: number;
   readonly sandboxCompanies: number;
   /** Changes of a round; each is told of in one or two deliveries. */
   readonly sandboxChanges: number;
@@ -65,6 +69,8 @@ export const sizes = {
     catalogueRounds: 9,
     historyChanges: 18_000,
     historyCompanies: 100,
+    auditCompanies: 1_280,
+    auditDays: 60,
     sandboxCompanies: 20,
     sandboxChanges: 12_000,
     sandboxReads: 20_000,
@@ -92,6 +98,8 @@ export const sizes = {
     catalogueRounds: 3,
     historyChanges: 4_000,
     historyCompanies: 40,
+    auditCompanies: 128,
+    auditDays: 60,
     sandboxCompanies: 10,
     sandboxChanges: 4_000,
     sandboxReads: 8_000,
@@ -120,6 +128,8 @@ export const sizes = {
     catalogueRounds: 1,
     historyChanges: 60,
     historyCompanies: 2,
+    auditCompanies: 10,
+    auditDays: 2,
     sandboxCompanies: 2,
     sandboxChanges: 60,
     sandboxReads: 60,

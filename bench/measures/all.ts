@@ -2,6 +2,7 @@ import type { Measure } from '../measure.ts';
 import { acknowledged } from './acknowledged.ts';
 import { analytics } from './analytics.ts';
 import { applied } from './applied.ts';
+import { audit } from './audit.ts';
 import { backfill } from './backfill.ts';
 import { catalogue } from './catalogue.ts';
 import { catchUp } from './catch-up.ts';
@@ -21,5 +22,6 @@ export const measures: readonly Measure[] = [
   catchUp,
   history,
   analytics,
+  audit,
   sandbox,
 ];

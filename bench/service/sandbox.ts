@@ -10,6 +10,8 @@ const eventsTogether = 5_000;
 
 /** The real service, in a process and on a database of its own. */
 export interface BenchSandbox extends SandboxProcess {
+  /** Its own database, to look at what it holds. */
+  readonly databaseUrl: string;
   /**
    * Makes random changes and returns the events that tell of them, in their order. Nothing is delivered: the bench
    * sends them itself, as fast as it likes, when the service holds their state.
@@ -22,8 +24,9 @@ export interface BenchSandbox extends SandboxProcess {
 }
 
 export async function startSandbox(bench: Bench, size: SandboxSize): Promise<BenchSandbox> {
+  const databaseUrl = await bench.stack.database('sandbox');
   const sandbox = await startSandboxProcess({
-    databaseUrl: await bench.stack.database('sandbox'),
+    databaseUrl,
     dataDir: await mkdtemp(join(bench.stack.dir, 'sandbox-')),
     size,
     onLine: () => {},
@@ -34,6 +37,7 @@ export async function startSandbox(bench: Bench, size: SandboxSize): Promise<Ben
   let seen = 0;
   return {
     ...sandbox,
+    databaseUrl,
     ask: (method, path, body) => ask(sandbox, method, `${sandbox.url}${path}`, body),
     read: (path) => request(sandbox, 'GET', `${sandbox.url}${path}`),
     change: async (count, types) => {
