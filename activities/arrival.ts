@@ -1,5 +1,5 @@
 import type { Warehouse } from '../db/connect.ts';
-import { retireCompanySites, upsertCompanies, upsertCompanySites } from '../db/write/companies.ts';
+import { upsertCompanies, upsertCompanySites } from '../db/write/companies.ts';
 import { upsertConnections } from '../db/write/connections.ts';
 import { upsertDocuments } from '../db/write/documents.ts';
 import { upsertMeters } from '../db/write/meters.ts';
@@ -13,7 +13,7 @@ import type { ActivityDependencies } from './dependencies.ts';
 export type Listing = 'companies' | 'connections' | 'documents' | 'usageData' | 'meters';
 
 const upserts: Readonly<Record<Listing, readonly UpsertPage[]>> = {
-  companies: [upsertCompanies, upsertCompanySites, retireCompanySites],
+  companies: [upsertCompanies, upsertCompanySites],
   connections: [upsertConnections],
   documents: [upsertDocuments],
   usageData: [upsertUsageData],

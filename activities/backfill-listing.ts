@@ -9,6 +9,7 @@ import {
   type ListedResource,
   retireAbsent,
 } from '../db/absent.ts';
+import { absentSites, clearSiteQuarantine } from '../db/absent-sites.ts';
 import { finishRun, forgetManifest, notePage, readDrift, readManifest, startRun } from '../db/runs.ts';
 import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
 import { confirmsPass, judgePass, type PageManifest, type PassJudgement } from '../service/stability.ts';
@@ -142,12 +143,30 @@ async function conclude(
   before: Pass | undefined,
   now: Pass,
 ): Promise<Verdict> {
-  const { db } = deps.warehouse;
   if (!now.judgement.stable) {
     const reason = `not stable: ${now.judgement.reasons.join('; ')}`;
     return { done: false, state: 'suspect', reason };
   }
   const ids = now.manifest.flatMap((page) => page.ids.filter((id) => id !== null));
+  const verdict = await judgeAbsent(deps, input, ids, before, now);
+  if (input.resource !== 'companies') return verdict;
+  const ofSites = await judgeSites(deps, input.runId, ids, before, now);
+  const reasons = [verdict, ofSites].flatMap(({ reason }) => reason ?? []);
+  return {
+    done: verdict.done && ofSites.done,
+    state: verdict.state === 'complete' ? ofSites.state : verdict.state,
+    ...(reasons.length === 0 ? {} : { reason: reasons.join('; ') }),
+  };
+}
+
+async function judgeAbsent(
+  deps: ActivityDependencies,
+  input: ListingBackfill,
+  ids: readonly string[],
+  before: Pass | undefined,
+  now: Pass,
+): Promise<Verdict> {
+  const { db } = deps.warehouse;
   const { live, absent } = await countAbsent(db, input, { ids, beganAt: now.beganAt });
   if (absent === 0) {
     await clearQuarantine(db, input);
@@ -166,4 +185,46 @@ async function conclude(
   }
   const reason = `${absent} rows were absent from one pass and no second one agreed: nothing was tombstoned`;
   return { done: false, state: 'suspect', reason };
+}
+
+/**
+ * The sites of the companies that a stable pass saw: they stand in the records, so they are gone when two passes read the same
+ * record, which does not name them. A record that names none any more is likelier wrong than its sites are gone: somebody
+ * decides.
+ */
+async function judgeSites(
+  deps: ActivityDependencies,
+  runId: string,
+  companyIds: readonly string[],
+  before: Pass | undefined,
+  now: Pass,
+): Promise<Verdict> {
+  const { db } = deps.warehouse;
+  const companies = await absentSites(db, companyIds, now.beganAt);
+  await clearSiteQuarantine(
+    db,
+    companyIds,
+    companies.map(({ companyId }) => companyId),
+  );
+  if (companies.length === 0) return { done: true, state: 'complete' };
+  const agreed = before !== undefined && confirmsPass(before.manifest, now.manifest);
+  let quarantined = 0;
+  let doubtful = 0;
+  for (const { companyId, named, absent, confirmed } of companies) {
+    if (!agreed || !confirmed) {
+      doubtful += absent;
+      continue;
+    }
+    const seen = { ids: named, beganAt: before.beganAt };
+    const cap = named.length === 0 ? { rows: 0, percent: 0 } : deps.deletesCap;
+    const retired = await retireAbsent(db, runId, { resource: 'sites', companyId }, seen, cap);
+    quarantined += retired.quarantined;
+  }
+  if (doubtful > 0) {
+    const reason = `${doubtful} sites were absent from the records of one pass and no second one agreed: none of them was tombstoned`;
+    return { done: false, state: 'suspect', reason };
+  }
+  if (quarantined === 0) return { done: true, state: 'complete' };
+  const reason = `${quarantined} sites are absent: quarantined until somebody decides (metersync deletes list)`;
+  return { done: true, state: 'suspect', reason };
 }

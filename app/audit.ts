@@ -145,9 +145,8 @@ class Auditor {
       const extra = await extraRows(db, resource, only ?? null, seen);
       this.#count(resource, extra, 0);
       if (this.#repair === null || extra.length === 0) continue;
-      // Sites go with the records of their companies.
-      if (resource === 'sites') await this.#rewriteAll('companies', null, {});
-      else if (only === undefined) await this.#retire('companies', null, {}, ids, beganAt);
+      if (resource === 'sites' || only === undefined)
+        await this.#retire(resource, only ?? null, {}, seen, beganAt);
     }
     return only === undefined ? ids : [only];
   }
@@ -291,23 +290,26 @@ class Auditor {
     await rewrite(this.#warehouse, this.#repair.apiVersion, { listing, companyId, readAt, page });
   }
 
+  /** Returns the ids of the resource's records. */
   async #rewriteAll(
-    listing: Exclude<RecordResource, 'sites'>,
+    resource: RecordResource,
     companyId: string | null,
     params: Record<string, string>,
   ): Promise<string[]> {
     const { apiVersion } = this.#repair as Repair;
     const seen: string[] = [];
+    const listing = resource === 'sites' ? 'companies' : resource;
     for await (const page of this.#walk(listing, params)) {
-      await rewrite(this.#warehouse, apiVersion, { listing, companyId, readAt: page.readAt, page });
-      seen.push(...present(page.ids));
+      const owner = listing === 'companies' ? null : companyId;
+      await rewrite(this.#warehouse, apiVersion, { listing, companyId: owner, readAt: page.readAt, page });
+      seen.push(...(resource === 'sites' ? page.items.flatMap(siteIds) : present(page.ids)));
     }
     return seen;
   }
 
   /** Looks once more, as a listing may hide a record while it moves, and tombstones what neither look saw. */
   async #retire(
-    resource: Exclude<RecordResource, 'sites'>,
+    resource: RecordResource,
     companyId: string | null,
     params: Record<string, string>,
     seen: readonly string[],

@@ -7,9 +7,13 @@ import { tableOf } from './resources.ts';
 const listedResources = ['companies', 'connections', 'meters', 'documents', 'usageData'] as const;
 export type ListedResource = (typeof listedResources)[number];
 
-/** A listing of a company, or the list of companies when there is none. */
+/** The same, and what records of a listing show whole: the sites that those of companies have. */
+const inferredResources = [...listedResources, 'sites'] as const;
+type InferredResource = (typeof inferredResources)[number];
+
+/** A listing of a company, or the list of companies when there is none; of sites, then, those of all of them. */
 export interface Listing {
-  readonly resource: ListedResource;
+  readonly resource: InferredResource;
   readonly companyId: string | null;
 }
 
@@ -19,14 +23,19 @@ export interface Seen {
   readonly beganAt: string;
 }
 
-/** Rows that the listing should show. Companies that only events or settings told of are in no list of the service. */
-const listed = ({ resource, companyId }: Listing): SQL =>
-  resource === 'companies'
-    ? sql`t.deleted_at is null and t.raw is not null`
-    : sql`t.deleted_at is null and t.company_id = ${companyId}::uuid`;
+/**
+ * Rows that the listing should show. Companies that only events or settings told of are in no list of the service, nor are
+ * sites of companies whose records have no list of them.
+ */
+const listed = ({ resource, companyId }: Listing): SQL => {
+  if (resource === 'companies') return sql`t.deleted_at is null and t.raw is not null`;
+  if (resource !== 'sites') return sql`t.deleted_at is null and t.company_id = ${companyId}::uuid`;
+  return sql`t.deleted_at is null and (${companyId}::uuid is null or t.company_id = ${companyId}::uuid)
+    and exists (select from utility.companies c where c.id = t.company_id and jsonb_typeof(c.raw -> 'sites') = 'array')`;
+};
 
-/** Nothing but the listing has touched the row since the moment: no read, and no event about it. */
-export const untouchedSince = (resource: ListedResource, moment: SQL): SQL => {
+/** Of a row `t`: nothing but the listing has touched it since the moment: no read, and no event about it. */
+export const untouchedSince = (resource: InferredResource, moment: SQL): SQL => {
   const about = resource === 'companies' ? sql`e.company_id = t.id` : sql`e.record_id = t.id::text`;
   return sql`t.first_synced_at < ${moment} and (t.synced_at is null or t.synced_at < ${moment})
     and not exists (select from metersync.events e where ${about} and e.recorded_at >= ${moment})`;
@@ -100,12 +109,12 @@ export async function retireAbsent(
   });
 }
 
-/** Rows of a listing that a run tombstoned for their absence, over all its attempts. */
+/** Rows of a listing that a run tombstoned for their absence, over all its attempts; with companies their sites. */
 export async function countTombstoned(db: Executor, runId: string, listing: Listing): Promise<number> {
   const result = await db.execute<{ rows: number }>(sql`
     select count(*)::int as rows from metersync.deletes
-    where run_id = ${runId}::uuid and resource = ${listing.resource} and state = 'applied'
-      and company_id is not distinct from ${listing.companyId}::uuid`);
+    where run_id = ${runId}::uuid and state = 'applied' and (resource = ${listing.resource}
+      and company_id is not distinct from ${listing.companyId}::uuid or resource = 'sites' and ${listing.resource} = 'companies')`);
   return result.rows[0]?.rows ?? 0;
 }
 
@@ -123,7 +132,7 @@ export async function clearQuarantine(db: Executor, { resource, companyId }: Lis
 export async function tombstone(
   tx: Executor,
   runId: string,
-  resource: ListedResource,
+  resource: InferredResource,
   which: SQL,
 ): Promise<number> {
   const takenOver = resource === 'documents' ? sql`, updated = greatest(t.updated, d.updated)` : sql``;
@@ -181,7 +190,7 @@ export async function approveDeletes(
   return await db.transaction(async (tx) => {
     let tombstoned = 0;
     let waiting = 0;
-    for (const resource of listedResources) {
+    for (const resource of inferredResources) {
       waiting += (await lock(tx, runId, resource, 'quarantined')).length;
       tombstoned += await tombstone(
         tx,
@@ -216,7 +225,7 @@ const givenBack = sql`, updated = case when t.updated = d.updated then coalesce(
 export async function undoDeletes(db: Database, runId: string): Promise<{ revived: number }> {
   return await db.transaction(async (tx) => {
     let revived = 0;
-    for (const resource of listedResources) {
+    for (const resource of inferredResources) {
       await lock(tx, runId, resource, 'applied');
       if (resource === 'documents') {
         await tx.execute(sql`
@@ -240,7 +249,7 @@ export async function undoDeletes(db: Database, runId: string): Promise<{ revive
 async function lock(
   tx: Executor,
   runId: string,
-  resource: ListedResource,
+  resource: InferredResource,
   state: InferredDeletes['state'],
 ): Promise<unknown[]> {
   const result = await tx.execute(sql`

@@ -34,15 +34,3 @@ export const upsertCompanySites: UpsertPage = (tx, page) =>
     where ${laterRead('s', ['company_id', 'name'])}
     returning (xmax = 0) as inserted`,
   );
-
-/** A company's sites are one set: those that its record, when it has a list of them, no longer names are gone. */
-export const retireCompanySites: UpsertPage = async (tx, page) => {
-  await tx.execute(sql`with ${items(page)}
-    update utility.sites s set deleted_at = ${page.readAt}::timestamptz, deleted_reason = 'absent'
-    from item
-    where s.company_id = (r ->> 'id')::uuid and jsonb_typeof(r -> 'sites') = 'array' and s.deleted_at is null
-      and s.first_synced_at < ${page.readAt}::timestamptz
-      and (s.synced_at is null or s.synced_at < ${page.readAt}::timestamptz)
-      and not exists (select from jsonb_array_elements(r -> 'sites') one where lower(one ->> 'id') = s.id::text)`);
-  return { inserted: 0, changed: 0 };
-};

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
+import { approveDeletes, readDeletes, undoDeletes } from '../../db/absent.ts';
 import { defaultBudget } from '../../service/retry.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Reply } from '../service/scripted-server.ts';
@@ -121,5 +122,68 @@ describe('a resource of a company that the service refuses for good', () => {
     const states = await under.warehouse.db.execute(sql`
       select resource from metersync.runs where state = 'failed' and error = 'no try'`);
     expect(states.rows).toEqual([{ resource: 'meters' }]);
+  });
+});
+
+describe('sites that the records of companies no longer name', () => {
+  const sites = Array.from({ length: 80 }, () => ({ id: randomUUID() }));
+  const shape = { key: 'companies', total: 'totalCompanies' };
+
+  /** Backfills the list of one company, which shows such sites, pass by pass. */
+  async function listOfCompanies() {
+    let passes: (readonly object[])[] = [];
+    let lies = {};
+    const under = await activitiesOn((asked) => {
+      const shown = passes.length > 1 ? passes.shift() : passes[0];
+      const { json } = pageOf([{ id: companyId, sites: shown }], asked, shape) as { json: object };
+      return { json: { ...json, ...lies } };
+    }, documentsAlone);
+    const { db } = under.warehouse;
+    const backfill = async (shown: (readonly object[])[], envelope = {}) => {
+      [passes, lies] = [shown, envelope];
+      const runId = randomUUID();
+      const before = under.asked().length;
+      await under.run(under.activities.beginRun, { runId, companies: [] });
+      const [run] = (
+        await db.execute(sql`select state, rows_tombstoned::int as tombstoned from metersync.runs
+          where run_id = ${runId}::uuid and resource = 'companies'`)
+      ).rows;
+      const live = (await db.execute(sql`select from utility.sites where deleted_at is null`)).rowCount;
+      const undecided = (await readDeletes(db, { all: false })).map(({ rows }) => rows);
+      return { runId, ...run, live, undecided, requests: under.asked().length - before };
+    };
+    expect(await backfill([sites])).toMatchObject({
+      state: 'complete',
+      live: 80,
+      undecided: [],
+      requests: 1,
+    });
+    return { db, backfill };
+  }
+
+  test('are gone when two stable passes agree, which can be undone', async () => {
+    const { db, backfill } = await listOfCompanies();
+    const unstable = await backfill([sites.slice(1)], { totalCompanies: 7 });
+    expect(unstable).toMatchObject({ state: 'suspect', live: 80, tombstoned: 0, undecided: [] });
+    await backfill([sites]);
+    expect(await backfill([sites.slice(1), sites])).toMatchObject({
+      state: 'complete',
+      live: 80,
+      requests: 2,
+    });
+    const gone = await backfill([sites.slice(1)]);
+    expect(gone).toMatchObject({ state: 'complete', live: 79, tombstoned: 1, undecided: [], requests: 2 });
+    expect(await undoDeletes(db, gone.runId)).toEqual({ revived: 1 });
+    const asked = await backfill([sites.slice(1)]);
+    expect(asked).toMatchObject({ state: 'suspect', live: 80, tombstoned: 0, undecided: [1] });
+    expect(await backfill([sites])).toMatchObject({ state: 'complete', live: 80, undecided: [] });
+  });
+
+  test('are quarantined when they are more than the cap, and when none are left', async () => {
+    const { db, backfill } = await listOfCompanies();
+    const most = await backfill([sites.slice(70)]);
+    expect(most).toMatchObject({ state: 'suspect', live: 80, tombstoned: 0, undecided: [70] });
+    expect(await approveDeletes(db, most.runId)).toEqual({ tombstoned: 70, spared: 0 });
+    expect(await backfill([[]])).toMatchObject({ state: 'suspect', live: 10, undecided: [10] });
   });
 });

@@ -12,10 +12,10 @@ import {
   retireAbsent,
   undoDeletes,
 } from '../../db/absent.ts';
+import { absentSites } from '../../db/absent-sites.ts';
 import { warehouseNow } from '../../db/catch-up.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { finishRun, startRun } from '../../db/runs.ts';
-import { retireCompanySites } from '../../db/write/companies.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -202,23 +202,34 @@ describe('the list of companies', () => {
     expect(await rowOf(warehouse, 'companies', gone)).toMatchObject({ deleted_at: null });
   });
 
-  test('tells which sites a company has: others are gone until its record names them again', async () => {
+  test('tells which sites a company has: others are absent, for sure where it was so before the pass', async () => {
     const [id, kept, gone] = [randomUUID(), randomUUID(), randomUUID()];
     const read = async (sites: unknown) => {
       const readAt = await now();
-      await writeRecords(warehouse, 'sites', [{ id, sites }], { readAt });
-      const body = JSON.stringify([{ id, sites }]);
-      const page = { body, itemsKey: null, companyId: null, apiVersion: 'v2.2', readAt };
-      await warehouse.db.transaction((tx) => retireCompanySites(tx, page));
+      for (const listing of ['companies', 'sites'] as const)
+        await writeRecords(warehouse, listing, [{ id, sites }], { readAt });
+      return readAt;
     };
-    await read([{ id: kept }, { id: gone }]);
-    await read([{ id: kept.toUpperCase() }]);
+    const absent = async (beganAt: string) => await absentSites(warehouse.db, [id], beganAt);
+    expect(await absent(await read([{ id: kept }, { id: gone }]))).toEqual([]);
+    const one = { companyId: id, named: [kept], absent: 1 };
+    expect(await absent(await read([{ id: kept.toUpperCase() }]))).toEqual([{ ...one, confirmed: false }]);
+    const again = await read([{ id: kept.toUpperCase() }]);
+    expect(await absent(again)).toEqual([{ ...one, confirmed: true }]);
+    const sites = { resource: 'sites', companyId: id } as const;
+    expect(await countAbsent(warehouse.db, sites, { ids: [kept], beganAt: again })).toEqual({
+      live: 2,
+      absent: 1,
+    });
+    const runId = randomUUID();
+    await retireAbsent(warehouse.db, runId, sites, { ids: [kept], beganAt: again }, roomy);
     expect(await rowOf(warehouse, 'sites', gone)).toMatchObject({ deleted_reason: 'absent' });
-    expect(await rowOf(warehouse, 'sites', kept)).toMatchObject({ deleted_at: null });
-    await read(undefined);
-    expect(await rowOf(warehouse, 'sites', kept)).toMatchObject({ deleted_at: null });
+    expect(await countTombstoned(warehouse.db, runId, { resource: 'companies', companyId: null })).toBe(1);
+    expect(await absent(await read(undefined))).toEqual([]);
+    expect(await undoDeletes(warehouse.db, runId)).toEqual({ revived: 1 });
     await read([{ id: kept }, { id: gone }]);
-    expect(await rowOf(warehouse, 'sites', gone)).toMatchObject({ deleted_at: null });
+    for (const site of [kept, gone])
+      expect(await rowOf(warehouse, 'sites', site)).toMatchObject({ deleted_at: null });
   });
 });
 
