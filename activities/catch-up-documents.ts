@@ -2,6 +2,7 @@ import {
   dueDocuments,
   liveUsage,
   postponeDocuments,
+  postponeFailed,
   settleRecords,
   usageToldByRecords,
   type WantedDocument,
@@ -20,18 +21,22 @@ const documentsTogether = 500;
 const documentsOneByOneMax = 25;
 
 /** Reads the documents of a company that events left to be read, and the usage that belongs to them. */
-export async function catchUpDocuments(reads: SingleReads): Promise<void> {
-  const { deps, companyId } = reads;
+export async function catchUpDocuments(catchUp: Omit<SingleReads, 'failed'>): Promise<void> {
+  const { deps, companyId } = catchUp;
+  const failed: SingleReads['failed'] = new Map();
+  const reads = { ...catchUp, failed };
   const { db } = deps.warehouse;
   const readAt = await warehouseNow(db);
   const due = await dueDocuments(db, companyId, documentsTogether);
   const ids = due.map(({ id }) => id);
   const { unseen, proven, withoutUsage, partial } = await readDocuments(reads, due);
   const unsettled = new Set([...partial, ...(await readUsage(reads, withoutUsage))]);
+  for (const id of failed.keys()) unsettled.delete(id);
   await refreshNeighbours(deps, companyId, { meters: false, documentIds: ids });
-  const settled = ids.filter((id) => !unsettled.has(id));
+  const settled = ids.filter((id) => !unsettled.has(id) && !failed.has(id));
   await settleRecords(db, 'documents', settled, readAt, proven ? unseen : []);
   if (unsettled.size > 0) await postponeDocuments(db, [...unsettled], readAt);
+  for (const [id, reason] of failed) await postponeFailed(db, id, readAt, reason);
 }
 
 interface DocumentsRead {

@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../contract/failures.ts';
-import { liveUsage, warehouseNow } from '../db/catch-up.ts';
+import { liveUsage, type WaitingReason, warehouseNow } from '../db/catch-up.ts';
 import { type RecordsRead, writeDocumentSets } from '../db/write/document-sets.ts';
 import type { RecordAnswer } from '../service/client.ts';
 import type { Page } from '../service/page.ts';
@@ -8,6 +8,7 @@ import type { PageManifest } from '../service/stability.ts';
 import { walkPages } from '../service/walk.ts';
 import { noteFields, write } from './arrival.ts';
 import type { ActivityDependencies } from './dependencies.ts';
+import { eachAlone } from './own-trouble.ts';
 import { readWhole } from './read-whole.ts';
 
 /** Documents that are read, and written, together. */
@@ -30,6 +31,8 @@ export interface SingleReads {
   readonly deps: ActivityDependencies;
   readonly tried: EndpointsTried;
   readonly companyId: string;
+  /** Documents that could not be read, or whose usage could not, while others could; and why. */
+  readonly failed: Map<string, WaitingReason>;
 }
 
 /** Whether the service has the endpoint, as far as is known. */
@@ -52,11 +55,11 @@ export async function readOneByOne(
   const partial: string[] = [];
   for (const some of batches(ids)) {
     const readAt = await warehouseNow(deps.warehouse.db);
-    const records = await Promise.all(some.map((id) => readRecord(reads, id)));
-    const found = some.filter((_, at) => records[at] !== undefined);
-    notFound.push(...some.filter((_, at) => records[at] === undefined));
+    const records = await eachAlone(deps, reads.failed, some, (id) => readRecord(reads, id));
+    const found = some.filter((id) => records.get(id) !== undefined);
+    notFound.push(...some.filter((id) => records.has(id) && records.get(id) === undefined));
     if (found.length === 0) continue;
-    const answers = records.filter((record) => record !== undefined);
+    const answers = [...records.values()].filter((record) => record !== undefined);
     const bodies = answers.map(({ body }) => body);
     const items = answers.map(({ value }) => value);
     const page = { body: `[${bodies.join(',')}]`, itemsKey: '', joined: true };
@@ -120,18 +123,20 @@ async function readUsageOf(
   reads: SingleReads,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, UsageRead> | undefined> {
-  const known = await liveUsage(reads.deps.warehouse.db, ids);
-  const answers = await Promise.all(
-    ids.map((id) => readWhole(known.get(id.toLowerCase()) ?? [], () => usagePass(reads, id))),
+  const { deps, tried, failed } = reads;
+  const known = await liveUsage(deps.warehouse.db, ids);
+  const answers = await eachAlone(deps, failed, ids, (id) =>
+    readWhole(known.get(id.toLowerCase()) ?? [], () => usagePass(reads, id)),
   );
-  if (answers.some(({ pass }) => pass !== undefined)) reads.tried.working.add('documentUsage');
-  else if (!(await isGone(reads, ids[0] ?? ''))) {
-    reads.tried.missing.add('documentUsage');
+  const [answered] = answers.keys();
+  if ([...answers.values()].some(({ pass }) => pass !== undefined)) tried.working.add('documentUsage');
+  else if (answered !== undefined && !(await isGone(reads, answered))) {
+    tried.missing.add('documentUsage');
     return undefined;
   }
   return new Map(
-    ids.map((id, at) => {
-      const { pass, whole = false } = answers[at] ?? {};
+    ids.map((id) => {
+      const { pass, whole = false } = answers.get(id) ?? {};
       return [id, { pages: pass?.pages ?? [], whole }];
     }),
   );

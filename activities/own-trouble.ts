@@ -37,3 +37,30 @@ function unexpected(error: unknown): WaitingReason {
   const code = 'UNEXPECTED_ERROR';
   return { code, message: `${code}: ${shown instanceof Error ? shown.message : String(shown)}` };
 }
+
+/**
+ * Works for each, at once. Those that the service fails alone are noted in `failed` and left out of the answer, by id;
+ * what it refuses is thrown, as is trouble that everybody shares.
+ */
+export async function eachAlone<T>(
+  deps: ActivityDependencies,
+  failed: Map<string, WaitingReason>,
+  ids: readonly string[],
+  work: (id: string) => Promise<T>,
+): Promise<Map<string, T>> {
+  const done = new Map<string, T>();
+  const ends = await Promise.allSettled(ids.map(work));
+  for (const [at, id] of ids.entries()) {
+    const end = ends[at] as PromiseSettledResult<T>;
+    if (end.status === 'fulfilled') {
+      done.set(id, end.value);
+      continue;
+    }
+    Context.current().cancellationSignal.throwIfAborted();
+    const passes = asFailure(end.reason)?.action === 'retry';
+    const reason = passes ? await ownTrouble(deps, end.reason) : undefined;
+    if (reason === undefined) throw end.reason;
+    failed.set(id, reason);
+  }
+  return done;
+}

@@ -207,6 +207,16 @@ async function postpone(db: Executor, covered: SQL, readAt: string, reason: Wait
   return result.rowCount ?? 0;
 }
 
+/** Has the events of a document wait that could not be read, each time longer. */
+export async function postponeFailed(
+  db: Executor,
+  recordId: string,
+  readAt: string,
+  reason: WaitingReason,
+): Promise<void> {
+  await postpone(db, coveredBy('documents', [recordId], readAt), readAt, reason);
+}
+
 /**
  * Has the events of documents of whose usage not all was shown wait, each time longer. When one of a document has
  * waited as long as an older state needs to be believed, all of them are `missing` together: the usage stays as it is.

@@ -137,6 +137,33 @@ describe('catching up on documents', () => {
     },
   );
 
+  test('a document that the service fails, or whose usage it fails, waits alone until it is answered', async () => {
+    const service = new Service();
+    const [failing, halfFailing, fine] = [service.add(2), service.add(2), service.add(2)];
+    const fails = (asked: Asked) =>
+      asked.path.endsWith(`/document/${failing}`) || asked.path.endsWith(`/usage/document/${halfFailing}`);
+    service.lie = (asked) => (fails(asked) ? { status: 500, json: {} } : undefined);
+    const under = await caughtUp(service, [failing, halfFailing, fine]);
+    const { db } = under.warehouse;
+    const waiting = sql`select record_id as id, error_code as code, attempts from metersync.events
+      where outcome = 'pending' and next_attempt_at is not null order by record_id`;
+    const expected = (attempts: number) =>
+      [failing, halfFailing].sort().map((id) => ({ id, code: 'SERVICE_ERROR', attempts }));
+    expect((await db.execute(waiting)).rows).toEqual(expected(1));
+    expect(await outcomes(under)).toEqual({ applied: 1, pending: 2 });
+    const later = async () => {
+      await db.execute(sql`update metersync.events set next_attempt_at = clock_timestamp()
+        where next_attempt_at is not null`);
+      await catchUp(under);
+    };
+    await later();
+    expect((await db.execute(waiting)).rows).toEqual(expected(2));
+    service.lie = () => undefined;
+    await later();
+    expect(await outcomes(under)).toEqual({ applied: 3 });
+    expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+  });
+
   test('a document that goes while it is read has no usage, and the endpoint is not taken for missing', async () => {
     const service = new Service();
     const [kept, gone] = [service.add(2), service.add(2)];
