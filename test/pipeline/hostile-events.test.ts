@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { recordEvents } from '../../db/record/record-events.ts';
 import { deliver, deliverBody } from '../support/deliver.ts';
-import { documentEvent, intervalsEvent } from '../support/events.ts';
+import { delivery, documentEvent, intervalsEvent } from '../support/events.ts';
+import { nested } from '../support/nested.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
@@ -41,7 +43,14 @@ const dead: [row: string, what: string, body: string][] = [
   ['49', 'text that is not JSON', 'hello'],
   ['49', 'a scalar', '42'],
   ['49', 'an array', '[1]'],
-  ['50', 'nesting that never ends', '['.repeat(100_000)],
+  ['50', 'nesting that never ends', nested.endless],
+  ['50', 'nesting that ends', nested.array],
+  ['50', 'objects 100,000 deep in an event of an unknown type', nested.object],
+  [
+    '50',
+    'objects 100,000 deep in a document',
+    created(sound, { deep: 'DEEP' }).replace('"DEEP"', nested.object),
+  ],
   [
     '53',
     'a number that no column holds',
@@ -82,6 +91,21 @@ test.each(dead)(
       );
       return rows.length === 1;
     });
+  },
+);
+
+test.each(Object.values(nested))(
+  '50: what nests 100,000 deep costs whoever records it less than 50 ms of work (%#)',
+  async (body) => {
+    const work: number[] = [];
+    while (work.length < 5) {
+      const before = process.threadCpuUsage();
+      expect(await recordEvents(pipeline.warehouse.db, [delivery(body)])).toMatchObject({ dead: 1 });
+      const { user, system } = process.threadCpuUsage(before);
+      work.push((user + system) / 1_000);
+    }
+    // The least, as what else this thread does falls into one or the other.
+    expect(Math.min(...work)).toBeLessThan(50);
   },
 );
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../contract/limits.ts';
+import { nested } from '../support/nested.ts';
 import { listening } from './listening.ts';
 import { exchange, RawConnection, requestBytes } from './raw-http.ts';
 import { golden, macOf, signedHeaders } from './signing.ts';
@@ -135,7 +136,9 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     ['49', 'text that is not JSON', 'hello'],
     ['49', 'a JSON scalar', '42'],
     ['49', 'a JSON array', '[1]'],
-    ['50', 'nesting 100,000 deep', '['.repeat(100_000)],
+    ['50', 'nesting 100,000 deep', nested.endless],
+    ['50', 'nesting 100,000 deep that ends', nested.array],
+    ['50', 'objects 100,000 deep in a field', nested.object],
     ['51', 'keys of prototypes', '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}'],
     ['52', 'the same key twice', '{"eventType":"a","eventType":"b"}'],
     ['53', 'numbers past what a double holds', '{"a":9007199254740993,"b":1e400,"c":-0}'],
@@ -151,6 +154,17 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect(bodies().get(golden.id)).toBe(body);
     expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
   });
+
+  test.each(Object.entries(nested))(
+    '50: nesting (%s) costs less than 50 ms of work',
+    async (_shape, body) => {
+      const { deliver } = await listening();
+      const before = process.threadCpuUsage();
+      for (let n = 0; n < 10; n += 1) expect((await deliver({ id: `msg_${n}`, body })).status).toBe(204);
+      const { user, system } = process.threadCpuUsage(before);
+      expect((user + system) / 1_000 / 10).toBeLessThan(50);
+    },
+  );
 
   test('53: a number of 900 kB is taken as text', async () => {
     const { deliver, bodies } = await listening();

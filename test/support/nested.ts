@@ -1,0 +1,8 @@
+const deep = 100_000;
+
+/** JSON text, or what begins like it, that nests 100,000 deep: what reads it by recursion runs out of stack. */
+export const nested = {
+  endless: '['.repeat(deep),
+  array: '['.repeat(deep) + ']'.repeat(deep),
+  object: `{"eventType":"planet.moved.v9","deep":${'{"":'.repeat(deep)}1${'}'.repeat(deep)}}`,
+} as const;
