@@ -68,6 +68,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       read: fc.constantFrom(...readKinds),
       departures: fc.tuple(departure, departure),
       twice: fc.boolean(),
+      partial: fc.boolean(),
     }),
   },
   {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { retireAbsent } from '../../db/absent.ts';
 import { array } from '../../db/arrays.ts';
-import { dueRecords, settleRecords, warehouseNow } from '../../db/catch-up.ts';
+import { dueRecords, postponeDocuments, settleRecords, warehouseNow } from '../../db/catch-up.ts';
 import type { Warehouse } from '../../db/connect.ts';
 import { dueRanges, noteFetched, settleRanges, type TimeRange } from '../../db/interval-ledger.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
@@ -48,6 +48,8 @@ interface Begin {
   readonly departures?: readonly Departure[] | undefined;
   /** Whether it is written once more: by a worker that was taken for dead. */
   readonly twice?: boolean | undefined;
+  /** Of documents caught up with: whether the service shows fewer rows of usage than it says there are. */
+  readonly partial?: boolean | undefined;
 }
 
 export interface History {
@@ -63,6 +65,7 @@ interface Read {
   readonly answers: Shown[];
   readonly departures: readonly Departure[];
   twice: boolean;
+  readonly partial: boolean;
   /** Of readings: which of them; all of the life's when absent. */
   readonly ranges?: readonly TimeRange[];
 }
@@ -258,9 +261,9 @@ class Pool {
     if (wanted.has('readings catch-up')) {
       dueReadings = (await dueRanges(db, this.#meterId, everything)).ranges;
     }
-    for (const [run, { read: kind, departures = [], twice = false }] of free) {
+    for (const [run, { read: kind, departures = [], twice = false, partial = false }] of free) {
       const { life } = run;
-      const read: Read = { kind, readAt, life, answers: [], departures, twice };
+      const read: Read = { kind, readAt, life, answers: [], departures, twice, partial };
       if (kind === 'readings catch-up') {
         const ranges = dueReadings.filter(
           ({ start }) => start >= life.timeOf(0) && start < life.timeOf(slots),
@@ -335,7 +338,10 @@ class Pool {
     const read = { readAt, companyId: this.#companyId };
     const alive = reads.filter(({ life, answers: [shown] }) => life.documents(shown as Shown).length > 0);
     const documents = alive.flatMap(({ life, answers: [shown] }) => life.documents(shown as Shown));
-    const usage = alive.flatMap(({ life, answers: [, shown] }) => life.usage(shown as Shown));
+    const usage = alive.flatMap(({ life, answers: [, shown], partial }) =>
+      life.usage(shown as Shown).slice(partial ? 1 : 0),
+    );
+    const partialIds = alive.flatMap(({ life, partial }) => (partial ? [life.documentId] : []));
     const recordsRead = (records: readonly { readonly id: string }[]) => ({
       page: pageOfRecords(records, read),
       ids: records.map(({ id }) => id),
@@ -343,14 +349,16 @@ class Pool {
     if (alive.length > 0) {
       await writeDocumentSets(db, {
         documentIds: documents.map(({ id }) => id),
+        partialIds,
         readAt,
         documents: recordsRead(documents),
         usage: usage.length > 0 ? recordsRead(usage) : undefined,
       });
     }
-    const ids = reads.map(({ life }) => life.documentId);
+    const ids = reads.map(({ life }) => life.documentId).filter((id) => !partialIds.includes(id));
     const gone = reads.filter((one) => !alive.includes(one)).map(({ life }) => life.documentId);
     await settleRecords(db, 'documents', ids, readAt, gone);
+    if (partialIds.length > 0) await postponeDocuments(db, partialIds, readAt);
   }
 
   /** As activities/catch-up-intervals.ts does. */
