@@ -24,7 +24,8 @@ from (
       from analytics.bills b
         left join (
           select company_id, bill_id, meter_id, min(site_id::text)::uuid as site_id, min(datasource_type) as datasource_type,
-            range_merge(range_agg(period)) as period, count(*) over (partition by company_id, bill_id) as meters,
+            case when count(period) > 0 then daterange(metersync.first_day(min(lower(period)), max(upper(period)) - 1),
+              max(upper(period))) end as period, count(*) over (partition by company_id, bill_id) as meters,
             sum(abs(standard_usage)) as used, max(billed_demand) as demand, min(usage_units) as usage_units
           from analytics.usage
           where bill_id is not null and meter_id is not null
@@ -65,7 +66,7 @@ comment on view analytics.bill_costs is 'One row for each bill and meter on it: 
 select metersync.comment_columns('analytics.bill_costs', '{
   "site_id": "Site of the meter, else of the bill.",
   "meter_id": "Meter; NULL for a bill without usage.",
-  "period": "Days that the meter''s usage on the bill is for, else those of the bill, else its date; half-open.",
+  "period": "Days that the meter''s usage on the bill is for, else those of the bill, else its date; half-open. Where they are more than ten years apart, the last of them.",
   "cost": "The meter''s part of the bill''s cost, in currency.",
   "allocation_method": "direct: the only meter; line_items: lines by use within their commodity, demand among meters with demand, fixed fees and taxes in equal parts; equal: where lines tell nothing; none: a bill without meters.",
   "bill_cost": "Cost of the whole bill.",

@@ -315,6 +315,17 @@ describe('cost', () => {
     ]);
   });
 
+  test('of a bill with a date of another century stands in the month of its last day', async () => {
+    const company = await newCompany();
+    const of = (start: string, end: string) => ({ meterId: 'm', start, end, usage: '1' });
+    await company.bill([
+      { billed: 1, cost: '9.00', usage: [of('2026-01-01', '2026-01-31'), of('0202-01-01', '0202-01-31')] },
+    ]);
+    expect(await company.rows('monthly_cost', 'month')).toMatchObject([
+      { month: '2026-01-01', cost: '9.00' },
+    ]);
+  });
+
   test('currencies stay apart, and a bill without usage is not lost', async () => {
     const company = await newCompany({});
     const usage = [{ meterId: 'm', ...january, usage: '1' }];
