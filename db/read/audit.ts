@@ -4,6 +4,7 @@ import type { Database, Executor, Warehouse } from '../connect.ts';
 import { isRefusal } from '../failures.ts';
 import { halving } from '../halving.ts';
 import { dated, type RecordResource, tableOf } from '../resources.ts';
+import { decoded, relatedSites } from '../write/decoded.ts';
 import { type IntervalColumns, plainReadings, readingsAt } from '../write/interval-text.ts';
 import { itemTexts, pageOfTexts } from '../write/item-texts.ts';
 import { items, type RecordPage, rawOf } from '../write/page.ts';
@@ -22,20 +23,24 @@ export interface DifferentField {
   readonly warehouse: string | null;
 }
 
-/** Columns that events write too, and what raw says of each: they must agree. */
-const headers: Partial<Record<RecordResource, Readonly<Record<string, string>>>> = {
-  connections: {
-    status: "r ->> 'status'",
-    url: "r ->> 'url'",
-    external_id: "r ->> 'externalId'",
-    created: "metersync.read_time(r ->> 'created')",
-    updated: "metersync.read_time(r ->> 'updated')",
-  },
-  documents: {
-    created: "metersync.read_time(r ->> 'created')",
-    updated: "metersync.read_time(r ->> 'updated')",
-  },
-};
+/** The sites of a connection, as one value: as its record relates them, where it does, and as they are held. */
+const toldSites = sql`case when jsonb_typeof(r -> 'sitesRelations') = 'array' then (
+  select jsonb_agg(jsonb_build_array(site_id, account_ids, datasource_types) order by site_id) from (
+    select distinct on (site_id) site_id, account_ids, datasource_types
+    from (select ${relatedSites} from jsonb_array_elements(r -> 'sitesRelations') x) related
+    where site_id is not null order by 1, 2, 3) one_each)`;
+const heldSites = sql`(select jsonb_agg(jsonb_build_array(site_id, account_ids, datasource_types) order by site_id)
+  from utility.connection_sites where connection_id = t.id)`;
+
+/** What the record says of each column, beside what the row has; events write some of them, too. */
+function columnsOf(resource: RecordResource, page: RecordPage): { name: string; told: SQL; held: SQL }[] {
+  const columns = Object.entries<SQL>(decoded[resource](page, sql`t`)).map(([name, told]) => ({
+    ...{ name, told },
+    held: sql.raw(`t.${name}`),
+  }));
+  if (resource !== 'connections') return columns;
+  return [...columns, { name: 'sites', told: sql`${toldSites} else ${heldSites} end`, held: heldSites }];
+}
 
 /**
  * Compares a page of the service's records with the warehouse: the differences among the page's own records. One that
@@ -69,16 +74,15 @@ async function compareRecords(
   const id = resource === 'meters' ? sql`r ->> 'id'` : sql`(r ->> 'id')::uuid`;
   const source =
     resource === 'sites'
-      ? sql`(select s.r, c.place from item c, jsonb_array_elements(metersync.elements(c.r -> 'sites')) as s (r)) record`
+      ? sql`(select s.r, c.place, (c.r ->> 'id')::uuid as owner from item c, jsonb_array_elements(metersync.elements(c.r -> 'sites')) as s (r)) record`
       : sql`item`;
-  const columns = Object.entries(headers[resource] ?? {});
-  const belied = sql.raw(
-    columns.map(([column, told]) => `or t.${column} is distinct from ${told}`).join(' '),
-  );
-  const columnFields = sql.raw(
-    columns
-      .map(([column, told]) => `union all select 'column ${column}', (${told})::text, t.${column}::text`)
-      .join(' '),
+  const columns = columnsOf(resource, page);
+  const belied = sql.join(columns.map(({ told, held }) => sql` or ${held} is distinct from ${told}`));
+  const columnFields = sql.join(
+    columns.map(
+      ({ name, told, held }) =>
+        sql` union all select ${`column ${name}`}, (${told})::text, ${held}::text where t.raw is not distinct from ${rawOf}`,
+    ),
   );
   const recent =
     since === null || !dated.includes(resource)

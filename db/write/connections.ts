@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm';
+import { decoded, inOrder, relatedSites } from './decoded.ts';
 import { lookAgain } from './missing.ts';
 import { confirmedBy, countWritten, items, newerRead, rawOf, setColumns, type UpsertPage } from './page.ts';
 
@@ -17,9 +18,7 @@ const columns = [
 export const upsertConnections: UpsertPage = async (tx, page) => {
   const { rows } = await tx.execute<{ id: string; inserted: boolean }>(sql`with ${items(page)}
     insert into utility.connections as c (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
-    select distinct on (id) (r ->> 'id')::uuid as id, coalesce(metersync.id_of(r -> 'company')::uuid, ${page.companyId}::uuid),
-      r ->> 'externalId', coalesce(r #>> '{datasource,name}', r ->> 'datasource'), r ->> 'status', r ->> 'url',
-      metersync.read_time(r ->> 'created'), metersync.read_time(r ->> 'updated'), metersync.read_time(r ->> 'updated'),
+    select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(columns, decoded.connections(page, sql`c`))},
       ${rawOf}, ${page.apiVersion}, ${page.readAt}::timestamptz
     from item order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
     on conflict (id) do update set ${setColumns(columns)}
@@ -40,9 +39,7 @@ const replaceConnectionSites: UpsertPage = (tx, page) =>
       from item join utility.connections c on c.id = (item.r ->> 'id')::uuid and c.raw = ${rawOf}
       where jsonb_typeof(item.r -> 'sitesRelations') = 'array' and c.raw_updated is not distinct from c.updated
     ), relation as (
-      select distinct on (1, 2) id as connection_id, metersync.id_of(x -> 'site')::uuid as site_id,
-        metersync.text_array(x -> 'accountIds') as account_ids,
-        metersync.text_array(x -> 'datasourceTypes') as datasource_types
+      select distinct on (1, 2) id as connection_id, ${relatedSites}
       from current, jsonb_array_elements(relations) x
       where metersync.id_of(x -> 'site') is not null
       order by 1, 2, 3, 4

@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { Transaction } from '../connect.ts';
 import { sqlMessage } from '../failures.ts';
 import { halving } from '../halving.ts';
+import { decoded, inOrder } from './decoded.ts';
 import { lookAgain } from './missing.ts';
 import {
   confirmedBy,
@@ -26,16 +27,13 @@ interface Written extends Record<string, unknown> {
 
 /**
  * Documents, and the usage that their records tell: a corrected bill corrects its usage in the same transaction; its
- * line items stand in `raw`. Records name the site on each usage row rather than at the top (service-facts 2), so the
- * first one stands for the document; where neither tells it, what an event told stays.
+ * line items stand in `raw`.
  */
 export const upsertDocuments: UpsertPage = async (tx, page) => {
   // The last part sees documents as they were before: all parts of a statement share one snapshot.
   const { rows } = await tx.execute<Written>(sql`with ${items(page)}, written as (
     insert into utility.documents as d (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
-    select distinct on (id) (r ->> 'id')::uuid as id, coalesce(metersync.id_of(r -> 'company')::uuid, ${page.companyId}::uuid),
-      coalesce(metersync.id_of(r -> 'site'), metersync.id_of(r #> '{usageData,0,site}'), known.site_id::text)::uuid,
-      metersync.read_time(r ->> 'created'), metersync.read_time(r ->> 'updated'), metersync.read_time(r ->> 'updated'),
+    select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(columns, decoded.documents(page, sql`known`))},
       ${rawOf}, ${page.apiVersion}, ${page.readAt}::timestamptz
     from item left join utility.documents known on known.id = (r ->> 'id')::uuid
     order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc

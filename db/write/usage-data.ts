@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array, printedUuids } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { decoded, documentOfUsage, inOrder } from './decoded.ts';
 import {
   countWritten,
   items,
@@ -39,22 +40,17 @@ export const upsertUsageData: UpsertPage = async (tx, page) => {
 /** The page's rows as a table `told(r, place, document_id)`. */
 function toldByListing(page: RecordPage): SQL {
   return sql`${items(page)}, told as materialized (
-    select r, place, coalesce(metersync.id_of(r -> 'document'), r ->> 'documentId',
-      ${JSON.stringify(page.documentOf ?? {})}::jsonb ->> (r ->> 'id'))::uuid as document_id
+    select r, place, ${documentOfUsage(sql`${JSON.stringify(page.documentOf ?? {})}::jsonb ->> (r ->> 'id')`)} as document_id
     from item)`;
 }
 
 function upsertRows(tx: Executor, told: SQL, page: RecordPage, guard: SQL): Promise<WrittenRows> {
+  const values = { ...decoded.usageData(page, sql`d`), document_id: sql`document_id` };
   return countWritten(
     tx,
     sql`with ${told}
     insert into utility.usage_data as u (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
-    select distinct on (id) (r ->> 'id')::uuid as id,
-      coalesce(${page.companyId}::uuid, metersync.id_of(r #> '{document,company}')::uuid, d.company_id),
-      document_id, coalesce(metersync.id_of(r -> 'meter'), r ->> 'meterId'),
-      (r ->> 'startDate')::date, (r ->> 'endDate')::date, (r ->> 'usage')::numeric, r ->> 'usageUnits',
-      metersync.read_time(r ->> 'created'), metersync.read_time(r ->> 'updated'),
-      ${rawOf}, ${page.apiVersion}, ${page.readAt}::timestamptz
+    select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(columns, values)}, ${rawOf}, ${page.apiVersion}, ${page.readAt}::timestamptz
     from told left join utility.documents d on d.id = document_id
     where d.deleted_reason is distinct from 'event'
       and (d.usage_read_at is null or d.usage_read_at <= ${page.readAt}::timestamptz

@@ -5,6 +5,7 @@ import { type AuditOptions, audit, repair } from '../../app/audit.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
 import { undoDeletes } from '../../db/absent.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
+import { tables } from '../../db/resources.ts';
 import { writeIntervals } from '../../db/write/intervals.ts';
 import { readIntervals } from '../../service/intervals.ts';
 import { createDoor } from '../service/door.ts';
@@ -55,6 +56,62 @@ function everything(): Held {
     [`/meter/company/${company}`]: [{ id: meter }],
     [`/interval/meter/${meter}`]: [reading(1, '1'), reading(2, '2'), reading(3, '3')],
   };
+}
+
+/** One record of each resource that tells what its columns hold. */
+function wholeRecords(): Held {
+  const { company, site, connection, documents, usage, meter } = ids;
+  const [document] = documents;
+  const sitesRelations = [{ site: { id: site }, accountIds: ['1', '2'], datasourceTypes: ['WATER'] }];
+  const dates = { created: '2026-04-01T00:00:00', updated };
+  const known = { externalId: 'x-1', publicId: 'p-1' };
+  const of = { meter: { id: meter }, document: { id: document }, site: { id: site } };
+  const bill = { startDate: '2026-03-01', endDate: '2026-03-31', usage: '1.10', usageUnits: 'kWh' };
+  return {
+    '/company': [{ id: company, ...known, name: 'Acme', sites: [{ id: site, name: 'Plant' }] }],
+    [`/connection/company/${company}`]: [
+      {
+        id: connection,
+        ...dates,
+        ...known,
+        status: 'CONNECTED',
+        url: 'x',
+        datasource: { name: 'P' },
+        sitesRelations,
+      },
+    ],
+    [`/document/company/${company}`]: [{ id: document, ...dates, site: { id: site } }],
+    [`/usage/company/${company}`]: [{ id: usage, ...dates, ...of, ...bill }],
+    [`/meter/company/${company}`]: [
+      { id: meter, site: { id: site }, account: { id: 'a' }, datasourceType: 'WATER' },
+    ],
+    [`/interval/meter/${meter}`]: [],
+  };
+}
+
+/** Changes every column that a record tells, and no raw; which they are, as an audit names them. */
+async function falsifyColumns(): Promise<string[]> {
+  const { rows } = await warehouse.db.execute<{ table: string; column: string; type: string }>(sql`
+    select table_name as table, column_name as column, data_type as type from information_schema.columns
+    where table_schema = 'utility' and is_generated = 'NEVER' and table_name = any(${sql.param(Object.values(tables))}::text[])
+      and column_name not in ('id', 'raw', 'api_version', 'first_synced_at', 'synced_at', 'deleted_at', 'deleted_reason',
+        'usage_read_at')`);
+  const other: Readonly<Record<string, (column: string) => string>> = {
+    uuid: () => 'gen_random_uuid()',
+    text: (column) => `${column} || '!'`,
+    numeric: (column) => `${column} + 1`,
+    date: (column) => `${column} + 1`,
+    'timestamp with time zone': (column) => `${column} + interval '1 microsecond'`,
+  };
+  for (const { table, column, type } of rows) {
+    await warehouse.db.execute(sql.raw(`update utility.${table} set ${column} = ${other[type]?.(column)}`));
+  }
+  await warehouse.db.execute(sql`update utility.connection_sites set account_ids = '{1}'`);
+  const resourceOf = (table: string) => Object.entries(tables).find(([, name]) => name === table)?.[0];
+  return [
+    'connections column sites',
+    ...rows.map(({ table, column }) => `${resourceOf(table)} column ${column}`),
+  ];
 }
 
 /** Puts what the service holds into the warehouse, as a backfill would. */
@@ -173,6 +230,19 @@ describe('an audit', () => {
       { resource: 'documents', id: documents[1], state: 'missing' },
       { resource: 'usageData', id: usage, state: 'different' },
     ]);
+  });
+
+  test('sees every column that is not what the record says, where raw is, and a repair mends them', async () => {
+    await store(wholeRecords());
+    expect(await auditOf(wholeRecords())).toMatchObject({ differences: 0 });
+    const told = await falsifyColumns();
+    const report = await auditOf(wholeRecords());
+    const fields = report.examples.flatMap(({ resource, fields }) =>
+      (fields ?? []).map(({ field }) => `${resource} ${field}`),
+    );
+    expect(fields.toSorted()).toEqual(told.toSorted());
+    await repairOf(wholeRecords());
+    expect(await auditOf(wholeRecords())).toMatchObject({ differences: 0 });
   });
 
   test('of one company compares that one alone', async () => {
