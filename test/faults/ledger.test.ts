@@ -1,5 +1,10 @@
-import { expect, test } from 'vitest';
-import { checkLedger, type Effect } from './ledger.ts';
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+import { checkLedger, type Effect, readEffects, readUndone, watchEffects } from './ledger.ts';
 import { blowsFor, partNames } from './plan.ts';
 
 const kept = { acknowledgedWithoutEffect: [], neverSent: [], moreThanOnce: [], deadWithoutReason: [] };
@@ -8,7 +13,7 @@ const effect = (id: string, more: Partial<Effect> = {}): Effect => ({
   id,
   outcome: 'applied',
   error: null,
-  rows: 1,
+  times: 1,
   ...more,
 });
 
@@ -26,7 +31,8 @@ test.each([
     { acknowledgedWithoutEffect: ['b'] },
   ],
   ['an event that was never sent', [effect('a'), effect('b'), effect('d')], { neverSent: ['d'] }],
-  ['an event with two effects', [effect('a'), effect('b', { rows: 2 })], { moreThanOnce: ['b'] }],
+  ['an event that nobody watched', [effect('a'), effect('b', { times: 0 })], { moreThanOnce: ['b'] }],
+  ['an event with two effects', [effect('a'), effect('b', { times: 2 })], { moreThanOnce: ['b'] }],
   [
     'an event that is dead and does not say why',
     [effect('a'), effect('b', { outcome: 'dead' })],
@@ -34,6 +40,50 @@ test.each([
   ],
 ])('%s is found', (_what, effects, found) => {
   expect(checkLedger(sent, effects)).toEqual({ ...kept, ...found });
+});
+
+describe('effects', () => {
+  let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+  beforeAll(async () => {
+    warehouse = await createWarehouse();
+    await watchEffects(warehouse);
+  });
+  afterAll(() => warehouse.drop());
+  const timesOf = async ({ id }: { id: string }) =>
+    (await readEffects(warehouse)).find((effect) => effect.id === id)?.times;
+
+  test('of an event that is delivered twice: one; and two when it is applied twice', async () => {
+    const waits = delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00'));
+    const settled = delivery(documentEvent('deleted', randomUUID(), '2026-01-01T00:00:00'));
+    for (const event of [waits, settled]) {
+      for (let n = 0; n < 2; n += 1) await recordEvents(warehouse.db, [event]);
+      expect(await timesOf(event)).toBe(1);
+      await recordEvents(warehouse.db, [event], { replay: 'all' });
+      expect(await timesOf(event)).toBe(2);
+    }
+  });
+
+  test('of an event that is dead: one, however often it is tried', async () => {
+    const event = delivery('not JSON');
+    for (let n = 0; n < 3; n += 1) await recordEvents(warehouse.db, [event]);
+    expect(await timesOf(event)).toBe(1);
+  });
+
+  test('that undo a newer state are found, though it is there again in the end', async () => {
+    const [steady, undone] = [randomUUID(), randomUUID()];
+    const told = (id: string, updated: string, status: string) =>
+      recordEvents(warehouse.db, [delivery(connectionEvent('updated', id, updated, status))]);
+    for (const id of [steady, undone]) {
+      await told(id, '2026-01-01T00:00:00', 'ACTIVE');
+      await told(id, '2026-01-02T00:00:00', 'ERROR');
+    }
+    expect(await readUndone(warehouse)).toEqual([]);
+    await warehouse.db.execute(
+      sql`update utility.connections set status = 'ACTIVE', updated = '2026-01-01' where id = ${undone}`,
+    );
+    await told(undone, '2026-01-02T00:00:00.000001', 'ERROR');
+    expect(await readUndone(warehouse)).toEqual([undone]);
+  });
 });
 
 test('the same seed and fault plan the same blows, others do not', () => {

@@ -17,8 +17,8 @@ export interface Effect {
   readonly id: string;
   readonly outcome: string;
   readonly error: string | null;
-  /** Rows of this id in the journal. */
-  readonly rows: number;
+  /** How many times it was recorded, or settled, whichever is more: see `watchEffects`. */
+  readonly times: number;
 }
 
 /** What the ledgers of both sides say of each other; all lists are empty when every promise was kept. */
@@ -30,9 +30,7 @@ export interface LedgerCheck {
 }
 
 export async function readSent(databaseUrl: string): Promise<Sent> {
-  const books = new pg.Client({ connectionString: databaseUrl });
-  await books.connect();
-  try {
+  return await withBooks(databaseUrl, async (books) => {
     const { rows } = await books.query<{ id: string; acknowledged: boolean }>(`
       select e.id, coalesce(bool_or(a.status between 200 and 299), false) as acknowledged
       from sandbox.attempts a join sandbox.deliveries d on d.id = a.delivery_id
@@ -46,15 +44,87 @@ export async function readSent(databaseUrl: string): Promise<Sent> {
       acknowledged: new Set(rows.filter((row) => row.acknowledged).map(({ id }) => id)),
       answers: Object.fromEntries(answers.rows.map(({ status, n }) => [status, n])),
     };
+  });
+}
+
+/** How long the service waited for its answers, in ms: half of those to deliveries after this one, and 99 of 100. */
+export async function readWaits(databaseUrl: string, after: string): Promise<{ p50: number; p99: number }> {
+  return await withBooks(databaseUrl, async (books) => {
+    const { rows } = await books.query<{ p50: number; p99: number }>(
+      `select percentile_disc(0.5) within group (order by duration_ms) as p50,
+        percentile_disc(0.99) within group (order by duration_ms) as p99
+      from sandbox.attempts where delivery_id > $1`,
+      [after],
+    );
+    return rows[0] ?? { p50: 0, p99: 0 };
+  });
+}
+
+/** The delivery that the service planned last. */
+export async function lastDelivery(databaseUrl: string): Promise<string> {
+  return await withBooks(databaseUrl, async (books) => {
+    const { rows } = await books.query<{ id: string }>(
+      `select coalesce(max(id), 0) as id from sandbox.deliveries`,
+    );
+    return rows[0]?.id ?? '0';
+  });
+}
+
+async function withBooks<T>(databaseUrl: string, read: (books: pg.Client) => Promise<T>): Promise<T> {
+  const books = new pg.Client({ connectionString: databaseUrl });
+  await books.connect();
+  try {
+    return await read(books);
   } finally {
     await books.end();
   }
 }
 
-export async function readEffects({ db }: Warehouse): Promise<Effect[]> {
+/**
+ * Notes each time that an event is recorded or settled, from now on, in a table of its own: the journal has one row for
+ * an event whatever was done with it. To try again what is dead or missing is no second effect, as it had none.
+ */
+export async function watchEffects({ db }: Pick<Warehouse, 'db'>): Promise<void> {
+  await db.execute(sql`
+    create schema ledger;
+    create table ledger.effects (event_id text not null, what text not null);
+    create function ledger.note() returns trigger language plpgsql security definer as $$
+    begin
+      if TG_OP = 'INSERT' or (new.recorded_at <> old.recorded_at and old.outcome not in ('dead', 'missing')) then
+        insert into ledger.effects values (new.id, 'recorded');
+      end if;
+      if new.outcome in ('applied', 'superseded', 'ignored') and (TG_OP = 'INSERT'
+        or (new.outcome, new.applied_at, new.recorded_at) is distinct from (old.outcome, old.applied_at, old.recorded_at))
+      then
+        insert into ledger.effects values (new.id, 'settled');
+      end if;
+      return null;
+    end $$;
+    create trigger note after insert or update on metersync.events for each row execute function ledger.note()`);
+}
+
+/** What became of every event; what nobody watched has no times. */
+export async function readEffects({ db }: Pick<Warehouse, 'db'>): Promise<Effect[]> {
   const { rows } = await db.execute<Effect & Record<string, unknown>>(sql`
-    select id, min(outcome) as outcome, min(error) as error, count(*)::int as rows from metersync.events group by id`);
+    select id, outcome, error, coalesce(times, 0)::int as times
+    from metersync.events left join (
+      select event_id, greatest(count(*) filter (where what = 'recorded'), count(*) filter (where what = 'settled')) as times
+      from ledger.effects group by event_id
+    ) noted on event_id = id`);
   return rows;
+}
+
+/** Records that were in a state which is older than one that they had been in before: an old event's second effect. */
+export async function readUndone({ db }: Pick<Warehouse, 'db'>): Promise<string[]> {
+  const states = (table: string) => sql`
+    select id, updated, valid_to from history.${sql.identifier(table)}
+    union all select id, updated, 'infinity' from utility.${sql.identifier(table)}`;
+  const { rows } = await db.execute<{ id: string }>(sql`
+    select distinct id::text from (
+      select id, updated, lag(updated) over (partition by id order by valid_to) as before
+      from (${states('documents')} union all ${states('connections')}) state
+    ) pair where updated < before`);
+  return rows.map(({ id }) => id);
 }
 
 /** An effect is an outcome that is final and no failure; what is dead has to say why. */
@@ -68,7 +138,7 @@ export function checkLedger({ sent, acknowledged }: Sent, effects: readonly Effe
   return {
     acknowledgedWithoutEffect: [...acknowledged].filter((id) => !settled.has(id)),
     neverSent: idsOf(({ id }) => !sent.has(id)),
-    moreThanOnce: idsOf(({ rows }) => rows !== 1),
+    moreThanOnce: idsOf(({ times }) => times !== 1),
     deadWithoutReason: idsOf(({ outcome, error }) => outcome === 'dead' && !error),
   };
 }

@@ -19,6 +19,7 @@ import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { projectBinDir } from '../support/stack.ts';
+import { watchEffects } from './ledger.ts';
 import { createPart, type Life, type Part } from './part.ts';
 import type { PartName } from './plan.ts';
 
@@ -112,13 +113,14 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const run = (args: readonly string[]) => runCommand(args, { env: { ...env, LOG_LEVEL: 'error' } });
   const migrated = await run(['migrate']);
   if (migrated.status !== 0) throw new Error(`metersync migrate: ${migrated.stderr}`);
-  await Promise.all([parts.receiver.start(), parts.worker.start()]);
   const warehouse = connectWarehouse({
     url: servers.databaseUrl,
     timeZone: 'UTC',
     max: 4,
     onError: () => {},
   });
+  await watchEffects(warehouse);
+  await Promise.all([parts.receiver.start(), parts.worker.start()]);
   const connection = Connection.lazy({ address: servers.temporalAddress });
   const client = new Client({ connection, namespace: 'default' });
   return {

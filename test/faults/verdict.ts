@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { AuditReport } from '../../app/audit.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { until } from '../support/poll.ts';
-import { checkLedger, readEffects, readSent, type Sent } from './ledger.ts';
+import { checkLedger, readEffects, readSent, readUndone, type Sent } from './ledger.ts';
 import type { Rig } from './rig.ts';
 
 /** What was found in the end, for docs/reliability.md. */
@@ -45,6 +45,7 @@ export async function verdict(rig: Rig, options: Options = {}): Promise<Figures>
     moreThanOnce: [],
     deadWithoutReason: [],
   });
+  expect(await readUndone(rig.warehouse)).toEqual([]);
   const compared = await equalTables(rig);
   const parts = Object.values(rig.parts);
   return {
