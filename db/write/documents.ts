@@ -22,6 +22,8 @@ const columns = ['company_id', 'site_id', 'created', 'updated', 'raw_updated'] a
 interface Written extends Record<string, unknown> {
   readonly id: string;
   readonly inserted: boolean;
+  /** Whether its record was read before, and not only an event's header. */
+  readonly read: boolean;
   readonly before: readonly string[] | null;
 }
 
@@ -41,14 +43,14 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
     where ${newerRead('d', columns, undefined, confirmedBy(page, 'd'))}
     returning id, (xmax = 0) as inserted
     )
-    select w.id, w.inserted, (
+    select w.id, w.inserted, known.raw is not null as read, (
         select array_agg(lower(row ->> 'id'))
         from jsonb_array_elements(metersync.elements(known.raw -> 'usageData')) row
       ) as before
     from written w left join utility.documents known on known.id = w.id and not w.inserted`);
   const changed = rows.filter(({ inserted }) => !inserted);
   const { usage = 'corrected' } = page;
-  const telling = usage === 'none' ? [] : usage === 'all' ? rows : changed;
+  const telling = usage === 'none' ? [] : usage === 'all' ? rows : changed.filter(({ read }) => read);
   if (telling.length > 0) await writeUsage(tx, page, telling);
   if (changed.length > 0) await lookAgain(tx, 'document', changed);
   return { inserted: rows.length - changed.length, changed: changed.length };

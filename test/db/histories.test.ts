@@ -130,6 +130,11 @@ const known: readonly (readonly Step[])[] = [
     ...[silently, deliverAll, begin('connections catch-up'), move, move],
     ...[silently, begin('connections'), move, silently, silently],
   ],
+  // A page of documents writes usage that the record tells, before a catch-up that began earlier writes the usage endpoint's.
+  [
+    ...[changed('add'), deliverAll, begin('documents catch-up'), begin('documents')],
+    { do: 'move', pick: 1, through: true },
+  ],
 ];
 
 const moved: readonly Step[] = [
