@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -29,12 +30,15 @@ import { expectedOf, storedOf } from '../support/life-rows.ts';
 import { pageOfRecords, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-/** What the service does, one after the other, and for how many statements it then does nothing. */
+/** What the service does, one after the other. */
 interface Step {
   readonly change?: Change;
   /** Which of the events that exist by now it delivers, perhaps not for the first time. */
   readonly deliver?: number | 'newest';
-  readonly rest: number;
+  /** For how many statements of others it then does nothing. */
+  readonly rest?: number;
+  /** Whether it goes on when readings that it told of are being fetched. */
+  readonly fetched?: boolean;
 }
 
 /** What becomes of a start, or of a fetch of readings: it is done, or it is done and nobody learns of it, or done twice. */
@@ -48,6 +52,8 @@ class World {
   readonly #fates: Iterator<Fate>;
   readonly #clock = new ManualClock();
   readonly #commit: ReturnType<typeof createGroupCommit>;
+  /** Pieces of readings that the service has shown. */
+  #fetches = 0;
   readonly #started = new Set<string>();
   readonly #applying: Promise<void>[] = [];
   readonly #catchingUp = new Map<CatchUpKind, { woken: () => void; ended: Promise<void> }>();
@@ -74,13 +80,18 @@ class World {
   async play(steps: readonly Step[]): Promise<void> {
     const answers: Promise<void>[] = [];
     const { life } = this;
-    for (const { change, deliver, rest } of steps) {
+    for (const { change, deliver, rest = 0, fetched = false } of steps) {
+      const before = this.#fetches;
       if (change !== undefined) life.change(change);
       if (deliver === 'newest') answers.push(this.#deliver(life.events.at(-1)));
       else if (deliver !== undefined) answers.push(this.#deliver(life.events[deliver % life.events.length]));
       await this.#turn('what the service does next');
       await this.#clock.turn();
       await this.#rest(rest);
+      for (let look = 1; fetched && this.#fetches === before && look <= 100; look++) {
+        await this.#clock.advance(10);
+        await setTimeout(1);
+      }
     }
     for (const event of this.life.events) answers.push(this.#deliver(event));
     let answered = false;
@@ -236,6 +247,7 @@ class World {
     const { life } = this;
     const readAt = await warehouseNow(this.#warehouse.db);
     await this.#turn('the service shows readings');
+    this.#fetches += 1;
     const asked = (time: string) => time >= start.slice(0, time.length) && time < end;
     const readings = life.readings(life.shown).filter(({ slot }) => asked(life.timeOf(slot)));
     await this.#turn('readings are written');
@@ -291,7 +303,7 @@ const steps: fc.Arbitrary<Step[]> = fc.oneof(
   {
     weight: 1,
     arbitrary: fc.array(
-      fc.record({ change: readings, deliver: fc.constant('newest' as const), rest: fc.nat(24) }),
+      fc.record({ change: readings, deliver: fc.constant('newest' as const), fetched: fc.boolean() }),
       { minLength: 2, maxLength: 4 },
     ),
   },
