@@ -106,13 +106,18 @@ class World {
     await all;
     await this.#commit.drain();
     await Promise.all(this.#applying);
+    await this.#makeDue();
+    this.#over.resolve('over');
+    for (const { ended } of [...this.#catchingUp.values()]) await ended;
+  }
+
+  /** The time comes of all that was postponed. */
+  async #makeDue(): Promise<void> {
     await patiently(() =>
       this.#warehouse.db.execute(
         sql`update metersync.events set next_attempt_at = null where outcome = 'pending'`,
       ),
     );
-    this.#over.resolve('over');
-    for (const { ended } of [...this.#catchingUp.values()]) await ended;
   }
 
   /** Lets others get on with their statements: a turn alone takes no time. */
@@ -185,7 +190,8 @@ class World {
         this.#catchingUp.delete(kind);
         return;
       }
-      if (dueInMs !== null && dueInMs > 0) await Promise.race([signal.promise, this.#over.promise]);
+      if (dueInMs === null || dueInMs <= 0) continue;
+      if ((await Promise.race([signal.promise, this.#over.promise])) === 'over') await this.#makeDue();
     }
   }
 
