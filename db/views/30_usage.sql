@@ -17,7 +17,7 @@ select metersync.comment_columns('analytics.site_time_zones', '{
 -- frame, so those that can share one do, lead() too, which needs none. Records without a meter are of as many meters as there
 -- are accounts and commodities (unmetered): what one account says is nothing to another.
 create or replace view analytics.usage as
-select usage_id, bill_id, company_id, site_id, meter_id, datasource_type, start_date, end_date,
+select usage_id, bill_id, company_id, site_id, meter_id, coalesce(datasource_type, unmetered[1]) as datasource_type, start_date, end_date,
   case when first_day is not null then daterange(first_day, until_day) end as period, until_day - first_day as period_days, boundary_rule, date_quality,
   case
     when first_day is null then null
@@ -28,7 +28,7 @@ select usage_id, bill_id, company_id, site_id, meter_id, datasource_type, start_
   usage * factor * sign as signed_usage, is_estimated, is_excluded, net_metering_type, billed_demand,
   metersync.boolean_of(raw ->> 'isImplied') as is_implied, raw ->> 'electricityType' as electricity_type,
   raw ->> 'timeOfUse' as time_of_use, raw ->> 'tariff' as tariff, raw ->> 'supplierName' as supplier,
-  raw ->> 'utilityName' as utility, created, updated, api_version, coalesce(meter_id, unmetered) as source
+  raw ->> 'utilityName' as utility, created, updated, api_version, array_to_string(unmetered, ' ') as unmetered_source
 from (
   select *, range_agg(daterange(first_day, until_day)) filter (where may_overlap and first_day is not null) over (
       partition by company_id, meter_id, unmetered, dimension order by billed_at desc nulls last, bill_key desc
@@ -54,9 +54,9 @@ from (
       from (
         select u.id as usage_id, u.document_id as bill_id, coalesce(u.document_id, u.id) as bill_key,
           coalesce(d.created, u.created) as billed_at, u.company_id, coalesce(m.site_id, d.site_id) as site_id, u.meter_id,
-          case when u.meter_id is null then concat_ws(' ', u.raw ->> 'datasourceType',
-            coalesce(nullif(d.raw ->> 'accountNumber', ''), d.id::text, u.id::text)) end as unmetered,
-          coalesce(m.datasource_type, u.raw ->> 'datasourceType') as datasource_type, u.start_date, u.end_date, metersync.first_day(u.start_date, u.end_date) as first_day,
+          case when u.meter_id is null then array[u.raw ->> 'datasourceType',
+            coalesce(nullif(d.raw ->> 'accountNumber', ''), d.id::text, u.id::text)] end as unmetered,
+          m.datasource_type, u.start_date, u.end_date, metersync.first_day(u.start_date, u.end_date) as first_day,
           metersync.last_day(u.start_date, u.end_date) as last_day, u.usage, u.usage_units,
           coalesce(own.standard_units, common.standard_units, u.usage_units) as standard_units,
           coalesce(own.dimension, common.dimension, 'unknown') as dimension,
@@ -96,9 +96,9 @@ select metersync.comment_columns('analytics.usage', '{
   "period_days": "Days in period.",
   "boundary_rule": "How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the meter''s next record starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown (so are periods of more than ten years: they count on their last day); dates_swapped: the end was before the start; no_dates.",
   "date_quality": "ok, end_missing (start and end are the same), inverted, too_long (more than 65 days), future or missing.",
-  "counted_days": "The days of period that no newer bill of the source is for.",
-  "may_overlap": "Whether another record of the source touches its days.",
-  "next_start": "Where the source''s next record starts.",
+  "counted_days": "The days of period that no newer bill of the meter (or unmetered_source) is for.",
+  "may_overlap": "Whether another record of the meter (or unmetered_source) touches its days.",
+  "next_start": "Where the next record of the meter (or unmetered_source) starts.",
   "usage": "Amount, in usage_units, as billed.",
   "usage_units": "Unit, as the service names it.",
   "standard_usage": "The amount in standard_units.",
@@ -116,5 +116,5 @@ select metersync.comment_columns('analytics.usage', '{
   "tariff": "Tariff.",
   "supplier": "Supplier of the energy.",
   "utility": "Utility.",
-  "source": "Whose days are counted once: the meter; of a record without one its commodity and the account of its bill, else the bill, else itself."
+  "unmetered_source": "Of a record without a meter: its commodity and the account of its bill, else the bill, else itself; its days are counted once, as those of a meter are. NULL for one with a meter."
 }');

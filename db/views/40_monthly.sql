@@ -8,10 +8,10 @@ select company_id, site_id, meter_id, datasource_type, month, standard_units as 
   case when first_units = last_units then first_units end as original_units, generated_usage, peak_demand,
   days_in_month, days_covered, round(days_covered::numeric / days_in_month, 4) as coverage, days_overlapped, estimated_days,
   days_covered = days_in_month and days_overlapped = 0 as is_complete,
-  coalesce(cardinality(bill_ids), 0) as bills, bill_ids, case when is_power then standard_units end as peak_demand_units, source
+  coalesce(cardinality(bill_ids), 0) as bills, bill_ids, case when is_power then standard_units end as peak_demand_units, unmetered_source
 from (
-  select company_id, site_id, meter_id, datasource_type, month, standard_units, is_power, days_in_month, source,
-    sum(share) as billed_usage, sum(share - counted_share) filter (where overlapped_days is not null) as uncounted_usage,
+  select company_id, site_id, meter_id, datasource_type, month, standard_units, days_in_month, unmetered_source,
+    bool_or(is_power) as is_power, sum(share) as billed_usage, sum(share - counted_share) filter (where overlapped_days is not null) as uncounted_usage,
     min(factor) as factor, min(usage_units) as first_units, max(usage_units) as last_units,
     sum(generated) as generated_usage, max(demand) as peak_demand,
     (coalesce(sum(days) filter (where overlapped_days is null), 0)
@@ -20,22 +20,22 @@ from (
     (coalesce(sum(days) filter (where overlapped_days is null and is_estimated), 0)
       + coalesce(metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null and is_estimated)), 0))::integer
       as estimated_days,
-    array_agg(distinct bill_id) filter (where is_here and bill_id is not null) as bill_ids
+    array_agg(distinct bill_id) filter (where (days > 0 or month is null) and bill_id is not null) as bill_ids
   from (
     select u.company_id, u.site_id, u.meter_id, u.datasource_type, u.bill_id, u.usage_units, u.standard_units, u.factor,
-      u.is_estimated, u.source, m.month, m.days_in_month, m.days, m.is_power, m.is_here,
-      case when m.is_here and m.is_power then greatest(u.standard_usage, u.billed_demand * u.factor)
-        when m.is_here then u.billed_demand end as demand,
+      u.is_estimated, u.unmetered_source, m.month, m.days_in_month, m.days, m.is_power,
+      case when m.month is not null and m.days = 0 then null
+        when m.is_power then greatest(u.standard_usage, u.billed_demand * u.factor) else u.billed_demand end as demand,
       case when m.is_power then null when m.month is null then u.signed_usage
-        when m.is_here then metersync.share(u.signed_usage, m.before, m.through, u.period_days, greatest(scale(u.signed_usage), 6))
+        when m.days > 0 then metersync.share(u.signed_usage, m.before, m.through, u.period_days, greatest(scale(u.signed_usage), 6))
         end as share,
       case when u.sign <> 0 or m.is_power then null when m.month is null then u.standard_usage
-        when m.is_here then metersync.share(u.standard_usage, m.before, m.through, u.period_days, greatest(scale(u.standard_usage), 6))
+        when m.days > 0 then metersync.share(u.standard_usage, m.before, m.through, u.period_days, greatest(scale(u.standard_usage), 6))
         end as generated,
       case when not u.may_overlap then null else
         datemultirange(u.period * m.dates) - u.counted_days end as overlapped_days,
       case when u.may_overlap then datemultirange(u.period * m.dates) end as days_here,
-      case when u.may_overlap and m.is_here and not m.is_power
+      case when u.may_overlap and m.days > 0 and not m.is_power
         then round(u.signed_usage * metersync.days_in(u.counted_days * datemultirange(m.dates)) / u.period_days,
           greatest(scale(u.signed_usage), 6)) end as counted_share
     from analytics.usage u
@@ -43,7 +43,6 @@ from (
         select month, daterange(month, next_month) as dates, next_month - month as days_in_month,
           month - lower(u.period) as before, least(next_month, upper(u.period)) - lower(u.period) as through,
           greatest(0, least(next_month, upper(u.period)) - greatest(month, lower(u.period))) as days,
-          u.period is null or next_month > lower(u.period) and month < upper(u.period) as is_here,
           u.dimension in ('power', 'apparent power', 'reactive power') as is_power
         from (select) one left join (
           select first::date as month, (first + interval '1 month')::date as next_month
@@ -55,7 +54,7 @@ from (
         offset 0
       ) m
   ) shared
-  group by company_id, meter_id, month, standard_units, site_id, datasource_type, days_in_month, is_power, source
+  group by company_id, meter_id, month, standard_units, site_id, datasource_type, days_in_month, unmetered_source
 ) grouped;
 comment on view analytics.monthly_usage is 'Usage of each meter in each calendar month, from its bills spread evenly over their days. Months without any day billed are NULL, not zero.';
 select metersync.comment_columns('analytics.monthly_usage', '{
@@ -77,7 +76,7 @@ select metersync.comment_columns('analytics.monthly_usage', '{
   "bills": "Bills that have days in the month, or no dates where month is NULL.",
   "bill_ids": "Their documents.",
   "peak_demand_units": "Standard unit of peak_demand, kW, kVA or kVAR; NULL where the service does not tell it.",
-  "source": "Whose days they are: the meter; of records without one their commodity and account, else the bill: see usage."
+  "unmetered_source": "Of records without a meter: their commodity and account, else their bill (see usage); NULL for a meter."
 }');
 
 create or replace view analytics.monthly_usage_by_site as

@@ -240,7 +240,7 @@ async function differences(): Promise<{ company: string; sums: string; said: unk
 }
 
 async function compareMonths(company: BilledCompany, records: readonly Counted[]): Promise<void> {
-  const rows = await company.rows('monthly_usage', 'source, units, month');
+  const rows = await company.rows('monthly_usage', 'month');
   const expected = [...Map.groupBy(records, ({ source }) => source)].flatMap(([source, own]) =>
     [...new Set(own.map(({ units }) => units))].flatMap((units) =>
       [...monthsOf(own, units)].map(([month, { covered, doubly, peak }]) =>
@@ -250,7 +250,14 @@ async function compareMonths(company: BilledCompany, records: readonly Counted[]
   );
   const told = rows.map((row) => {
     const peak = row.peak_demand === null ? 'none' : Number(row.peak_demand).toPrecision(9);
-    return [row.source, row.units, row.month ?? 'none', row.days_covered, row.days_overlapped, peak].join();
+    return [
+      row.meter_id ?? row.unmetered_source,
+      row.units,
+      row.month ?? 'none',
+      row.days_covered,
+      row.days_overlapped,
+      peak,
+    ].join();
   });
   expect(told.sort()).toEqual(expected.sort());
   for (const row of rows) {
