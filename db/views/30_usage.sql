@@ -15,7 +15,8 @@ select metersync.comment_columns('analytics.site_time_zones', '{
 -- Every usage record that counts, on whole days. Windows are made over a company''s meter, so that a company can be
 -- asked for alone; of what others say only overlapping records are looked at. A window function costs a pass for each
 -- frame, so those that can share one do, lead() too, which needs none. Records without a meter are of as many meters as there
--- are accounts and commodities (unmetered): what one account says is nothing to another.
+-- are accounts and commodities (unmetered): what one account says is nothing to another. The document is asked for its account
+-- apart, so that none is unpacked for records that have a meter.
 create or replace view analytics.usage as
 select usage_id, bill_id, company_id, site_id, meter_id, coalesce(datasource_type, unmetered[1]) as datasource_type, start_date, end_date,
   case when first_day is not null then daterange(first_day, until_day) end as period, until_day - first_day as period_days, boundary_rule, date_quality,
@@ -55,7 +56,8 @@ from (
         select u.id as usage_id, u.document_id as bill_id, coalesce(u.document_id, u.id) as bill_key,
           coalesce(d.created, u.created) as billed_at, u.company_id, coalesce(m.site_id, d.site_id) as site_id, u.meter_id,
           case when u.meter_id is null then array[u.raw ->> 'datasourceType',
-            coalesce(nullif(d.raw ->> 'accountNumber', ''), d.id::text, u.id::text)] end as unmetered,
+            coalesce(nullif((select raw ->> 'accountNumber' from utility.documents where id = u.document_id), ''),
+              u.document_id::text, u.id::text)] end as unmetered,
           m.datasource_type, u.start_date, u.end_date, metersync.first_day(u.start_date, u.end_date) as first_day,
           metersync.last_day(u.start_date, u.end_date) as last_day, u.usage, u.usage_units,
           coalesce(own.standard_units, common.standard_units, u.usage_units) as standard_units,

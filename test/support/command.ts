@@ -5,8 +5,6 @@ import { createInterface } from 'node:readline';
 import { until } from './poll.ts';
 
 const checkout = resolve(import.meta.dirname, '../..');
-/** Commands are started hundreds of times: each after the first finds its code compiled. */
-const compiled = resolve(checkout, '.metersync/compiled');
 
 export interface CommandOptions {
   /** The whole environment, but for PATH and HOME: nothing of the developer's own settings leaks in. */
@@ -42,7 +40,7 @@ export function startCommand(args: readonly string[], options: CommandOptions = 
   const code = options.checkout ?? checkout;
   const child = spawn(process.execPath, [resolve(code, 'cli/main.ts'), ...args], {
     cwd: options.cwd ?? code,
-    env: { PATH, HOME, NODE_COMPILE_CACHE: compiled, ...options.env },
+    env: { PATH, HOME, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const killWithUs = () => child.kill('SIGKILL');
