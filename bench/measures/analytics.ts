@@ -186,11 +186,11 @@ async function measureLoad(bench: Bench): Promise<Figures> {
   const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 4, onError: () => {} });
   bench.atEnd(() => warehouse.close());
   bench.say(
-    `${pages.length} pages of documents, ${bench.size.rounds} rounds, with history and catalogue and without`,
+    `${pages.length} pages of documents, ${bench.size.catalogueRounds} rounds, with history and catalogue and without`,
   );
   const none = () => ({ with: [] as number[], without: [] as number[] });
   const seconds = { load: none(), correction: none() };
-  for (let round = 0; round <= bench.size.rounds; round++) {
+  for (let round = 0; round <= bench.size.catalogueRounds; round++) {
     for (const kept of round % 2 === 0 ? [false, true] : [true, false]) {
       const fields = kept
         ? createFieldCatalogue({
