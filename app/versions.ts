@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { Failure } from '../contract/failures.ts';
 import { itemTexts } from '../db/write/item-texts.ts';
 import type { ServiceClient } from '../service/client.ts';
+import { endOf, startOf } from '../service/intervals.ts';
 import { walkPages } from '../service/walk.ts';
 import { openService } from './service.ts';
 import type { Settings } from './settings.ts';
@@ -68,7 +69,7 @@ export async function diffVersions(options: {
     const companies =
       companyId === undefined
         ? asOftenAsAsked(companiesOf(clients[0], settings.companies))
-        : () => listed([companyId]);
+        : () => [companyId];
     /** Parameters of the listings that a resource is read from, one after the other. */
     const listings = async function* (resource: ComparedResource): AsyncGenerator<Params> {
       if (resource === 'companies') yield {};
@@ -130,10 +131,6 @@ async function* companiesOf(client: ServiceClient, configured: readonly string[]
   }
 }
 
-async function* listed<T>(items: readonly T[]): AsyncGenerator<T> {
-  yield* items;
-}
-
 /** The same items to each who asks, from their beginning, each read once and when it is needed. */
 function asOftenAsAsked<T>(source: AsyncIterator<T>): () => AsyncGenerator<T> {
   const known: T[] = [];
@@ -150,7 +147,10 @@ function asOftenAsAsked<T>(source: AsyncIterator<T>): () => AsyncGenerator<T> {
 }
 
 /** Meters that may have readings: some of each company's first page of them, from all over it. */
-async function* metersOf(client: ServiceClient, companies: AsyncIterable<string>): AsyncGenerator<Params> {
+async function* metersOf(
+  client: ServiceClient,
+  companies: AsyncIterable<string> | Iterable<string>,
+): AsyncGenerator<Params> {
   if (!client.has('meters')) return;
   let looked = 0;
   for await (const companyId of companies) {
@@ -206,9 +206,7 @@ async function readRecords(
 
 /** Meter and time of a reading, as it says them; undefined for one without. */
 function placeOf({ meterId }: Params, reading: unknown): string | undefined {
-  const { start, startDate, end, endDate } = (reading ?? {}) as Record<string, unknown>;
-  const begins = start ?? startDate;
-  return begins === undefined || begins === null
-    ? undefined
-    : `${meterId} ${begins} ${end ?? endDate ?? ''}`.trimEnd();
+  const said = (reading ?? {}) as Record<string, unknown>;
+  const start = startOf(said) ?? null;
+  return start === null ? undefined : `${meterId} ${start} ${endOf(said) ?? ''}`.trimEnd();
 }

@@ -1,19 +1,15 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array, printedUuids } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
-import { tableOf } from './resources.ts';
+import { type RecordResource, recordResources, tableOf } from './resources.ts';
 
 /** Resources that a listing shows whole, so that a record can be absent from it. */
-const listedResources = ['companies', 'connections', 'meters', 'documents', 'usageData'] as const;
-export type ListedResource = (typeof listedResources)[number];
-
-/** The same, and what records of a listing show whole: the sites that those of companies have. */
-const inferredResources = [...listedResources, 'sites'] as const;
-type InferredResource = (typeof inferredResources)[number];
+/** Resources with a listing of their own; sites stand in the records of companies, which show them whole. */
+export type ListedResource = Exclude<RecordResource, 'sites'>;
 
 /** A listing of a company, or the list of companies when there is none; of sites, then, those of all of them. */
 export interface Listing {
-  readonly resource: InferredResource;
+  readonly resource: RecordResource;
   readonly companyId: string | null;
 }
 
@@ -35,7 +31,7 @@ const listed = ({ resource, companyId }: Listing): SQL => {
 };
 
 /** Of a row `t`: nothing but the listing has touched it since the moment: no read, and no event about it. */
-export const untouchedSince = (resource: InferredResource, moment: SQL): SQL => {
+export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
   const about = resource === 'companies' ? sql`e.company_id = t.id` : sql`e.record_id = t.id::text`;
   return sql`t.first_synced_at < ${moment} and (t.synced_at is null or t.synced_at < ${moment})
     and not exists (select from metersync.events e where ${about} and e.recorded_at >= ${moment})`;
@@ -132,7 +128,7 @@ export async function clearQuarantine(db: Executor, { resource, companyId }: Lis
 export async function tombstone(
   tx: Executor,
   runId: string,
-  resource: InferredResource,
+  resource: RecordResource,
   which: SQL,
 ): Promise<number> {
   const takenOver = resource === 'documents' ? sql`, updated = greatest(t.updated, d.updated)` : sql``;
@@ -190,7 +186,7 @@ export async function approveDeletes(
   return await db.transaction(async (tx) => {
     let tombstoned = 0;
     let waiting = 0;
-    for (const resource of inferredResources) {
+    for (const resource of recordResources) {
       waiting += (await lock(tx, runId, resource, 'quarantined')).length;
       tombstoned += await tombstone(
         tx,
@@ -225,7 +221,7 @@ const givenBack = sql`, updated = case when t.updated = d.updated then coalesce(
 export async function undoDeletes(db: Database, runId: string): Promise<{ revived: number }> {
   return await db.transaction(async (tx) => {
     let revived = 0;
-    for (const resource of inferredResources) {
+    for (const resource of recordResources) {
       await lock(tx, runId, resource, 'applied');
       if (resource === 'documents') {
         await tx.execute(sql`
@@ -249,7 +245,7 @@ export async function undoDeletes(db: Database, runId: string): Promise<{ revive
 async function lock(
   tx: Executor,
   runId: string,
-  resource: InferredResource,
+  resource: RecordResource,
   state: InferredDeletes['state'],
 ): Promise<unknown[]> {
   const result = await tx.execute(sql`

@@ -14,6 +14,8 @@ export const tables: Readonly<Record<RecordResource, string>> = {
   meters: 'meters',
 };
 
+export const recordResources = Object.keys(tables) as RecordResource[];
+
 /** The table of a resource's rows, with its schema. */
 export const tableOf = (resource: RecordResource): SQL => sql.raw(`utility.${tables[resource]}`);
 

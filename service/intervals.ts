@@ -99,8 +99,8 @@ function columnsOf(items: readonly unknown[], amounts: Amounts): IntervalColumns
       continue;
     }
     const usage = typeof item.usage === 'number' ? amounts[position] : textOf(item.usage);
-    const start = textOf(item.start ?? item.startDate);
-    const end = textOf(item.end ?? item.endDate);
+    const start = textOf(startOf(item));
+    const end = textOf(endOf(item));
     const units = textOf(item.usageUnits);
     const quality = textOf(item.quality);
     const updated = textOf(item.updated);
@@ -124,6 +124,10 @@ function columnsOf(items: readonly unknown[], amounts: Amounts): IntervalColumns
   }
   return columns;
 }
+
+/** When a reading begins, and when it ends, as the service sent it. */
+export const startOf = (item: Json): unknown => item.start ?? item.startDate;
+export const endOf = (item: Json): unknown => item.end ?? item.endDate;
 
 function meterOf(item: Json): unknown {
   if (item.meterId !== undefined && item.meterId !== null) return item.meterId;

@@ -57,18 +57,14 @@ export function createFieldCatalogue(options: {
   };
 
   /** What is a map to one process is one to all: the fields of it that this one told apart go. */
-  const takeOverMaps = async (one: Kept): Promise<void> => {
-    const maps = await readKnown(db, one, sql`collapsed and path <> ''`);
-    if (maps.length > 0) await removeCollapsed(db, one);
-    for (const map of maps) one.tree.know(map);
-  };
-
-  const takeOver = async (one: Kept): Promise<void> => {
-    for (const field of await readKnown(db, one, sql`true`)) one.tree.know(field);
+  const takeOver = async (one: Kept, which: SQL): Promise<void> => {
+    const known = await readKnown(db, one, which);
+    if (known.some(({ path, collapsed }) => collapsed && path !== '')) await removeCollapsed(db, one);
+    for (const field of known) one.tree.know(field);
   };
 
   const load = async (one: Kept): Promise<void> => {
-    one.loaded ??= takeOver(one);
+    one.loaded ??= takeOver(one, sql`true`);
     try {
       await one.loaded;
     } catch (error) {
@@ -99,7 +95,7 @@ export function createFieldCatalogue(options: {
     if (seen.length === 0) return;
     try {
       if (await writeSeen(db, one, seen)) onNewField?.();
-      await takeOverMaps(one);
+      await takeOver(one, sql`collapsed and path <> ''`);
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // The catalogue describes records: it must not keep them from being written.

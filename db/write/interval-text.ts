@@ -12,8 +12,14 @@ export interface IntervalColumns {
 }
 
 /** The readings at the given places. */
-export function readingsAt(columns: IntervalColumns, places: readonly number[]): IntervalColumns {
-  const pick = <T>(values: readonly T[]): T[] => places.map((place) => values[place] as T);
+export const readingsAt = (columns: IntervalColumns, places: readonly number[]): IntervalColumns =>
+  ofEach(columns, (values) => places.map((place) => values[place] as (typeof values)[number]));
+
+/** The readings at places `from` (inclusive) to `to` (exclusive). */
+export const sliceOf = (columns: IntervalColumns, from: number, to: number): IntervalColumns =>
+  ofEach(columns, (values) => values.slice(from, to));
+
+function ofEach(columns: IntervalColumns, pick: <T>(values: readonly T[]) => readonly T[]): IntervalColumns {
   return {
     startAt: pick(columns.startAt),
     endAt: pick(columns.endAt),

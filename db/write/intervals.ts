@@ -11,6 +11,7 @@ import {
   type PlainReadings,
   plainReadings,
   readingsAt,
+  sliceOf,
   wrongReadings,
 } from './interval-text.ts';
 import type { WrittenRows } from './page.ts';
@@ -71,19 +72,6 @@ export async function writeIntervals(
     const first = await writeIntervals(warehouse, meterId, readAt, sliceOf(columns, 0, middle), how);
     return sum(first, await writeIntervals(warehouse, meterId, readAt, sliceOf(columns, middle, count), how));
   }
-}
-
-/** The readings at places `from` (inclusive) to `to` (exclusive). */
-export function sliceOf(columns: IntervalColumns, from: number, to: number): IntervalColumns {
-  return {
-    startAt: columns.startAt.slice(from, to),
-    endAt: columns.endAt.slice(from, to),
-    granularitySeconds: columns.granularitySeconds.slice(from, to),
-    usage: columns.usage.slice(from, to),
-    usageUnits: columns.usageUnits.slice(from, to),
-    quality: columns.quality.slice(from, to),
-    updated: columns.updated.slice(from, to),
-  };
 }
 
 /** Keeps readings apart, each by its place and with the reason. */
