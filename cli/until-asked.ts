@@ -1,19 +1,26 @@
+import type { EventEmitter } from 'node:events';
+
 /** The service waits 15 s for an answer; whoever stops us rarely waits as long. */
 const drainWithinMs = 9_500;
 
 /**
- * Waits for SIGTERM or SIGINT, or until something fails by itself, then drains. A second signal, or draining that
- * takes too long, ends the process at once.
+ * Begins what runs until SIGTERM or SIGINT, or until something of it fails by itself, then drains. It listens before
+ * anything begins: whoever sees that something runs can already ask it to stop. A second signal, or draining that takes
+ * too long, ends the process at once.
  */
-export async function untilAsked(options: {
-  readonly finished: readonly Promise<void>[];
-  readonly onAsked: (signal: string) => void;
-  readonly drain: () => Promise<void>;
-}): Promise<void> {
+export async function untilAsked(
+  process: Pick<EventEmitter, 'on'> & { exit(status: number): void },
+  options: {
+    /** Gives what ends only by failing. */
+    readonly begin: () => Promise<readonly Promise<void>[]>;
+    readonly onAsked: (signal: string) => void;
+    readonly drain: () => Promise<void>;
+  },
+): Promise<void> {
   const asked = new Promise<void>((done) => {
     let before = false;
     const onSignal = (signal: NodeJS.Signals) => {
-      if (before) process.exit(1);
+      if (before) return process.exit(1);
       before = true;
       options.onAsked(signal);
       setTimeout(() => process.exit(1), drainWithinMs).unref();
@@ -22,8 +29,9 @@ export async function untilAsked(options: {
     process.on('SIGTERM', onSignal);
     process.on('SIGINT', onSignal);
   });
+  const failed = async () => await Promise.race([asked, ...(await options.begin())]);
   try {
-    await Promise.race([asked, ...options.finished]);
+    await Promise.race([asked, failed()]);
   } finally {
     await options.drain();
   }

@@ -208,9 +208,11 @@ async function keepRunning(
   interrupted: () => void,
 ): Promise<void> {
   process.off('SIGINT', interrupted);
-  console.log(`Temporal: ${context.stack.temporalUi}\nService: ${context.sandbox?.url}\nCtrl-C ends it.`);
-  await untilAsked({
-    finished: running.map((part) => part.finished),
+  await untilAsked(process, {
+    begin: async () => {
+      console.log(`Temporal: ${context.stack.temporalUi}\nService: ${context.sandbox?.url}\nCtrl-C ends it.`);
+      return running.map((part) => part.finished);
+    },
     onAsked: () => console.log('stopping…'),
     drain: async () => {},
   });

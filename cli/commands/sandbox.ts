@@ -18,38 +18,45 @@ export interface SandboxOptions extends SandboxSize {
 export async function sandboxCommand(options: SandboxOptions): Promise<void> {
   const settings = readSettings({ METERSYNC_DIR: process.env.METERSYNC_DIR });
   const say = (line: string) => console.error(line);
-  const stack =
-    options.databaseUrl === undefined
-      ? await openStack(settings, { postgres: false, temporal: false, sandbox: true, log: say })
-      : undefined;
-  const sandbox = await startSandboxProcess({
-    databaseUrl: options.databaseUrl ?? (await stack?.databaseFor('sandbox')) ?? '',
-    dataDir: resolve(settings.dataDir),
-    size: options,
-    ...(options.port === undefined ? {} : { port: options.port }),
-    more: { seed: options.seed, live: options.live, irregular: options.irregular, host: options.host },
-    onLine: say,
-  });
-  const portal = await openPortal(sandbox);
-  console.log(
-    [
-      `The service runs at ${sandbox.url}`,
-      ...['v2.2', 'v2.1', 'v2'].map((version) => `  ${version}: ${sandbox.url}/${version}`),
-      `API key: ${sandbox.apiKey}`,
-      `Try: curl -H 'X-API-Key: ${sandbox.apiKey}' ${sandbox.apiUrl}/company`,
-      `Portal (for 7 days; webhooks are enabled): ${portal}`,
-      `Control routes: curl ${sandbox.url}/sandbox`,
-      'Ctrl-C ends it; its data stays.',
-    ].join('\n'),
-  );
-  await untilAsked({
-    finished: [],
+  const opened: { stop(): Promise<void> }[] = [];
+  await untilAsked(process, {
+    begin: async () => {
+      const databaseUrl = options.databaseUrl ?? (await ownDatabase());
+      const sandbox = await startSandboxProcess({
+        databaseUrl,
+        dataDir: resolve(settings.dataDir),
+        size: options,
+        ...(options.port === undefined ? {} : { port: options.port }),
+        more: { seed: options.seed, live: options.live, irregular: options.irregular, host: options.host },
+        onLine: say,
+      });
+      opened.unshift(sandbox);
+      console.log(describe(sandbox, await openPortal(sandbox)));
+      return [];
+    },
     onAsked: () => {},
     drain: async () => {
-      await sandbox.stop();
-      await stack?.stop();
+      for (const part of opened) await part.stop();
     },
   });
+
+  async function ownDatabase(): Promise<string> {
+    const stack = await openStack(settings, { postgres: false, temporal: false, sandbox: true, log: say });
+    opened.push(stack);
+    return await stack.databaseFor('sandbox');
+  }
+}
+
+function describe(sandbox: SandboxProcess, portal: string): string {
+  return [
+    `The service runs at ${sandbox.url}`,
+    ...['v2.2', 'v2.1', 'v2'].map((version) => `  ${version}: ${sandbox.url}/${version}`),
+    `API key: ${sandbox.apiKey}`,
+    `Try: curl -H 'X-API-Key: ${sandbox.apiKey}' ${sandbox.apiUrl}/company`,
+    `Portal (for 7 days; webhooks are enabled): ${portal}`,
+    `Control routes: curl ${sandbox.url}/sandbox`,
+    'Ctrl-C ends it; its data stays.',
+  ].join('\n');
 }
 
 /** The portal opens only while webhooks are enabled (seed 3.1), which they are not for a new organization. */

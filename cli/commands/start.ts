@@ -23,7 +23,7 @@ export async function start(parts: readonly Part[]): Promise<void> {
     await context.stop();
     log.info('stopped');
   };
-  try {
+  const begin = async () => {
     installRuntime(log);
     for (const line of stack.standIns) log.info(line);
     const secrets = parts.includes('receiver') ? configuredSecrets(context) : undefined;
@@ -31,12 +31,10 @@ export async function start(parts: readonly Part[]): Promise<void> {
     running.push({ finished: arrival.arrived.then(() => never), stop: () => arrival.stop() });
     if (works) running.push(await work(context, arrival));
     if (secrets !== undefined) running.push(await receive(context, await secrets(), arrival));
-  } catch (error) {
-    await drain();
-    throw error;
-  }
-  await untilAsked({
-    finished: running.map((part) => part.finished),
+    return running.map((part) => part.finished);
+  };
+  await untilAsked(process, {
+    begin,
     onAsked: (signal) => log.info(`${signal}: draining; once more to force`),
     drain,
   });
