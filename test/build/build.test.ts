@@ -101,10 +101,9 @@ describe('the package', () => {
       expect((await deliver(`${url}/webhooks`, event)).status).toBe(204);
       await until('the event is applied', async () => (await outcomeOf(event.id)) === 'applied');
 
-      const askedAt = performance.now();
+      // Draining that takes longer than 9.5 s ends with status 1.
       program.child.kill('SIGTERM');
       expect(await program.ended, program.said()).toMatchObject({ status: 0 });
-      expect(performance.now() - askedAt).toBeLessThan(10_000);
     } finally {
       program.child.kill('SIGKILL');
     }
