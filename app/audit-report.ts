@@ -12,6 +12,8 @@ export interface Example extends Difference {
   readonly resource: AuditResource;
   /** The last events about it, newest first. */
   readonly events: readonly EventBehind[];
+  /** Why Postgres refused it, if it did; its text is in `metersync.rejected_records`. */
+  readonly refused?: string | undefined;
 }
 
 export interface AuditReport {

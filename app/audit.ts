@@ -17,6 +17,7 @@ import {
   extraRows,
   knownCompanies,
   metersWithReadings,
+  refusals,
 } from '../db/read/audit.ts';
 import { forgetVersions, removeReadings } from '../db/repair.ts';
 import type { RecordResource } from '../db/resources.ts';
@@ -326,14 +327,21 @@ class Auditor {
     addTo(this.report, resource, differences, compared);
   }
 
-  /** Adds the events behind the examples. */
+  /** Adds the events behind the examples, and what Postgres said of those that it refused. */
   async explain(): Promise<void> {
+    const { db } = this.#warehouse;
+    const { examples } = this.report;
     const recordOf = ({ id, resource }: Example) =>
       resource === 'intervals' ? id.replace(/@[^@]*$/, '') : id;
-    const events = await eventsBehind(this.#warehouse.db, [...new Set(this.report.examples.map(recordOf))]);
-    this.report.examples = this.report.examples.map((example) => ({
+    const events = await eventsBehind(db, [...new Set(examples.map(recordOf))]);
+    const refused = await refusals(
+      db,
+      examples.filter(({ state }) => state === 'missing'),
+    );
+    this.report.examples = examples.map((example) => ({
       ...example,
       events: events.get(recordOf(example)) ?? [],
+      refused: refused.get(`${example.resource} ${example.id}`),
     }));
   }
 }

@@ -94,9 +94,12 @@ const shown = (text: string | null) =>
   text === null ? 'nothing' : text.length > 60 ? `${text.slice(0, 60)}…` : text;
 
 /** A difference, both sides of it, and the events behind it. */
-function describeExample({ state, resource, id, fields = [], events }: Example): string[] {
+function describeExample({ state, resource, id, fields = [], events, refused }: Example): string[] {
   return [
     `${state}: ${resource} ${id}`,
+    ...(refused === undefined
+      ? []
+      : [`    Postgres refused it, and it is kept in metersync.rejected_records: ${refused}`]),
     ...fields.map(
       ({ field, service, warehouse }) =>
         `    ${field}: the service has ${shown(service)}, the warehouse ${shown(warehouse)}`,

@@ -284,6 +284,24 @@ export async function eventsBehind(
   return new Map(result.rows.map(({ record, events }) => [record, events]));
 }
 
+/** Why Postgres refused records that the warehouse lacks, by resource and id: readings by their meter and start. */
+export async function refusals(
+  db: Executor,
+  records: readonly { readonly resource: string; readonly id: string }[],
+): Promise<Map<string, string>> {
+  const result = await db.execute<{ resource: string; record_id: string; error: string }>(sql`
+    select resource, record_id, error from metersync.rejected_records
+    join unnest(${array(
+      records.map(({ resource }) => resource),
+      'text',
+    )}, ${array(
+      records.map(({ id }) => id),
+      'text',
+    )})
+      as asked (resource, record_id) using (resource, record_id)`);
+  return new Map(result.rows.map((row) => [`${row.resource} ${row.record_id}`, row.error]));
+}
+
 /** Meters of a company whose readings the warehouse holds though the service no longer lists the meter. */
 export async function metersWithReadings(db: Executor, companyId: string | null): Promise<string[]> {
   const result = await db.execute<{ id: string }>(sql`

@@ -257,7 +257,7 @@ describe('an audit', () => {
     });
   });
 
-  test('goes on past records that Postgres cannot hold, and counts them as missing', async () => {
+  test('goes on past records that Postgres cannot hold, counts them as missing and says why', async () => {
     const { company, meter } = ids;
     const bad = randomUUID();
     const held = everything();
@@ -269,11 +269,12 @@ describe('an audit', () => {
     await store(held);
     const report = await auditOf(held);
     expect(report.examples).toMatchObject([
-      { resource: 'documents', id: bad, state: 'missing' },
+      { resource: 'documents', id: bad, state: 'missing', refused: expect.stringContaining('\\u0000') },
       {
         resource: 'intervals',
         id: expect.stringContaining(`${meter}@2026-05-01T05:00:00`),
         state: 'missing',
+        refused: expect.stringContaining('no number'),
       },
     ]);
     expect(report.differences).toBe(2);
