@@ -17,7 +17,11 @@ export interface SandboxOptions extends SandboxSize {
 /** `metersync sandbox`: the service itself, to integrate with, on a database of its own. */
 export async function sandboxCommand(options: SandboxOptions): Promise<void> {
   const settings = readSettings({ METERSYNC_DIR: process.env.METERSYNC_DIR });
-  const say = (line: string) => console.error(line);
+  // What is stopped while it begins has complaints, which nobody asked for.
+  let stopping = false;
+  const say = (line: string) => {
+    if (!stopping) console.error(line);
+  };
   const opened: { stop(): Promise<void> }[] = [];
   await untilAsked(process, {
     begin: async () => {
@@ -34,7 +38,9 @@ export async function sandboxCommand(options: SandboxOptions): Promise<void> {
       console.log(describe(sandbox, await openPortal(sandbox)));
       return [];
     },
-    onAsked: () => {},
+    onAsked: () => {
+      stopping = true;
+    },
     drain: async () => {
       for (const part of opened) await part.stop();
     },
