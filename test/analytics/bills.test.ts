@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { refreshDataIssues } from '../../db/check-data.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { BilledCompany, type BillSaid } from '../support/bills.ts';
 import { delivery, documentEvent } from '../support/events.ts';
@@ -271,6 +272,28 @@ describe('usage', () => {
       select generate_series(${first}::date, ${first}::date + interval '3 months', '1 month')::date::text as month`);
     expect(monthsOf('late')).toEqual([...rows.map(({ month }) => month), later]);
   });
+
+  test.each([
+    ['300000-01-01', '300000-01-31'],
+    ['2026-01-01', '5874897-12-31'],
+    ['4714-11-24 BC', '2026-01-31'],
+  ])(
+    'from %s to %s, years that no bill has, has no dates, and the other months are told',
+    async (start, end) => {
+      const company = await newCompany();
+      const of = (dates: { start: string; end: string }) => ({ ...dates, meterId: 'm', usage: '31' });
+      await company.bill([
+        { billed: 1, cost: '9.00', usage: [of({ start, end })] },
+        { billed: 2, cost: '8.00', usage: [of({ start: '2026-01-01', end: '2026-01-31' })] },
+      ]);
+      const told = ['2026-01-01', null].map((month) => ({ month, billed_usage: '31' }));
+      expect(await company.rows('monthly_usage', 'month')).toMatchObject(told);
+      const costs = await company.rows('monthly_cost', 'month');
+      expect(costs.reduce((sum, { cost }) => sum + Number(cost), 0)).toBe(17);
+      expect(await company.rows('statement_availability', 'month')).not.toEqual([]);
+      await refreshDataIssues(warehouse.db, [company.id]);
+    },
+  );
 
   test('a record without a meter is counted beside those of other accounts and commodities', async () => {
     const company = await newCompany();
