@@ -78,14 +78,15 @@ export async function retireListed(
   });
 }
 
-/** The documents as `gone(id, updated)`, held against whoever else writes them. */
+/** The documents as `gone(id, updated)`, held against whoever else writes them; a listing that moves shows one twice. */
 function goneBy(companyId: string, documents: readonly ListedDocument[], beganAt: string): SQL {
   const known = documents.filter(({ id }) => uuid.test(id));
   const ids = printedUuids(known.map(({ id }) => id));
   const updated = known.map((document) => document.updated);
   return sql`listed as (
-    select id, metersync.read_time(updated) as updated
+    select distinct on (id) id, metersync.read_time(l.updated) as updated
     from unnest(${array(ids, 'uuid')}, ${array(updated, 'text')}) as l (id, updated)
+    order by id, 2 desc nulls last
   ), gone as materialized (
     select t.id::text as id, l.updated from utility.documents t join listed l on l.id = t.id
     where t.company_id = ${companyId}::uuid and t.deleted_at is null

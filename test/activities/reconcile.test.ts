@@ -206,6 +206,29 @@ describe('deleted documents', () => {
     });
   });
 
+  test('that a listing shows twice, as it moves, are buried once', async () => {
+    const [live, gone] = [recent(3), recent(2)];
+    const [first, second] = gone.map(({ id, updated }) => ({ id: id.toUpperCase(), updated }));
+    let shown = [...live, ...gone];
+    const under = await activitiesOn(
+      filtering(
+        () => shown,
+        () => [
+          ...gone,
+          { ...first, updated: new Date(Date.now() + 1_000).toISOString() },
+          { ...second, updated: null },
+        ],
+      ),
+    );
+    await reconcile(under);
+    shown = live;
+    await reconcile(under);
+    expect(await run(under)).toMatchObject({ state: 'complete', tombstoned: 2 });
+    expect(await readDeletes(under.warehouse.db, { all: true })).toMatchObject([
+      { state: 'applied', rows: 2 },
+    ]);
+  });
+
   test('beyond the cap live until somebody decides, and come back with their usage when it is undone', async () => {
     const all = recent(90);
     let shown = all;
