@@ -79,7 +79,7 @@ select metersync.comment_columns('analytics.freshness', '{
 
 create or replace view analytics.connections_needing_attention as
 select f.company_id, c.name as company, f.connection_id, f.provider, f.status, f.status_class,
-  greatest(s.since, metersync.read_time(k.raw ->> 'statusFirstSeenTime')) as since, case f.status
+  greatest(s.since, metersync.time_of(k.raw ->> 'statusFirstSeenTime')) as since, case f.status
     when 'MFA_TOKEN_EXPIRED' then 'upload the documents, or disable multi-factor authentication on the provider''s portal'
     when 'PASSWORD_INCORRECT' then 'update the password of the connection'
     when 'INCORRECT_PASSWORD' then 'update the password of the connection'

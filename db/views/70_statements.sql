@@ -47,7 +47,7 @@ from (
         select k.company_id, meter.id as meter_id, max(case
             when k.deleted_at is not null then k.deleted_at::date
             when account ->> 'trackingStatus' = 'DISABLED' then '-infinity'
-            when k.status = 'COMPANY_INACTIVE' then coalesce(metersync.read_time(k.raw ->> 'statusFirstSeenTime')::date, '-infinity')
+            when k.status = 'COMPANY_INACTIVE' then coalesce(metersync.time_of(k.raw ->> 'statusFirstSeenTime')::date, '-infinity')
             else coalesce(metersync.date_of(account ->> 'lastServiceDate'), 'infinity')
           end) as ended_on
         from utility.connections k

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { refreshDataIssues } from '../../db/check-data.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { company, connectionEvent, delivery } from '../support/events.ts';
@@ -16,7 +17,7 @@ afterAll(() => warehouse.drop());
 const january = { start: '2026-01-01', end: '2026-01-31' };
 
 /** A company with one billed meter, and a connection in a status that collects for it. */
-async function connected(status: string): Promise<BilledCompany> {
+async function connected(status: string, more: object = {}): Promise<BilledCompany> {
   const company = new BilledCompany(warehouse);
   const meterId = randomUUID();
   await company.add({ [meterId]: {} });
@@ -27,6 +28,7 @@ async function connected(status: string): Promise<BilledCompany> {
     ...{ id: randomUUID(), status, updated: '2026-02-01T00:00:00', datasource: { name: 'City Power' } },
     statusFirstSeenTime: '2026-01-15T00:00:00.000001',
     accounts: [{ id: randomUUID(), accountNumber: 'A-1', meters: [meterId] }],
+    ...more,
   };
   await writeRecords(warehouse, 'connections', [connection], { companyId: company.id });
   return company;
@@ -86,6 +88,18 @@ test('a status that came back without an event is as old as the service says, an
   await recordEvents(warehouse.db, [told('2026-07-09T00:00:00', 'MFA_TOKEN_EXPIRED', 'CONNECTED')]);
   expect(await since('2026-07-10T00:00:00Z')).toEqual([{ since: '2026-07-09 00:00:00+00' }]);
 });
+
+test.each(['soon', '2026-13-45T00:00:00', '2026-01-15T99:00:00', 5, { at: 1 }])(
+  'a time that is none (%j) is NULL, and makes no view fail',
+  async (statusFirstSeenTime) => {
+    const company = await connected('COMPANY_INACTIVE', { statusFirstSeenTime });
+    expect(await company.rows('connections_needing_attention', 'connection_id')).toMatchObject([
+      { since: null },
+    ]);
+    expect(await company.rows('statement_availability', 'month')).toHaveLength(1);
+    await refreshDataIssues(warehouse.db, [company.id]);
+  },
+);
 
 test('a connection that is well needs nobody', async () => {
   const company = await connected('CONNECTED');
