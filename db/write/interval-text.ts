@@ -71,7 +71,8 @@ export function plainReadings(columns: IntervalColumns, zoneIsUtc: boolean): Pla
   return { seconds, from, to, distinct };
 }
 
-const amount = /^\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*$/i;
+/** Each digit can be read in one way alone: else a long text that is none would be tried in all of them. */
+const amount = /^\s*[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?\s*$/i;
 
 /**
  * What is wrong with readings that Postgres would refuse as well, but one by one, by the place of each: all readings of a

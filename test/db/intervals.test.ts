@@ -181,6 +181,18 @@ describe('writeIntervals', () => {
     },
   );
 
+  test.each(['7', '.7', '7.', '+7e2', ' -7.25E-1 '])('%j is an amount', async (usage) => {
+    const one = readings(hours.slice(0, 1), usage);
+    expect(await writeIntervals(warehouse, `amount ${usage}`, '2026-03-01', one)).toMatchObject({
+      inserted: 1,
+    });
+  });
+
+  test('a text of any length that is no amount is told at once', async () => {
+    const endless = readings(hours.slice(0, 1), `${'7'.repeat(200_000)}!`);
+    expect(await writeIntervals(warehouse, 'endless', '2026-03-01', endless)).toMatchObject({ rejected: 1 });
+  });
+
   test('times with an offset and times in the zone of the setting are read by Postgres', async () => {
     const berlin = await createWarehouse('Europe/Berlin');
     try {
