@@ -51,7 +51,7 @@ select metersync.comment_columns('analytics.interval_readings', '{
 
 -- Readings by the local day: split at midnight where one crosses it, by time; each resolution by itself; what is covered
 -- is counted once where readings of a resolution overlap. Of most readings neither is true: those are counted in whole
--- seconds, and what depends on their unit is reckoned once a day.
+-- seconds, and what depends on their unit is reckoned once a day. A day that a zone left out, as Samoa did in 2011, has no row.
 create or replace view analytics.interval_days_by_resolution as
 select d.company_id, d.site_id, d.meter_id, d.datasource_type, d.local_date, d.usage_units, d.granularity_seconds, d.time_zone,
   d.time_zone_source, d.readings, d.usage, d.whole_seconds + d.odd_seconds as covered_seconds, d.estimated_readings,
@@ -102,6 +102,7 @@ from (
         where r.parts > 0
         offset 0
       ) s on true
+    where r.parts = 0 or s.day_end > s.day_start
   ) split
   group by company_id, meter_id, usage_units, granularity_seconds, local_date, site_id, datasource_type, time_zone, time_zone_source
 ) d

@@ -205,6 +205,17 @@ test('days of 23, 24 and 25 hours expect 92, 96 and 100 quarter-hours', async ()
   ]);
 });
 
+test('a day that a zone left out has no row, and what was read meanwhile is of the days around it', async () => {
+  const company = await metered('Pacific/Apia', [
+    { start: Date.parse('2011-12-29T22:00:00Z') / 1000, seconds: 86_400 },
+  ]);
+  const days = await company.rows('interval_daily', 'local_date');
+  expect(days.map((row) => [row.local_date, row.covered_seconds, row.day_seconds])).toEqual([
+    ['2011-12-29', 12 * 3600, 86_400],
+    ['2011-12-31', 12 * 3600, 86_400],
+  ]);
+});
+
 test('readings of one company are looked for by its meters, in the months that are asked for, also when most meters have none', async () => {
   await warehouse.db.execute(sql`
     insert into utility.meters (id, company_id, raw) select 'planned ' || n, md5('planned ' || n / 10)::uuid, '{}' from generate_series(0, 999) n`);
