@@ -6,6 +6,7 @@ import { upsertMeters } from '../db/write/meters.ts';
 import type { RecordPage, UpsertPage } from '../db/write/page.ts';
 import { upsertUsageData } from '../db/write/usage-data.ts';
 import { nothingWritten, type PageWritten, sum, writePage } from '../db/write/write-page.ts';
+import type { ServiceClient } from '../service/client.ts';
 import type { Page } from '../service/page.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 
@@ -30,9 +31,13 @@ export interface Arrival {
   readonly usage?: RecordPage['usage'];
 }
 
+/** Where usage has no listing, nothing but the records of documents tells it: that of all of them is written, by whatever read. */
+export const usageTold = (service: Pick<ServiceClient, 'has'>): Pick<Arrival, 'usage'> =>
+  service.has('usageData') ? {} : { usage: 'all' };
+
 /** Writes an arrival and has the catalogue look at it. */
 export async function write(deps: ActivityDependencies, arrival: Arrival): Promise<PageWritten> {
-  const written = await rewrite(deps.warehouse, deps.apiVersion, arrival);
+  const written = await rewrite(deps.warehouse, deps.apiVersion, { ...arrival, ...usageTold(deps.service) });
   await noteFields(deps, arrival.listing, arrival.page.items);
   return written;
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pMap from 'p-map';
 import PQueue from 'p-queue';
-import { rewrite } from '../activities/arrival.ts';
+import { rewrite, usageTold } from '../activities/arrival.ts';
 import type { EndpointName } from '../contract/endpoints.ts';
 import { type AuditResource, auditResources } from '../contract/names.ts';
 import { retireAbsent } from '../db/absent.ts';
@@ -288,7 +288,8 @@ class Auditor {
     const different = differences.map(({ id }) => id);
     await forgetVersions(db, resource, different, readAt);
     const listing = resource === 'sites' ? 'companies' : resource;
-    await rewrite(this.#warehouse, this.#repair.apiVersion, { listing, companyId, readAt, page });
+    const told = usageTold(this.#service);
+    await rewrite(this.#warehouse, this.#repair.apiVersion, { listing, companyId, readAt, page, ...told });
   }
 
   /** Returns the ids of the resource's records. */
@@ -302,7 +303,8 @@ class Auditor {
     const listing = resource === 'sites' ? 'companies' : resource;
     for await (const page of this.#walk(listing, params)) {
       const owner = listing === 'companies' ? null : companyId;
-      await rewrite(this.#warehouse, apiVersion, { listing, companyId: owner, readAt: page.readAt, page });
+      const arrival = { listing, companyId: owner, readAt: page.readAt, page, ...usageTold(this.#service) };
+      await rewrite(this.#warehouse, apiVersion, arrival);
       seen.push(...(resource === 'sites' ? page.items.flatMap(siteIds) : present(page.ids)));
     }
     return seen;

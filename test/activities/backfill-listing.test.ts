@@ -3,10 +3,12 @@ import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
 import { approveDeletes, readDeletes, undoDeletes } from '../../db/absent.ts';
+import { recordEvents } from '../../db/record/record-events.ts';
 import { defaultBudget } from '../../service/retry.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+import { company, delivery, documentEvent } from '../support/events.ts';
 import { documents } from '../support/scripted-service.ts';
 
 const companyId = randomUUID();
@@ -88,6 +90,43 @@ describe('a backfill of a listing that was interrupted', () => {
     expect(await alive(under)).toBe(250);
   });
 });
+
+test.each([
+  ['a backfill reads', false],
+  ['an event told of before', true],
+])(
+  'a service that has no listing of usage tells it in the documents that %s, and in their corrections',
+  async (_, told) => {
+    const id = randomUUID();
+    const states = ['1', '2'].map((usage) => ({
+      ...{ id, created: '2026-05-01T00:00:00.000001', updated: `2026-05-0${usage}T00:00:00.000001` },
+      usageData: [{ id: randomUUID(), usage }],
+    }));
+    let shown = states[0];
+    const endpoints = { ...documentsAlone, companies: null, documentUsage: null };
+    const under = await activitiesOn(
+      ({ path, query }) =>
+        path.includes('/company/') ? pageOf([shown], { query }) : { json: shown as object },
+      endpoints,
+    );
+    const { db } = under.warehouse;
+    const usage = async () => {
+      const live = await db.execute(
+        sql`select document_id, usage from utility.usage_data where deleted_at is null`,
+      );
+      return live.rows;
+    };
+    if (told) await recordEvents(db, [delivery(documentEvent('created', id, states[0]?.updated ?? ''))]);
+    await under.run(under.activities.readCompany, { ...input(), companyId: company.id });
+    await under.run(under.activities.catchUpOwners, { kind: 'documents', owners: [company.id] });
+    expect(await usage()).toEqual([{ document_id: id, usage: '1' }]);
+    const waiting = await db.execute(sql`select from metersync.events where outcome <> 'applied'`);
+    expect(waiting.rows).toEqual([]);
+    shown = states[1];
+    await under.run(under.activities.readCompany, { ...input(), companyId: company.id });
+    expect(await usage()).toEqual([{ document_id: id, usage: '2' }]);
+  },
+);
 
 describe('a resource of a company that the service refuses for good', () => {
   test('fails alone, is not read again by the same run, and the others are complete', async () => {
