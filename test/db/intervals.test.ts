@@ -82,6 +82,17 @@ describe('writeIntervals', () => {
     expect((await held('dropped')).map((row) => row.usage)).toEqual(['2']);
   });
 
+  test('a month that was detached and moved away is made again, and what was moved stays', async () => {
+    await writeIntervals(warehouse, 'archived', '2026-03-01', readings(['2025-04-01T00:00:00'], '1'));
+    const run = (text: string) => warehouse.db.execute(sql.raw(text));
+    await run('create schema archive');
+    await run('alter table utility.intervals detach partition utility.intervals_2025_04');
+    await run('alter table utility.intervals_2025_04 set schema archive');
+    await writeIntervals(warehouse, 'archived', '2026-03-01', readings(['2025-04-01T00:00:00'], '2'));
+    expect((await held('archived')).map((row) => row.usage)).toEqual(['2']);
+    expect((await run('select usage from archive.intervals_2025_04')).rows).toEqual([{ usage: '1' }]);
+  });
+
   test('readings of any year are written beside their neighbours, and make partitions of no month between', async () => {
     const partitions = async () =>
       (
