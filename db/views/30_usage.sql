@@ -68,7 +68,7 @@ from (
           u.is_estimated, u.exclusion as is_excluded,
           coalesce(u.net_metering_type, m.raw ->> 'netMeteringType') as net_metering_type, u.billed_demand,
           case
-            when u.start_date is null or u.end_date is null then 'missing'
+            when u.start_date is null or u.end_date is null or metersync.first_day(u.start_date, u.end_date) is null then 'missing'
             when u.end_date < u.start_date then 'inverted'
             when u.end_date = u.start_date then 'end_missing'
             when u.end_date > current_date then 'future'
@@ -97,7 +97,7 @@ select metersync.comment_columns('analytics.usage', '{
   "period": "Days that it is for, half-open.",
   "period_days": "Days in period.",
   "boundary_rule": "How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the meter''s next record starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown (so are periods of more than ten years: they count on their last day); dates_swapped: the end was before the start; no_dates: none, or of a year that has not four digits.",
-  "date_quality": "ok, end_missing (start and end are the same), inverted, too_long (more than 65 days), future or missing.",
+  "date_quality": "ok, end_missing (start and end are the same), inverted, too_long (more than 65 days), future or missing (also where a year has not four digits).",
   "counted_days": "The days of period that no newer bill of the meter (or unmetered_source) is for.",
   "may_overlap": "Whether another record of the meter (or unmetered_source) touches its days.",
   "next_start": "Where the next record of the meter (or unmetered_source) starts.",

@@ -292,6 +292,10 @@ describe('usage', () => {
       expect(costs.reduce((sum, { cost }) => sum + Number(cost), 0)).toBe(17);
       expect(await company.rows('statement_availability', 'month')).not.toEqual([]);
       await refreshDataIssues(warehouse.db, [company.id]);
+      const { rows } = await warehouse.db.execute(
+        sql`select check_name from ops.data_issues where company_id = ${company.id}::uuid and check_name = 'bad_dates'`,
+      );
+      expect(rows).toHaveLength(1);
     },
   );
 
