@@ -190,7 +190,7 @@ async function judgeAbsent(
 /**
  * The sites of the companies that a stable pass saw: they stand in the records, so they are gone when two passes read the same
  * record, which does not name them. A record that names none any more is likelier wrong than its sites are gone: somebody
- * decides.
+ * decides. Those of a company that is gone go with it.
  */
 async function judgeSites(
   deps: ActivityDependencies,
@@ -210,13 +210,13 @@ async function judgeSites(
   const agreed = before !== undefined && confirmsPass(before.manifest, now.manifest);
   let quarantined = 0;
   let doubtful = 0;
-  for (const { companyId, named, absent, confirmed } of companies) {
+  for (const { companyId, gone, named, absent, confirmed } of companies) {
     if (!agreed || !confirmed) {
       doubtful += absent;
       continue;
     }
     const seen = { ids: named, beganAt: before.beganAt };
-    const cap = named.length === 0 ? { rows: 0, percent: 0 } : deps.deletesCap;
+    const cap = named.length === 0 && !gone ? { rows: 0, percent: 0 } : deps.deletesCap;
     const retired = await retireAbsent(db, runId, { resource: 'sites', companyId }, seen, cap);
     quarantined += retired.quarantined;
   }

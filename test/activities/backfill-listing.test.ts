@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
+import { audit } from '../../app/audit.ts';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
 import { approveDeletes, readDeletes, undoDeletes } from '../../db/absent.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { defaultBudget } from '../../service/retry.ts';
 import { pageOf } from '../service/listing.ts';
-import type { Reply } from '../service/scripted-server.ts';
+import type { Reply, Script } from '../service/scripted-server.ts';
+import { setup } from '../service/setup.ts';
 import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { documents } from '../support/scripted-service.ts';
@@ -216,6 +218,37 @@ describe('sites that the records of companies no longer name', () => {
     const asked = await backfill([sites.slice(1)]);
     expect(asked).toMatchObject({ state: 'suspect', live: 80, tombstoned: 0, undecided: [1] });
     expect(await backfill([sites])).toMatchObject({ state: 'complete', live: 80, undecided: [] });
+  });
+
+  test('go with their company, come back with it, and are no difference in an audit', async () => {
+    const held = [2, 3].map((count) => ({
+      id: randomUUID(),
+      sites: sites.slice(-count).map(() => ({ id: randomUUID() })),
+    }));
+    let shown = held;
+    const script: Script = (asked) => pageOf(shown, asked, shape);
+    const under = await activitiesOn(script, documentsAlone);
+    const { warehouse } = under;
+    const { client: service } = await setup(script);
+    const backfill = async (companies: typeof held) => {
+      shown = companies;
+      const runId = randomUUID();
+      await under.run(under.activities.beginRun, { runId, companies: [] });
+      const { rows } =
+        await warehouse.db.execute(sql`select state, (select count(*)::int from utility.sites where deleted_at is null) as live
+        from metersync.runs where run_id = ${runId}::uuid and resource = 'companies'`);
+      const resources = ['companies', 'sites'] as const;
+      const { differences } = await audit({ warehouse, service, concurrency: 1, resources });
+      return { runId, ...rows[0], differences };
+    };
+    expect(await backfill(held)).toMatchObject({ state: 'complete', live: 5, differences: 0 });
+    const gone = await backfill(held.slice(1));
+    expect(gone).toMatchObject({ state: 'complete', live: 3, differences: 0 });
+    expect(await backfill(held)).toMatchObject({ state: 'complete', live: 5, differences: 0 });
+    const again = await backfill(held.slice(1));
+    expect(again).toMatchObject({ state: 'complete', live: 3, differences: 0 });
+    expect(await undoDeletes(warehouse.db, again.runId)).toEqual({ revived: 3 });
+    expect(await backfill(held.slice(1))).toMatchObject({ state: 'suspect', live: 5, differences: 3 });
   });
 
   test('are quarantined when they are more than the cap, and when none are left', async () => {
