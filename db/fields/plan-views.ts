@@ -188,7 +188,8 @@ function columnsOf(
   for (const [field, at] of own) {
     if (!isRecord || columns.length < columnsMax) add(at.path, snakeCase(field), typeOf(at));
   }
-  if (isRecord && of.collapsed) add(`/${anyStep}`, 'other_fields', 'jsonb');
+  const isShown = ([, at]: [string, Place]): boolean => typeOf(at) === null || paths.has(at.path);
+  if (isRecord && (of.collapsed || !own.every(isShown))) add(`/${anyStep}`, 'other_fields', 'jsonb');
   const flatten = (at: Place, name: string): void => {
     for (const [field, inner] of sorted(at.fields)) {
       const flat = `${name}_${snakeCase(field)}`;

@@ -294,6 +294,17 @@ describe('a change of what the service sends', () => {
     await migrateWarehouse(warehouse.db);
   });
 
+  test('shows a new field of a record whose view has no room for its column', async () => {
+    const inner = Object.fromEntries(Array.from({ length: 250 }, (_, n) => [`f${n}`, n]));
+    const wide = { one: inner, two: inner, three: inner, four: inner, five: inner };
+    await sync([record(wide)]);
+    await sync([record({ ...wide, late: 'text', later: { at: 'all' } })]);
+    expect(await leavesNotShown(warehouse, 'documents')).toEqual([]);
+    expect(
+      await rows(`select other_fields ->> 'late' as late from analytics.documents order by synced_at, late`),
+    ).toContainEqual({ late: 'text' });
+  });
+
   test('in several processes at once is one change', async () => {
     await writeRecords(warehouse, 'documents', [record({ a: 1 })], { companyId });
     await catalogue.note('documents', 'v2.2', [record({ a: 1, b: [{ c: 1 }] })]);
