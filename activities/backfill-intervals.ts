@@ -93,7 +93,7 @@ export async function backfillIntervals(
     : [];
   const within = atMostEvery(progressEveryMs, deps.now, (counts: RunCounts) => noteProgress(db, key, counts));
   for (const meterId of meters) {
-    cursor = await backfillMeter(deps, meterId, cursor, within);
+    cursor = await backfillMeter(deps, { companyId, meterId }, cursor, within);
     heartbeat(cursor);
     await noteProgress(db, key, intervalCounts(cursor));
   }
@@ -104,7 +104,7 @@ export async function backfillIntervals(
 
 async function backfillMeter(
   deps: ActivityDependencies,
-  meterId: string,
+  { companyId, meterId }: { readonly companyId: string; readonly meterId: string },
   { within, ...done }: IntervalCursor,
   note: (counts: RunCounts) => Promise<void>,
 ): Promise<IntervalCursor> {
@@ -121,7 +121,7 @@ async function backfillMeter(
     const { cancellationSignal, info } = Context.current();
     cancellationSignal.throwIfAborted();
     if (info.attempt <= meterAttempts && asFailure(error)?.action === 'retry') throw error;
-    const reason = await ownTrouble(deps, error);
+    const reason = await ownTrouble(deps, error, () => listsMeters(deps, companyId));
     if (reason === undefined || reason.code === 'SERVICE_KEY_REFUSED') throw error;
     // A meter that cannot be read must not keep the others from being read.
     const { code } = reason;
@@ -129,6 +129,17 @@ async function backfillMeter(
     const failedMeters = [...done.failedMeters, meterId].slice(0, failedMetersNamed);
     return { ...done, after: meterId, failed: done.failed + 1, failedMeters, error: reason.message };
   }
+}
+
+/** Whether the service answers for the company's meters, of which one is failed. */
+async function listsMeters({ service }: ActivityDependencies, companyId: string): Promise<boolean> {
+  if (!service.has('meters')) return false;
+  const signal = Context.current().cancellationSignal;
+  const first = { endpoint: 'meters', params: { companyId }, page: 1, lane: 'backfill', signal } as const;
+  return await service.page(first).then(
+    () => true,
+    () => false,
+  );
 }
 
 const withMeter = (

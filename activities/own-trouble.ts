@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import type { WaitingReason } from '../db/catch-up.ts';
+import { type WaitingReason, warehouseNow } from '../db/catch-up.ts';
 import { withoutStatement } from '../db/failures.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './failing.ts';
@@ -13,10 +13,13 @@ export const lastingAttempts = 8;
 /**
  * The reason when work failed for its own sake: the service refuses it, or fails it and answers others meanwhile. It is
  * undefined for trouble that everybody shares: a service or a warehouse that is away is waited for together.
+ * `othersAnswered` is for work that nobody tries again before the next run: it looks whether a service that fails its
+ * /ping fails that alone.
  */
 export async function ownTrouble(
   deps: ActivityDependencies,
   error: unknown,
+  othersAnswered: () => Promise<boolean> = async () => true,
 ): Promise<WaitingReason | undefined> {
   const { cancellationSignal, info } = Context.current();
   const lasts = info.attempt > lastingAttempts;
@@ -26,10 +29,17 @@ export async function ownTrouble(
   const reason = { code, message: `${code}: ${message}` };
   if (failure.action !== 'retry') return reason;
   if (code === 'SERVICE_BUSY') return undefined;
-  if (code === 'WAREHOUSE_UNAVAILABLE') return lasts ? reason : undefined;
+  if (code === 'WAREHOUSE_UNAVAILABLE') return lasts && (await warehouseAnswers(deps)) ? reason : undefined;
   if (await deps.service.answers(cancellationSignal)) return reason;
   // It may fail its /ping alone; what gets no answer at all waits until there is one.
-  return lasts && code !== 'SERVICE_UNREACHABLE' ? reason : undefined;
+  return lasts && code !== 'SERVICE_UNREACHABLE' && (await othersAnswered()) ? reason : undefined;
+}
+
+async function warehouseAnswers({ warehouse }: ActivityDependencies): Promise<boolean> {
+  return await warehouseNow(warehouse.db).then(
+    () => true,
+    () => false,
+  );
 }
 
 function unexpected(error: unknown): WaitingReason {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { lastingAttempts } from '../../activities/own-trouble.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
 import { defaultBudget } from '../../service/retry.ts';
 import { pageOf } from '../service/listing.ts';
@@ -117,30 +118,65 @@ test('is complete only where each meter showed as many readings as the service s
   expect(await backfill()).toEqual({ state: 'complete', said: 0, seen: 0, error: null, requests: 1 });
 });
 
-test('a meter that fails alone is tried some times, then left out and named; trouble of all is waited for', async () => {
-  const [failing, refused, fine] = ['m-1', 'm-2', 'm-3'];
-  let down = false;
-  const under = await activitiesOn((asked: Asked): Reply => {
-    if (down || asked.path.includes(failing)) return { status: 500, json: {} };
-    if (asked.path.includes(refused)) return { status: 404, json: {} };
-    return pageOf(readings(2), asked, shape);
-  }, onlyIntervals);
-  const { db } = under.warehouse;
-  await db.execute(sql`insert into utility.meters (id, company_id)
+test.each([
+  ['', 3, 4],
+  [' of a service that fails its /ping, too', lastingAttempts, lastingAttempts + 1],
+])(
+  'a meter that fails alone%s is tried some times, then left out and named; trouble of all is waited for',
+  async (without, patient, last) => {
+    const [failing, refused, fine] = ['m-1', 'm-2', 'm-3'];
+    let down = false;
+    const under = await activitiesOn(
+      (asked: Asked): Reply => {
+        const fails = asked.path.includes(failing) || (without !== '' && asked.path.endsWith('/ping'));
+        if (down || fails) return { status: 500, json: {} };
+        if (asked.path.includes(refused)) return { status: 404, json: {} };
+        return pageOf(readings(2), asked, shape);
+      },
+      { ...onlyIntervals, meters: { path: '/meter/company/{companyId}' } },
+    );
+    const { db } = under.warehouse;
+    const input = { runId: randomUUID(), companyId, cursor: null };
+    await db.execute(sql`insert into utility.meters (id, company_id)
     select id, ${companyId}::uuid from unnest(array[${failing}, ${refused}, ${fine}]) id`);
-  const input = { runId: randomUUID(), companyId, cursor: null };
-  const attempt = (number: number) => under.run(under.activities.readCompany, input, undefined, number);
-  await expect(attempt(3)).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
-  down = true;
-  await expect(attempt(4)).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
-  down = false;
-  expect(await attempt(4)).toEqual({ done: true, cursor: null });
-  const { rows } = await db.execute(sql`select state, error_code, error, rows_inserted::int as inserted
+    await db.execute(sql`insert into metersync.runs (run_id, company_id, resource, state, finished_at)
+    values (${input.runId}::uuid, ${companyId}::uuid, 'meters', 'complete', now())`);
+    const attempt = (number: number) => under.run(under.activities.readCompany, input, undefined, number);
+    await expect(attempt(patient)).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
+    down = true;
+    for (const number of [last, 36])
+      await expect(attempt(number)).rejects.toMatchObject({ type: 'SERVICE_ERROR' });
+    down = false;
+    expect(await attempt(last)).toEqual({ done: true, cursor: null });
+    const { rows } = await db.execute(sql`select state, error_code, error, rows_inserted::int as inserted
     from metersync.runs where resource = 'intervals'`);
-  expect(rows).toEqual([
-    {
-      ...{ state: 'partial', error_code: 'SERVICE_NOT_FOUND', inserted: 2 },
-      error: expect.stringMatching(/^2 meters: SERVICE_NOT_FOUND: .* \(m-1, m-2\)$/),
-    },
-  ]);
+    expect(rows).toEqual([
+      {
+        ...{ state: 'partial', error_code: 'SERVICE_NOT_FOUND', inserted: 2 },
+        error: expect.stringMatching(/^2 meters: SERVICE_NOT_FOUND: .* \(m-1, m-2\)$/),
+      },
+    ]);
+  },
+);
+
+test('a warehouse that is away costs no meter its readings, however long', async () => {
+  const under = await activitiesOn((asked: Asked) => pageOf(readings(2), asked, shape), onlyIntervals);
+  const { db, pool } = under.warehouse;
+  await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
+  const answer = pool.query.bind(pool);
+  let meters = 0;
+  const query = vi.spyOn(pool, 'query').mockImplementation(async (...given: unknown[]) => {
+    if (meters > 0) throw Object.assign(new Error('it is shutting down'), { code: '57P03' });
+    if ((given[0] as { text: string }).text.includes('utility.meters')) meters += 1;
+    return await Reflect.apply(answer, pool, given);
+  });
+  onTestFinished(() => query.mockRestore());
+  const environment = activityEnvironment(undefined, 36);
+  const told: unknown[] = [];
+  environment.on('heartbeat', (details) => told.push(details));
+  const input = { runId: randomUUID(), companyId, cursor: null };
+  await expect(environment.run(under.activities.readCompany, input)).rejects.toMatchObject({
+    type: 'WAREHOUSE_UNAVAILABLE',
+  });
+  expect([meters, told.filter((details) => JSON.stringify(details ?? {}).includes('m-1'))]).toEqual([1, []]);
 });
