@@ -169,13 +169,14 @@ async function writeSeen(
   return rows[0]?.changed ?? false;
 }
 
-/** Fields of a map stand under its `*` alone. */
+/** Fields of a map stand under its `*` alone. Maps are picked once: there are few of them, and thousands of fields. */
 async function removeCollapsed(db: Executor, { resource, apiVersion }: Kept): Promise<void> {
   await db.execute(sql`
-    delete from metersync.field_catalogue f
-    using metersync.field_catalogue c
-    where (f.resource, f.api_version, c.resource, c.api_version)
-        = (${resource}, ${apiVersion}, ${resource}, ${apiVersion})
-      and c.collapsed and c.path <> '' and starts_with(f.path, c.path || '/')
-      and not starts_with(f.path || '/', c.path || '/*/')`);
+    with map as materialized (
+      select path from metersync.field_catalogue
+      where resource = ${resource} and api_version = ${apiVersion} and collapsed and path <> ''
+    )
+    delete from metersync.field_catalogue f using map
+    where f.resource = ${resource} and f.api_version = ${apiVersion} and starts_with(f.path, map.path || '/')
+      and not starts_with(f.path || '/', map.path || '/*/')`);
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { connectWarehouse } from '../../../db/connect.ts';
 import { createFieldCatalogue, type FieldCatalogue } from '../../../db/fields/field-catalogue.ts';
 import { createWarehouse } from '../../support/warehouse.ts';
 
@@ -113,6 +114,28 @@ describe('the field catalogue', () => {
     expect(new Set((await paths())[2]?.[1] as string[])).toEqual(new Set(['number', 'boolean', 'text']));
     await open().note(resource, 'v2', [{ map: { k1: 1 } }]);
     expect((await paths()).map(([path]) => path)).toEqual(['', '/map', '/map/*']);
+  });
+
+  test('looks for the keys of maps among each field once, however many there are', async () => {
+    const single = connectWarehouse({ url: warehouse.url, timeZone: 'UTC', max: 1, onError: () => {} });
+    onTestFinished(() => single.close());
+    await single.db.execute(sql`
+      insert into metersync.field_catalogue (resource, api_version, path, types, records, collapsed)
+      select ${resource}, 'v2', '/f' || n, array['object'], 1, n < 5 from generate_series(1, 1000) n`);
+    const rowsRead = async () => {
+      await single.db.execute(sql`select pg_stat_force_next_flush()`);
+      const { rows: told } = await single.db.execute<{ read: string }>(sql`
+        select seq_tup_read + idx_tup_fetch as read from pg_stat_user_tables
+        where relid = 'metersync.field_catalogue'::regclass`);
+      return Number(told[0]?.read);
+    };
+    const before = await rowsRead();
+    const catalogue = createFieldCatalogue({ db: single.db, onError: () => {} });
+    await catalogue.note(resource, 'v2', [{ f1: { key: 1 } }]);
+    const read = (await rowsRead()) - before;
+    await catalogue.close();
+    expect(read).toBeGreaterThan(1_000);
+    expect(read).toBeLessThan(100_000);
   });
 
   test('calls when there is a new field or type, and for nothing else', async () => {
