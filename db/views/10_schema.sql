@@ -49,11 +49,13 @@ language sql immutable parallel safe as $$
     then greatest(start_date, end_date) end
 $$;
 
--- A time of the service where it is one, else NULL: one odd value of a record must not make a view unreadable.
+-- A time of the service where it is one, else NULL: one odd value of a record must not make a view unreadable. Without a zone it is
+-- one of UTC, whatever zone the reader is in.
 create or replace function metersync.time_of(value text) returns timestamptz language sql stable parallel safe
 begin atomic
   select case when metersync.date_of(value) is not null
-    and value ~ '^.{10}([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?(Z|[+-](0\d|1[0-4])(:?[0-5]\d)?)?)?$' then value::timestamptz end;
+    and value ~ '^.{10}([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?(Z|[+-](0\d|1[0-4])(:?[0-5]\d)?)?)?$'
+    then (value || case when substr(value, 11) ~ '[Z+-]' then '' else 'Z' end)::timestamptz end;
 end;
 
 -- The first moment of a local day. Where the clocks skip midnight, "at time zone" gives the moment of the change, which is

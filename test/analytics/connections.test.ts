@@ -101,6 +101,22 @@ test.each(['soon', '2026-13-45T00:00:00', '2026-01-15T99:00:00', 5, { at: 1 }])(
   },
 );
 
+test('a time is the same for readers in any zone', async () => {
+  for (const written of [
+    '2026-01-15',
+    '2026-01-15T00:00:00',
+    '2026-01-15T01:30+0130',
+    '2026-01-15 00:00:00.000Z',
+  ]) {
+    const read = await warehouse.db.transaction(async (tx) => {
+      await tx.execute(sql`set local time zone 'Asia/Tokyo'`);
+      const { rows } = await tx.execute(sql`select metersync.time_of(${written}) at time zone 'UTC' as time`);
+      return rows;
+    });
+    expect(read, written).toEqual([{ time: '2026-01-15 00:00:00' }]);
+  }
+});
+
 test('a connection that is well needs nobody', async () => {
   const company = await connected('CONNECTED');
   expect(await company.rows('connections_needing_attention', 'connection_id')).toEqual([]);
