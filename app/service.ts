@@ -30,7 +30,8 @@ export function openService(
     sharedLimit,
     ...patience,
     clock: {
-      now: () => Date.now(),
+      // Never backwards: requests that were told to wait would, for as long as the clock was set back.
+      now: () => performance.timeOrigin + performance.now(),
       sleep: async (ms, signal) => {
         await wait(ms, undefined, { signal });
       },

@@ -28,7 +28,10 @@ export async function start(parts: readonly Part[]): Promise<void> {
     for (const line of stack.standIns) log.info(line);
     const secrets = parts.includes('receiver') ? configuredSecrets(context) : undefined;
     const arrival = await awaitTemporal(stack.temporal, log);
-    running.push({ finished: arrival.arrived.then(() => never), stop: () => arrival.stop() });
+    const refused = arrival.arrived.then(() => never);
+    // It is told once all has begun, not by ending the process meanwhile.
+    refused.catch(() => {});
+    running.push({ finished: refused, stop: () => arrival.stop() });
     if (works) running.push(await work(context, arrival));
     if (secrets !== undefined) running.push(await receive(context, await secrets(), arrival));
     return running.map((part) => part.finished);
