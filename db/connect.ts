@@ -39,13 +39,16 @@ export function connectWarehouse(options: {
   max: number;
   onError: (error: Error) => void;
 }): Warehouse {
+  const { address, given } = withoutOptions(options.url);
+  const ours = `-c TimeZone=${options.timeZone} -c DateStyle=ISO,YMD -c extra_float_digits=1 -c jit=off`;
   const pool = new pg.Pool({
-    connectionString: options.url,
+    connectionString: address,
     max: options.max,
     types,
     application_name: 'metersync',
     connectionTimeoutMillis: 10_000,
-    options: `-c TimeZone=${options.timeZone} -c DateStyle=ISO,YMD -c extra_float_digits=1 -c jit=off`,
+    // Of an option that both set the last one holds.
+    options: `${given} ${ours}`.trim(),
   });
   pool.on('error', options.onError);
   // A connection in use tells whoever uses it by failing its statement; without a listener the process would end.
@@ -54,6 +57,15 @@ export function connectWarehouse(options: {
   db.transaction = (work, config) => inTransaction(pool, work, config);
   const zoneIsUtc = /^(etc\/)?(utc|gmt|zulu)$/i.test(options.timeZone);
   return { db, pool, zoneIsUtc, intervalMonths: new Set(), close: () => pool.end() };
+}
+
+/** Options for the server in an address would take the place of ours, and times be read in the server's own zone. */
+function withoutOptions(url: string): { readonly address: string; readonly given: string } {
+  const parsed = new URL(url);
+  const given = parsed.searchParams.getAll('options').join(' ');
+  if (given === '') return { address: url, given };
+  parsed.searchParams.delete('options');
+  return { address: parsed.href, given };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
+import { connectWarehouse } from '../../db/connect.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { delivery, intervalsEvent } from '../support/events.ts';
 import { outageOf } from '../support/outage.ts';
@@ -50,4 +51,16 @@ test('the error of the work is told, not that of the rollback which cannot follo
     throw new Error('the reason');
   });
   await expect(work).rejects.toThrow('the reason');
+});
+
+test("options of the address go beside those by which the service's times are read, and not in their place", async () => {
+  const warehouse = await createWarehouse();
+  onTestFinished(() => warehouse.drop());
+  const url = new URL(warehouse.url);
+  url.searchParams.set('options', '-c statement_timeout=54321 -c TimeZone=Asia/Tokyo');
+  const own = connectWarehouse({ url: url.href, timeZone: 'Europe/Berlin', max: 1, onError: () => {} });
+  const { rows } = await own.db.execute(sql`
+    select current_setting('statement_timeout') as timeout, current_setting('TimeZone') as zone`);
+  await own.close();
+  expect(rows).toEqual([{ timeout: '54321ms', zone: 'Europe/Berlin' }]);
 });
