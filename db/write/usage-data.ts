@@ -37,10 +37,12 @@ export const upsertUsageData: UpsertPage = async (tx, page) => {
   return await upsertRows(tx, told, page, newerRead('u', columns));
 };
 
-/** The page's rows as a table `told(r, place, document_id)`. */
+/** The page's rows as a table `told(r, place, document_id)`. The document of a row that names none is the one that is known. */
 function toldByListing(page: RecordPage): SQL {
+  const listedFor = sql`${JSON.stringify(page.documentOf ?? {})}::jsonb ->> (r ->> 'id')`;
+  const known = sql`(select u.document_id::text from utility.usage_data u where u.id = (r ->> 'id')::uuid)`;
   return sql`${items(page)}, told as materialized (
-    select r, place, ${documentOfUsage(sql`${JSON.stringify(page.documentOf ?? {})}::jsonb ->> (r ->> 'id')`)} as document_id
+    select r, place, ${documentOfUsage(sql`${listedFor}, ${known}`)} as document_id
     from item)`;
 }
 

@@ -117,6 +117,14 @@ describe('a corrected bill corrects its usage with it', () => {
   });
 });
 
+test('a listing whose rows name no document leaves them with the one that is known', async () => {
+  const [kept, corrected] = [row('1'), row('2')];
+  const id = await known([kept, corrected]);
+  const rows = [kept, { ...corrected, usage: '3', updated: newer }, row('4')];
+  await writeRecords(warehouse, 'usageData', rows, await now());
+  expect(await state(id)).toEqual({ updated: older, usage: ['1', '3'] });
+});
+
 describe('a record is believed about its usage only as far as it can be', () => {
   test('not where it lists other rows than the usage endpoint does', async () => {
     const id = randomUUID();
