@@ -260,7 +260,7 @@ async function buryRefused(
 
 /**
  * Events that told of a newer state than the service shows whenever it is asked: its record is the truth, and whatever is
- * read next is taken.
+ * read next is taken, as long as it is not older than what other events still wait for.
  */
 async function believeOlder(db: Executor, table: SQL, covered: SQL): Promise<void> {
   const believed = await db.execute<{ record_id: string }>(sql`
@@ -270,10 +270,9 @@ async function believeOlder(db: Executor, table: SQL, covered: SQL): Promise<voi
   if (believed.rows.length === 0) return;
   const ids = believed.rows.map(({ record_id }) => record_id);
   await db.execute(sql`
-    update ${table} r set updated = raw_updated, synced_at = null
-    where id = any(${array(ids, 'uuid')}) and deleted_at is null
-      and not exists (select from metersync.events e where e.record_id = r.id::text and e.outcome = 'pending'
-        and e.occurred_at > coalesce(r.raw_updated, '-infinity'))`);
+    update ${table} r set synced_at = null, updated = greatest(raw_updated,
+      (select max(e.occurred_at) from metersync.events e where e.record_id = r.id::text and e.outcome = 'pending'))
+    where id = any(${array(ids, 'uuid')}) and deleted_at is null`);
 }
 
 async function buryNotShown(

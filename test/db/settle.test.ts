@@ -101,12 +101,11 @@ test('the same for a connection', async () => {
 describe.each(['documents', 'connections'] as const)(
   '%s that the service shows older than an event told',
   (resource) => {
-    const told = async () => {
-      const id = randomUUID();
+    const told = async (updated = newer, id: string = randomUUID()) => {
       const event = delivery(
         resource === 'documents'
-          ? documentEvent('updated', id, newer)
-          : connectionEvent('updated', id, newer, 'CONNECTED', 'PENDING'),
+          ? documentEvent('updated', id, updated)
+          : connectionEvent('updated', id, updated, 'CONNECTED', 'PENDING'),
       );
       await recordEvents(warehouse.db, [event]);
       return { id, event };
@@ -149,6 +148,21 @@ describe.each(['documents', 'connections'] as const)(
       expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
       await show(id, newer);
       expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied', error: null });
+    });
+
+    test('are believed while a newer one is awaited, which an event of the future keeps out no longer', async () => {
+      const { id, event } = await told('2099-05-01T00:00:00.000001');
+      for (let attempt = 0; attempt < olderShownAttemptsMax; attempt++) {
+        await show(id, older);
+        await warehouse.db.execute(wayBack);
+      }
+      const { event: next } = await told(newer, id);
+      await show(id, older);
+      expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
+      expect(await eventRow(next.id)).toMatchObject({ outcome: 'pending' });
+      await show(id, newer);
+      expect(await eventRow(next.id)).toMatchObject({ outcome: 'applied' });
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({ raw: { updated: newer } });
     });
 
     test('are taken as they are when they were given up before', async () => {
