@@ -21,10 +21,11 @@ const documentsTogether = 500;
 const documentsOneByOneMax = 25;
 
 /** Reads the documents of a company that events left to be read, and the usage that belongs to them. */
-export async function catchUpDocuments(catchUp: Omit<SingleReads, 'failed'>): Promise<void> {
+export async function catchUpDocuments(catchUp: Omit<SingleReads, 'failed' | 'moved'>): Promise<void> {
   const { deps, companyId } = catchUp;
   const failed: SingleReads['failed'] = new Map();
-  const reads = { ...catchUp, failed };
+  const moved: SingleReads['moved'] = new Set();
+  const reads = { ...catchUp, failed, moved };
   const { db } = deps.warehouse;
   const readAt = await warehouseNow(db);
   const due = await dueDocuments(db, companyId, documentsTogether);
@@ -33,7 +34,7 @@ export async function catchUpDocuments(catchUp: Omit<SingleReads, 'failed'>): Pr
   const unsettled = new Set([...partial, ...(await readUsage(reads, withoutUsage))]);
   for (const id of failed.keys()) unsettled.delete(id);
   await refreshNeighbours(deps, companyId, { meters: false, documentIds: ids });
-  const settled = ids.filter((id) => !unsettled.has(id) && !failed.has(id));
+  const settled = ids.filter((id) => !unsettled.has(id) && !failed.has(id) && !moved.has(id));
   await settleRecords(db, 'documents', settled, readAt, proven ? unseen : []);
   if (unsettled.size > 0) await postponeDocuments(db, [...unsettled], readAt);
   for (const [id, reason] of failed) await postponeFailed(db, id, readAt, reason);

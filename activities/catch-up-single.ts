@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../contract/failures.ts';
-import { liveUsage, type WaitingReason, warehouseNow } from '../db/catch-up.ts';
+import { handOver, liveUsage, type WaitingReason, warehouseNow } from '../db/catch-up.ts';
 import { type RecordsRead, writeDocumentSets } from '../db/write/document-sets.ts';
 import type { RecordAnswer } from '../service/client.ts';
 import type { Page } from '../service/page.ts';
@@ -33,6 +33,8 @@ export interface SingleReads {
   readonly companyId: string;
   /** Documents that could not be read, or whose usage could not, while others could; and why. */
   readonly failed: Map<string, WaitingReason>;
+  /** Documents that another company has by now, which catches up on them. */
+  readonly moved: Set<string>;
 }
 
 /** Whether the service has the endpoint, as far as is known. */
@@ -78,8 +80,10 @@ export async function readOneByOne(
       await write(deps, { ...arrival, usage: 'all' });
       withoutUsage.push(...found);
     }
+    for (const id of await handOver(deps.warehouse.db, companyId, found)) reads.moved.add(id);
   }
-  return { notFound, withoutUsage, partial };
+  const here = (id: string): boolean => !reads.moved.has(id);
+  return { notFound, withoutUsage: withoutUsage.filter(here), partial: partial.filter(here) };
 }
 
 /**

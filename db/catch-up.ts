@@ -207,6 +207,27 @@ async function postpone(db: Executor, covered: SQL, readAt: string, reason: Wait
   return result.rowCount ?? 0;
 }
 
+/**
+ * Gives what waits for documents that turned out to be another company's to that company, whose listings tell of them: their
+ * usage, their meters. Returns those documents.
+ */
+export async function handOver(
+  db: Executor,
+  companyId: string,
+  documentIds: readonly string[],
+): Promise<string[]> {
+  const result = await db.execute<{ record_id: string }>(sql`
+    update metersync.events e set company_id = d.company_id
+    from utility.documents d
+    where e.id in (
+        select id from metersync.events
+        where outcome = 'pending' and kind = 'document' and company_id = ${companyId}::uuid
+          and record_id = any(${array(documentIds, 'text')}) order by id for update)
+      and e.outcome = 'pending' and d.id = e.record_id::uuid and d.company_id <> ${companyId}::uuid
+    returning e.record_id`);
+  return result.rows.map(({ record_id }) => record_id);
+}
+
 /** Has the events of a document wait that could not be read, each time longer. */
 export async function postponeFailed(
   db: Executor,

@@ -164,6 +164,40 @@ describe('catching up on documents', () => {
     expect(await liveUsage(under)).toEqual(idsOf(service.usage));
   });
 
+  test.each<[string, Partial<EndpointCatalogue>]>([
+    ['of its own', {}],
+    ['of the company alone', { documentUsage: null }],
+  ])(
+    'a document that moved to another company has its usage, from a listing %s, and its meters there',
+    async (_, endpoints) => {
+      const there = { ...company, id: randomUUID() };
+      const id = randomUUID();
+      const document = { id, created, updated, company: there.id };
+      const [meter, row] = [{ id: randomUUID() }, { id: randomUUID(), document: { id } }];
+      const usage = { ...row, meter: meter.id };
+      const under = await activitiesOn((asked) => {
+        const [, , resource, scope, owner] = asked.path.split('/');
+        if (asked.path === '/v2.2/company') return { json: [company, there] };
+        const shown = (records: readonly unknown[]) =>
+          scope === 'company' && owner !== there.id ? [] : records;
+        if (resource === 'meter') return pageOf(shown([meter]), asked, shapeOf('meters'));
+        if (resource === 'usage') return pageOf(shown([usage]), asked, shapeOf('usageData'));
+        return scope === 'company' ? pageOf(shown([document]), asked) : { json: document };
+      }, endpoints);
+      const { db } = under.warehouse;
+      const before = delivery(documentEvent('created', id, created));
+      await recordEvents(db, [before, delivery(documentEvent('updated', id, updated, { company: there }))]);
+      for (const owner of [company.id, there.id]) {
+        await under.run(under.activities.catchUpOwners, { kind: 'documents' as const, owners: [owner] });
+      }
+      const held = await db.execute(sql`
+      select u.id, u.company_id, m.id as meter_id from utility.usage_data u join utility.meters m on m.id = u.meter_id
+      where u.deleted_at is null and m.company_id = u.company_id`);
+      expect(held.rows).toEqual([{ id: row.id, company_id: there.id, meter_id: meter.id }]);
+      expect(await outcomes(under)).toEqual({ applied: 2 });
+    },
+  );
+
   test('a document that goes while it is read has no usage, and the endpoint is not taken for missing', async () => {
     const service = new Service();
     const [kept, gone] = [service.add(2), service.add(2)];
