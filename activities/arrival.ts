@@ -31,9 +31,14 @@ export interface Arrival {
   readonly usage?: RecordPage['usage'];
 }
 
-/** Where usage has no listing, nothing but the records of documents tells it: that of all of them is written, by whatever read. */
-export const usageTold = (service: Pick<ServiceClient, 'has'>): Pick<Arrival, 'usage'> =>
-  service.has('usageData') ? {} : { usage: 'all' };
+/**
+ * Where usage has no listing, nothing but the records of documents tells it: that of all of them is written, by whatever
+ * read; and believed, where no document has a listing of its own either.
+ */
+export const usageTold = (service: Pick<ServiceClient, 'has'>): Pick<Arrival, 'usage'> => {
+  if (service.has('usageData')) return {};
+  return { usage: service.has('documentUsage') ? 'all' : 'alone' };
+};
 
 /** Writes an arrival and has the catalogue look at it. */
 export async function write(deps: ActivityDependencies, arrival: Arrival): Promise<PageWritten> {

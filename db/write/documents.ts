@@ -50,7 +50,7 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
     from written w left join utility.documents known on known.id = w.id and not w.inserted`);
   const changed = rows.filter(({ inserted }) => !inserted);
   const { usage = 'corrected' } = page;
-  const telling = usage === 'none' ? [] : usage === 'all' ? rows : changed.filter(({ read }) => read);
+  const telling = usage === 'none' ? [] : usage === 'corrected' ? changed.filter(({ read }) => read) : rows;
   if (telling.length > 0) await writeUsage(tx, page, telling);
   if (changed.length > 0) await lookAgain(tx, 'document', changed);
   return { inserted: rows.length - changed.length, changed: changed.length };
@@ -59,7 +59,7 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
 /** A usage row that Postgres refuses costs its document's usage only: the document is written. */
 async function writeUsage(tx: Transaction, page: RecordPage, written: readonly Written[]): Promise<void> {
   await halving(
-    await documentsThatTellUsage(tx, written),
+    await documentsThatTellUsage(tx, written, page.usage === 'alone'),
     (ids) => tx.transaction((part) => replaceUsageByRecord(part, page, ids)),
     async (id, error) => {
       const found = await tx.execute<{ text: string }>(

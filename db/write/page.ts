@@ -18,9 +18,10 @@ export interface RecordPage {
   readonly readAt: string;
   /**
    * Of documents: whose usage, as their records tell it, is written with them. `corrected` (the default) are those that
-   * were known and changed; `none` where the usage endpoint's own rows are written in the same transaction.
+   * were known and changed; `alone` those of all, where nothing else tells any usage; `none` where the usage endpoint's own
+   * rows are written in the same transaction.
    */
-  readonly usage?: 'all' | 'corrected' | 'none';
+  readonly usage?: 'all' | 'corrected' | 'alone' | 'none';
   /**
    * Whether the records are read because events told of them: then one that is as the warehouse has it counts as read now,
    * so that a page of before that is written after, and shows another state of the same `updated`, does not replace it.

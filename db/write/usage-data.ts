@@ -106,11 +106,12 @@ export async function replaceUsageByRecord(
 /**
  * Of documents that were just written, those whose record tells their usage, each row by its id. A record may list
  * other rows than the usage endpoint does (service-facts 2 has versions that differ so): it is believed as long as
- * what it listed before is what the warehouse holds, or was refused.
+ * what it listed before is what the warehouse holds, or was refused; or as nothing else tells any usage (`alone`).
  */
 export async function documentsThatTellUsage(
   tx: Executor,
   documents: readonly { readonly id: string; readonly before: readonly string[] | null }[],
+  alone: boolean,
 ): Promise<string[]> {
   const result = await tx.execute<{ id: string }>(sql`
     select d.id from utility.documents d
@@ -118,7 +119,7 @@ export async function documentsThatTellUsage(
     where jsonb_typeof(d.raw -> 'usageData') = 'array'
       and not exists (
         select from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) as row (r) where r ->> 'id' is null)
-      and ((select array_agg(u.id::text order by u.id::text collate "C") from utility.usage_data u
+      and (${alone} or (select array_agg(u.id::text order by u.id::text collate "C") from utility.usage_data u
           where u.document_id = d.id and u.deleted_at is null)
         is not distinct from (select array_agg(distinct b collate "C" order by b collate "C") from unnest(w.before) b)
         or exists (select from metersync.rejected_records

@@ -136,6 +136,17 @@ describe('a record is believed about its usage only as far as it can be', () => 
     expect(await usageToldByRecords(warehouse.db, [id])).toBeUndefined();
   });
 
+  test('always where nothing else tells any: a row that moves leaves the rest of its bill to be corrected', async () => {
+    const [moved, kept] = [row('1'), row('2')];
+    const [from, to] = [randomUUID(), randomUUID()];
+    const show = async (...bills: object[]) =>
+      await writeRecords(warehouse, 'documents', bills, await now(), 'alone');
+    await show(bill(from, older, [moved, kept]));
+    await show(bill(to, older, [row('3', newer, moved.id)]));
+    await show(bill(from, newer, [row('4', newer, kept.id)]));
+    expect([await state(from), await state(to)]).toMatchObject([{ usage: ['4'] }, { usage: ['3'] }]);
+  });
+
   test.each<[string, unknown]>([
     ['says nothing of it', undefined],
     ['says something else', 'see attachment'],
