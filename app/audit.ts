@@ -361,7 +361,9 @@ function siteIds(company: unknown): string[] {
 /** The same page with one company on it, as the service sent it. */
 function onlyCompany(page: ReadPage, companyId: string): ReadPage {
   const texts = itemTexts(page);
-  const places = [...page.ids.keys()].filter((place) => page.ids[place] === companyId);
+  const places = [...page.ids.keys()].filter(
+    (place) => page.ids[place]?.toLowerCase() === companyId.toLowerCase(),
+  );
   return {
     body: `[${places.map((place) => texts[place]).join(',')}]`,
     itemsKey: null,

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { array } from './arrays.ts';
+import { array, printedUuids } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { dated, type RecordResource, tableOf } from './resources.ts';
 
@@ -24,7 +24,7 @@ export async function forgetVersions(
   ];
   await db.execute(sql`
     update ${tableOf(resource)} t set ${sql.raw(forgotten.join(', '))}
-    where t.id::text = any(${array(ids, 'text')})
+    where t.id::text = any(${array(resource === 'meters' ? ids : printedUuids(ids), 'text')})
       and (t.synced_at is null or t.synced_at < ${readAt}::timestamptz)
       and not exists (select from metersync.events e
         where e.record_id = t.id::text and e.recorded_at >= ${readAt}::timestamptz)`);

@@ -8,6 +8,7 @@ import { decoded, relatedSites } from '../write/decoded.ts';
 import { type IntervalColumns, plainReadings, readingsAt } from '../write/interval-text.ts';
 import { itemTexts, pageOfTexts } from '../write/item-texts.ts';
 import { items, type RecordPage, rawOf } from '../write/page.ts';
+import { refusedId } from '../write/rejected-records.ts';
 
 /** A record that the warehouse lacks, or holds otherwise than the service. */
 export interface Difference {
@@ -289,17 +290,12 @@ export async function refusals(
   db: Executor,
   records: readonly { readonly resource: string; readonly id: string }[],
 ): Promise<Map<string, string>> {
-  const result = await db.execute<{ resource: string; record_id: string; error: string }>(sql`
-    select resource, record_id, error from metersync.rejected_records
-    join unnest(${array(
-      records.map(({ resource }) => resource),
-      'text',
-    )}, ${array(
-      records.map(({ id }) => id),
-      'text',
-    )})
-      as asked (resource, record_id) using (resource, record_id)`);
-  return new Map(result.rows.map((row) => [`${row.resource} ${row.record_id}`, row.error]));
+  const column = (of: (record: (typeof records)[number]) => string): SQL => array(records.map(of), 'text');
+  const result = await db.execute<{ resource: string; id: string; error: string }>(sql`
+    select resource, id, error from metersync.rejected_records
+    join unnest(${column(({ resource }) => resource)}, ${column(({ id }) => id)}, ${column(({ id }) => refusedId(id))})
+      as asked (resource, id, record_id) using (resource, record_id)`);
+  return new Map(result.rows.map(({ resource, id, error }) => [`${resource} ${id}`, error]));
 }
 
 /** Meters of a company whose readings the warehouse holds though the service no longer lists the meter. */

@@ -15,6 +15,11 @@ export interface RejectedRecord {
 /** An id as Postgres can hold it. */
 const printable = (id: string): string => id.replaceAll('\0', '\\0').toWellFormed().slice(0, 200);
 
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** By what a record is known when it is refused: its id, as events and tables have it. */
+export const refusedId = (id: string): string => (uuid.test(id) ? id.toLowerCase() : printable(id));
+
 /** Keeps a record, as the service sent it, with the reason why it is in no table. */
 export async function rejectRecord(db: Executor, rejected: RejectedRecord): Promise<void> {
   await rejectRecords(db, [rejected]);
@@ -23,7 +28,7 @@ export async function rejectRecord(db: Executor, rejected: RejectedRecord): Prom
 /** The same for many: of those that are known by one id the last is kept. */
 export async function rejectRecords(db: Executor, rejected: readonly RejectedRecord[]): Promise<void> {
   const idOf = ({ id, text }: RejectedRecord): string =>
-    id === null ? createHash('sha256').update(text).digest('hex') : printable(id);
+    id === null ? createHash('sha256').update(text).digest('hex') : refusedId(id);
   const column = (of: (one: RejectedRecord) => string | null): SQL => array(rejected.map(of), 'text');
   await db.execute(sql`
     insert into metersync.rejected_records as x (resource, record_id, company_id, error, record)
@@ -43,7 +48,7 @@ export async function forgetRejected(
   ids: readonly (string | null)[],
   readAt: string,
 ): Promise<void> {
-  const mended = ids.flatMap((id) => (id === null ? [] : [printable(id)]));
+  const mended = ids.flatMap((id) => (id === null ? [] : [refusedId(id)]));
   await db.execute(sql`
     delete from metersync.rejected_records where resource = ${resource}
       and record_id = any(${array(mended, 'text')}) and rejected_at < ${readAt}::timestamptz`);

@@ -215,21 +215,29 @@ describe('catching up on documents', () => {
     expect(under.asked().filter((path) => path.startsWith('/usage/company'))).toEqual([]);
   });
 
-  test('an event whose record Postgres refuses is dead with its reason, and its neighbours are applied', async () => {
-    const service = new Service();
-    const [refused, good] = [service.add(1), service.add(1)];
-    service.documents = service.documents.map((one) =>
-      one.id === refused ? { ...one, notes: 'a\0b' } : one,
-    );
-    const under = await caughtUp(service, [refused, good]);
-    const { rows } = await under.warehouse.db.execute(sql`
+  test.each<[string, Partial<EndpointCatalogue>, (id: string) => string]>([
+    ['by itself', {}, (id) => id],
+    ['listed, in capitals', withoutSingle, (id) => id.toUpperCase()],
+  ])(
+    'an event whose record, %s, Postgres refuses is dead with its reason, its neighbours are applied',
+    async (_, endpoints, spelled) => {
+      const service = new Service();
+      const [refused, good] = [service.add(1), service.add(1)];
+      service.documents = service.documents.map((one) => ({
+        ...one,
+        id: spelled(one.id),
+        ...(one.id === refused ? { notes: 'a\0b' } : {}),
+      }));
+      const under = await caughtUp(service, [refused, good], endpoints);
+      const { rows } = await under.warehouse.db.execute(sql`
       select record_id, outcome, error_code, x.error = e.error and strpos(x.record, ${'a\\u0000b'}) > 0 as kept
       from metersync.events e left join metersync.rejected_records x using (record_id) order by outcome`);
-    expect(rows).toEqual([
-      { record_id: good, outcome: 'applied', error_code: null, kept: null },
-      { record_id: refused, outcome: 'dead', error_code: 'WAREHOUSE_VALUE_REFUSED', kept: true },
-    ]);
-  });
+      expect(rows).toEqual([
+        { record_id: good, outcome: 'applied', error_code: null, kept: null },
+        { record_id: refused, outcome: 'dead', error_code: 'WAREHOUSE_VALUE_REFUSED', kept: true },
+      ]);
+    },
+  );
 
   test.each([{}, withoutSingle])('usage that a correction removed goes (%j)', async (endpoints) => {
     const service = new Service();

@@ -426,6 +426,24 @@ describe('a repair', () => {
     expect(await auditOf(everything())).toMatchObject({ differences: 0 });
   });
 
+  test('knows the records of a service that writes ids in capitals', async () => {
+    const { company } = ids;
+    const loud = (records: Held[string] = []) =>
+      records.map((record) => ({
+        ...(record as { id: string }),
+        id: (record as { id: string }).id.toUpperCase(),
+      }));
+    const held = everything();
+    for (const path of ['/company', `/document/company/${company}`]) held[path] = loud(held[path]);
+    await store(held);
+    await warehouse.db.execute(
+      sql`update utility.documents set updated = '2999-01-01', raw = raw || '{"tampered": true}'`,
+    );
+    const only = { companyId: company };
+    expect((await repairOf(held, only)).differences).toBe(3);
+    expect(await auditOf(held, defaultEndpoints, only)).toMatchObject({ differences: 0 });
+  });
+
   test('leaves alone what an event told of while it looked', async () => {
     await store(everything());
     const [, , third = ''] = ids.documents;
