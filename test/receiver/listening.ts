@@ -61,7 +61,12 @@ export async function listening({
   const starts: StartRequest[] = [];
   const durable = new Map<string, string | undefined>();
   const commit = createGroupCommit({
-    clock,
+    // A delivery brings the time of its arrival along, so both tell the same time.
+    clock: {
+      now: () => socketClock.now(),
+      after: (ms, callback) => clock.after(ms, callback),
+      soon: (callback) => clock.soon(callback),
+    },
     log,
     ...(groupLimits === undefined ? {} : { limits: groupLimits }),
     start: async (request) => {
