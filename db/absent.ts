@@ -37,10 +37,16 @@ export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
     and not exists (select from metersync.events e where ${about} and e.recorded_at >= ${moment})`;
 };
 
+/** No event waits for the record of a row `t`: what a listing does not show yet is looked for by the catch-up, which gives it up. */
+const notAwaited = (resource: RecordResource): SQL =>
+  resource === 'documents' || resource === 'connections'
+    ? sql`and not exists (select from metersync.events e where e.record_id = t.id::text and e.outcome = 'pending')`
+    : sql``;
+
 const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
   const seen = resource === 'meters' ? ids : printedUuids(ids);
   return sql`not (t.id::text = any(${array(seen, 'text')}))
-    and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)}`;
+    and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)} ${notAwaited(resource)}`;
 };
 
 /** Live rows of a listing, and how many of them a pass did not see that nothing else touched since it began. */
