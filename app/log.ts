@@ -19,10 +19,9 @@ export function createLog(options: { level: string; file?: string }): Logger {
   };
   if (options.file !== undefined) {
     mkdirSync(dirname(options.file), { recursive: true });
-    return pino(
-      { level: options.level, redact, serializers },
-      pino.destination({ dest: options.file, sync: true }),
-    );
+    const file = pino.destination({ dest: options.file, sync: true });
+    file.on('error', () => {});
+    return pino({ level: options.level, redact, serializers }, file);
   }
   if (process.stdout.isTTY) {
     return pino(
@@ -30,5 +29,14 @@ export function createLog(options: { level: string; file?: string }): Logger {
       pretty({ ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' }),
     );
   }
-  return pino({ level: options.level, redact, serializers });
+  return pino({ level: options.level, redact, serializers }, standardOutput());
+}
+
+/**
+ * A full disk must not end what works without its log: lines that find no room are lost. Pino's own stream would throw,
+ * and then hold the end of the process until there is room.
+ */
+function standardOutput(): { write(line: string): void } {
+  process.stdout.on('error', () => {});
+  return { write: (line) => void process.stdout.write(line) };
 }
