@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { sqlMessage, withoutStatement } from '../db/failures.ts';
-import { migrateWarehouse, missingMigrations } from '../db/migrate.ts';
+import { migrateWarehouse, missingMigrations, newerSchema } from '../db/migrate.ts';
 import type { Settings } from './settings.ts';
 import { openWarehouse } from './warehouse.ts';
 
@@ -29,7 +29,7 @@ export async function requireSchema(settings: Settings, url: string, log: Logger
     });
     if (missing > 0)
       throw new Error(`the warehouse lacks ${missing} migrations: run metersync migrate first`);
-    if (missing < 0) throw new Error('the warehouse was migrated by a newer metersync: upgrade this one');
+    if (missing < 0) throw new Error(newerSchema);
   } finally {
     await warehouse.close();
   }

@@ -78,3 +78,12 @@ test("a user's view that stands in the way is named, and nothing has changed", a
   await migrateWarehouse(warehouse.db);
   expect(await columnsOf('analytics.monthly_cost_by_company')).toContain('currency');
 });
+
+test('a warehouse that a newer version migrated keeps its views', async () => {
+  await run(
+    "insert into metersync_migrations.schema_migrations (hash, created_at) values ('of a later one', 9999999999999)",
+  );
+  await run("update metersync_migrations.views set version = 'later'");
+  await expect(migrateWarehouse(warehouse.db)).rejects.toThrow('migrated by a newer metersync');
+  expect((await run('select version from metersync_migrations.views')).rows).toEqual([{ version: 'later' }]);
+});
