@@ -169,6 +169,9 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
   if (given.SERVICE_URL !== undefined && given.SERVICE_API_KEY === undefined) {
     problems.push('SERVICE_API_KEY has to be set when SERVICE_URL is: the key that the service gave you');
   }
+  if (given.TEMPORAL_CONFIG_FILE !== undefined && !existsSync(given.TEMPORAL_CONFIG_FILE)) {
+    problems.push(`TEMPORAL_CONFIG_FILE has to name a TOML file: ${given.TEMPORAL_CONFIG_FILE} is not there`);
+  }
   const endpoints = readEndpoints(given.SERVICE_ENDPOINTS, problems);
   if (!decoded.success || problems.length > 0) throw new SettingsError(problems);
   const e = decoded.data;

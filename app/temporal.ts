@@ -19,6 +19,7 @@ import {
 } from '../contract/names.ts';
 import type { Start } from '../receiver/start-group.ts';
 import { type CodecKey, payloadCodec } from './payload-codec.ts';
+import { SettingsError } from './settings.ts';
 
 /** Where Temporal is: the embedded one, or what Temporal's own environment configuration says. */
 export interface TemporalPlace {
@@ -35,8 +36,9 @@ export function dataConverterOf({ codecKeys = [] }: TemporalPlace): DataConverte
 
 const connectTimeout = '10 seconds';
 
+/** @throws SettingsError when Temporal's own configuration is wrong */
 export function connectOptions(place: TemporalPlace) {
-  const configured = loadClientConnectConfig();
+  const configured = configuration();
   return {
     connectionOptions: {
       ...configured.connectionOptions,
@@ -44,6 +46,20 @@ export function connectOptions(place: TemporalPlace) {
     },
     namespace: place.namespace ?? configured.namespace ?? 'default',
   };
+}
+
+function configuration(): ReturnType<typeof loadClientConnectConfig> {
+  try {
+    return loadClientConnectConfig();
+  } catch (error) {
+    // What follows the first line quotes the file, where an API key may stand.
+    const [reason] = (error as Error).message.split('\n');
+    const line = (error as { line?: number }).line;
+    const where = line === undefined ? '' : `, line ${line}`;
+    throw new SettingsError([
+      `TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE and TEMPORAL_TLS_… have to be right together: ${reason}${where}`,
+    ]);
+  }
 }
 
 /** Temporal's address, as a person knows it. */

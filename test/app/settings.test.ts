@@ -92,12 +92,13 @@ describe('what is set', () => {
     });
   });
 
-  test.each(['TEMPORAL_ADDRESS', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_PROFILE'])(
-    "%s says where Temporal is, by Temporal's own configuration",
-    (name) => {
-      expect(readSettings({ [name]: 'there' }).temporalConfigured).toBe(true);
-    },
-  );
+  test.each([
+    ['TEMPORAL_ADDRESS', 'there'],
+    ['TEMPORAL_CONFIG_FILE', import.meta.filename],
+    ['TEMPORAL_PROFILE', 'there'],
+  ])("%s says where Temporal is, by Temporal's own configuration", (name, value) => {
+    expect(readSettings({ [name]: value }).temporalConfigured).toBe(true);
+  });
 
   test.each(['temporal', 'temporal.example:7233', '10.0.0.7:7233', '[::1]:7233', 'my_temporal:1'])(
     'an address of Temporal: %s',

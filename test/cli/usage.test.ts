@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { resolve } from 'node:path';
+import { writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
@@ -131,6 +132,26 @@ describe('wrong settings end with status 2', () => {
     const address = `127.0.0.1:${await freePort()}`;
     const { status, stderr } = await metersync(['receiver'], { TEMPORAL_ADDRESS: address, ...env });
     expect(status).toBe(2);
+    expect(stderr).toContain(words);
+    expect(stderr).not.toContain('geheim');
+  });
+});
+
+describe("Temporal's own configuration that is wrong ends with status 2", () => {
+  test.each([
+    ['that is not there', undefined, 'TEMPORAL_CONFIG_FILE has to name a TOML file'],
+    [
+      'that is no TOML',
+      '[profile.default]\napi_key = geheim\n',
+      'Invalid TOML document: invalid value, line 2',
+    ],
+    ['without the profile', '[profile.other]\n', "Profile 'mine' not found"],
+  ])('a file %s, and no line of it is shown', async (_, text, words) => {
+    const file = join(folder.path, `temporal-${text?.length}.toml`);
+    if (text !== undefined) await writeFile(file, text);
+    const env = { TEMPORAL_CONFIG_FILE: file, TEMPORAL_PROFILE: 'mine' };
+    const { status, stdout, stderr } = await metersync(['schedule', 'show'], env);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toContain(words);
     expect(stderr).not.toContain('geheim');
   });
