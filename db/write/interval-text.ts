@@ -57,7 +57,8 @@ export function plainReadings(columns: IntervalColumns, zoneIsUtc: boolean): Pla
     const start = startAt[at] ?? '';
     const end = endAt[at] ?? null;
     const change = updated[at] ?? null;
-    if (!sameShape(start, first) || (change !== null && !isPlain(change))) return undefined;
+    if (!sameShape(start, first) || rollsOver(start)) return undefined;
+    if (change !== null && !isPlain(change)) return undefined;
     const told = granularitySeconds[at] ?? null;
     if (told === null && (end === null || !sameShape(end, first))) return undefined;
     const length = told ?? distance(start, end ?? '');
@@ -95,12 +96,18 @@ export function wrongReadings(
 }
 
 const plainTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z?$/;
-const [digit0, digit9, dash, letterT, letterZ] = [48, 57, 45, 84, 90];
+const [digit0, digit2, digit4, digit6, digit9] = [48, 50, 52, 54, 57];
+const [dash, letterT, letterZ] = [45, 84, 90];
 
 /** Enough to tell a time from the words that Postgres would take for one. */
 function isPlain(text: string): boolean {
   const year = text.charCodeAt(0);
   return year >= digit0 && year <= digit9 && text.charCodeAt(4) === dash && text.charCodeAt(10) === letterT;
+}
+
+/** Whether a time, of hour 24 or of second 60, is one of the next day or minute: it compares as text with no other. */
+function rollsOver(text: string): boolean {
+  return (text.charCodeAt(11) === digit2 && text.charCodeAt(12) === digit4) || text.charCodeAt(17) === digit6;
 }
 
 function sameShape(text: string, first: string): boolean {

@@ -204,6 +204,26 @@ describe('writeIntervals', () => {
     expect(await writeIntervals(warehouse, 'endless', '2026-03-01', endless)).toMatchObject({ rejected: 1 });
   });
 
+  test.each(['2033-06-30T24:00:00Z', '2033-06-30T23:59:60Z'])(
+    'a reading of %s is one of the day after, whatever stands there',
+    async (start) => {
+      const meterId = `midnight ${start}`;
+      const at = (starts: readonly string[], usage: string) => ({
+        ...readings(starts, usage),
+        granularitySeconds: starts.map(() => 900),
+      });
+      await writeIntervals(warehouse, meterId, '2026-03-01', at([start], '1'));
+      const twice = [start, '2033-07-01T00:00:00Z', '2033-07-01T00:15:00Z'];
+      expect(await writeIntervals(warehouse, meterId, '2026-03-02', at(twice, '2'))).toMatchObject({
+        rejected: 0,
+      });
+      expect(await held(meterId)).toMatchObject([
+        { start_at: '2033-07-01 00:00:00', usage: '2', partition: 'utility.intervals_2033_07' },
+        { start_at: '2033-07-01 00:15:00', usage: '2', partition: 'utility.intervals_2033_07' },
+      ]);
+    },
+  );
+
   test('times with an offset and times in the zone of the setting are read by Postgres', async () => {
     const berlin = await createWarehouse('Europe/Berlin');
     try {
