@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Command, CommanderError } from 'commander';
 import { SettingsError } from '../app/settings.ts';
 import { CommandError, UsageError } from './context.ts';
@@ -11,12 +12,27 @@ const wrongUsage = 2;
 export async function run(args: readonly string[]): Promise<void> {
   const program = buildProgram();
   throwInsteadOfExit(program);
+  const lost = lostOutput();
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) process.stderr.write(`metersync: ${await explain(error)}\n`);
     process.exitCode = exitStatus(error);
   }
+  // What could not be written is told after it was.
+  await nextTurn();
+  if (lost.reason === undefined || process.exitCode) return;
+  process.stderr.write(`metersync: standard output: ${lost.reason}\n`);
+  process.exitCode = failed;
+}
+
+/** Why output was lost, which nobody else is told; not when who reads it had enough: `metersync events list | head`. */
+function lostOutput(): { readonly reason?: string } {
+  const lost: { reason?: string } = {};
+  process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+    if (code !== 'EPIPE') lost.reason = message;
+  });
+  return lost;
 }
 
 function throwInsteadOfExit(command: Command): void {

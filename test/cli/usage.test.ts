@@ -189,4 +189,13 @@ describe('a command that fails ends with status 1 and one line that says what an
       new RegExp(`^metersync: GET /external/configure_webhook: connect ECONNREFUSED ${place}$`),
     );
   });
+
+  test('what finds no room on the disk that it is sent to', async () => {
+    const main = resolve(checkout, 'cli/main.ts');
+    const sent = promisify(execFile)('sh', ['-c', '"$0" "$1" --help > /dev/full', process.execPath, main]);
+    await expect(sent).rejects.toMatchObject({
+      code: 1,
+      stderr: 'metersync: standard output: ENOSPC: no space left on device, write\n',
+    });
+  });
 });
