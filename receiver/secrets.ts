@@ -75,11 +75,11 @@ function secretsOfText(text: string): string[] {
  * is used, at most once a second. A new version that is wrong, or a file that is gone, is logged once and the
  * secrets before it stay in force.
  * @param now milliseconds of any clock that only grows
- * @throws SecretsError, or what reading the file throws, when the first version is wrong
+ * @throws SecretsError when the first version is wrong or cannot be read
  */
 export function fileSecrets({ path, now, log }: { path: string; now: () => number; log: Log }): SecretSource {
   let version = versionOfFile(path);
-  let secrets = parseSecrets(secretsOfText(readFileSync(path, 'utf8')));
+  let secrets = parseSecrets(secretsOfText(readFirst(path)));
   let checkedAt = now();
   return () => {
     if (now() - checkedAt < fileCheckIntervalMs) return secrets;
@@ -98,8 +98,20 @@ export function fileSecrets({ path, now, log }: { path: string; now: () => numbe
   };
 }
 
-/** Inode too: a secret mounted by an orchestrator changes by a swapped link. */
+function readFirst(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new SecretsError([`their file cannot be read: ${(error as Error).message}`]);
+  }
+}
+
+/** Inode too: a secret mounted by an orchestrator changes by a swapped link. Never throws: a delivery is being judged. */
 function versionOfFile(path: string): string {
-  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return stat === undefined ? 'absent' : `${stat.ino}/${stat.size}/${stat.mtimeNs}`;
+  try {
+    const stat = statSync(path, { bigint: true });
+    return `${stat.ino}/${stat.size}/${stat.mtimeNs}`;
+  } catch (error) {
+    return String((error as NodeJS.ErrnoException).code);
+  }
 }

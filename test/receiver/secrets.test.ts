@@ -95,6 +95,7 @@ describe('secrets in a file', () => {
   test('the first version must be right', () => {
     expect(() => inFile('# nothing yet\n')).toThrow('none is configured');
     const absent = () => fileSecrets({ path: '/nowhere/secrets', now: () => 0, log: new RecordingLog() });
+    expect(absent).toThrow(SecretsError);
     expect(absent).toThrow('ENOENT');
   });
 
@@ -129,5 +130,15 @@ describe('secrets in a file', () => {
     expect(log.lines).toHaveLength(2);
     writeFileSync(path, otherSecret);
     expect(signs(otherSecret, later(1_000))).toBe(true);
+  });
+
+  test('a file that cannot be looked at any more leaves the secrets before in force', () => {
+    const { path, later, log } = inFile(golden.secret);
+    unlinkSync(path);
+    symlinkSync(path, path);
+    for (let n = 0; n < 3; n += 1) expect(signs(golden.secret, later(1_000))).toBe(true);
+    expect(log.lines).toMatchObject([
+      { level: 'error', fields: { problem: expect.stringMatching(/^ELOOP/) } },
+    ]);
   });
 });
