@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -68,6 +68,7 @@ export async function startSandboxProcess(options: {
     child.once('error', failed);
     ended.then((code) => failed(new Error(`the sandbox ended with status ${code}: ${said.join('\n')}`)));
   });
+  mkdirSync(options.dataDir, { recursive: true });
   writeFileSync(sandboxFile(options.dataDir), JSON.stringify({ ...ready, pid: child.pid }));
   return {
     ...ready,

@@ -1,0 +1,20 @@
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { startCommand } from '../support/command.ts';
+import { createDatabase } from '../support/database.ts';
+import { temporaryFolder } from '../support/folder.ts';
+
+test('the sandbox runs on a database that it is given, in a folder where nothing ran before', async () => {
+  const [database, folder] = await Promise.all([createDatabase('sandbox'), temporaryFolder()]);
+  const size = ['--companies', '1', '--documents', '1', '--interval-days', '1'];
+  const sandbox = startCommand(['sandbox', ...size, '--database-url', database.url], {
+    cwd: folder.path,
+    env: { METERSYNC_DIR: join(folder.path, 'fresh') },
+  });
+  onTestFinished(async () => {
+    await sandbox.end('SIGKILL');
+    await Promise.all([database.drop(), folder.remove()]);
+  });
+  await sandbox.printed(/^The service runs at http/);
+  expect(await sandbox.end('SIGTERM')).toMatchObject({ status: 0 });
+});
