@@ -16,7 +16,7 @@ export async function catchUpConnections(deps: ActivityDependencies, companyId: 
   await refreshNeighbours(deps, companyId, { meters: true });
   const shown = new Set(printedUuids(ids));
   const notShown = judgePass(report.manifest).stable ? due.filter((id) => !shown.has(id)) : [];
-  await settleRecords(db, 'connections', due, readAt, notShown);
+  await settleRecords(db, 'connections', due, readAt, notShown, companyId);
 }
 
 /** Reads what is known by name only, or not as it is: the company and its sites, meters that usage names. */

@@ -35,7 +35,7 @@ export async function catchUpDocuments(catchUp: Omit<SingleReads, 'failed' | 'mo
   for (const id of failed.keys()) unsettled.delete(id);
   await refreshNeighbours(deps, companyId, { meters: false, documentIds: ids });
   const settled = ids.filter((id) => !unsettled.has(id) && !failed.has(id) && !moved.has(id));
-  await settleRecords(db, 'documents', settled, readAt, proven ? unseen : []);
+  await settleRecords(db, 'documents', settled, readAt, proven ? unseen : [], companyId);
   if (unsettled.size > 0) await postponeDocuments(db, [...unsettled], readAt);
   for (const [id, reason] of failed) await postponeFailed(db, id, readAt, reason);
 }

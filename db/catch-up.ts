@@ -167,10 +167,12 @@ export async function settleRecords(
   recordIds: readonly string[],
   readAt: string,
   notShown: readonly string[] = [],
+  companyId?: string,
 ): Promise<{ applied: number; waiting: number }> {
   const table = kind === 'documents' ? sql`utility.documents` : sql`utility.connections`;
   const covered = coveredBy(kind, recordIds, readAt);
-  if (notShown.length > 0) await buryNotShown(db, kind, notShown);
+  const elsewhere = companyId === undefined ? sql`false` : sql`company_id <> ${companyId}::uuid`;
+  if (notShown.length > 0) await buryNotShown(db, kind, notShown, elsewhere);
   const settled = await db.execute(sql`
     update metersync.events e
     set outcome = settled.outcome, applied_at = clock_timestamp(), next_attempt_at = null,
@@ -193,7 +195,10 @@ export async function settleRecords(
   await buryRefused(db, kind, covered, readAt);
   await believeOlder(db, table, covered);
   const message = 'the service does not show the state that this event told of';
-  const waiting = await postpone(db, covered, readAt, { code, message });
+  const waiting = await postpone(db, sql`${covered} and (${elsewhere}) is not true`, readAt, {
+    code,
+    message,
+  });
   return { applied: settled.rowCount ?? 0, waiting };
 }
 
@@ -300,13 +305,16 @@ async function buryNotShown(
   db: Executor,
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
+  elsewhere: SQL,
 ): Promise<void> {
   const gone = sql`
     update ${kind === 'documents' ? sql`utility.documents` : sql`utility.connections`} r
     set deleted_at = clock_timestamp(), deleted_reason = 'not_found'
     where r.id = any(${array(recordIds, 'uuid')}) and r.deleted_at is null
       and exists (select from metersync.events e where e.record_id = r.id::text and e.outcome = 'pending'
-        and e.error_code = 'RECORD_NOT_SHOWN' and e.attempts >= ${notShownAttemptsMax})`;
+        and e.error_code = 'RECORD_NOT_SHOWN' and e.attempts >= ${notShownAttemptsMax})
+      and r.id::text not in (select record_id from metersync.events
+        where outcome = 'pending' and record_id = any(${array(recordIds, 'text')}) and ${elsewhere})`;
   if (kind === 'connections') await db.execute(gone);
   else {
     await db.execute(sql`

@@ -89,6 +89,30 @@ test('a document that no complete listing shows waits longer each time, then is 
   });
 });
 
+test('a connection that moved is neither postponed nor given up by the company that it left', async () => {
+  const there = { ...company, id: randomUUID() };
+  const id = randomUUID();
+  const [before, after] = [
+    delivery(connectionEvent('created', id, older, 'PENDING')),
+    delivery({ ...connectionEvent('updated', id, newer, 'CONNECTED', 'PENDING'), company: there }),
+  ];
+  await recordEvents(warehouse.db, [before, after]);
+  for (let attempt = 0; attempt <= notShownAttemptsMax; attempt++) {
+    await settleRecords(warehouse.db, 'connections', [id], await now(), [id], company.id);
+    await warehouse.db.execute(
+      sql`update metersync.events set next_attempt_at = null where id = ${before.id}`,
+    );
+  }
+  expect(await eventRow(before.id)).toMatchObject({ outcome: 'pending', attempts: notShownAttemptsMax + 1 });
+  expect(await eventRow(after.id)).toMatchObject({ outcome: 'pending', attempts: 0, waits: null });
+  expect(await rowOf(warehouse, 'connections', id)).toMatchObject({ deleted_at: null });
+  const readAt = await now();
+  await writeRecords(warehouse, 'connections', [{ id, updated: newer }], { readAt, companyId: there.id });
+  await settleRecords(warehouse.db, 'connections', [id], readAt, [], there.id);
+  expect(await eventRow(before.id)).toMatchObject({ outcome: 'applied' });
+  expect(await eventRow(after.id)).toMatchObject({ outcome: 'applied' });
+});
+
 test('the same for a connection', async () => {
   const id = randomUUID();
   const event = delivery(connectionEvent('created', id, newer, 'PENDING'));
