@@ -1,4 +1,6 @@
+import { sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
+import type { Warehouse } from '../db/connect.ts';
 import { sqlMessage, withoutStatement } from '../db/failures.ts';
 import { migrateWarehouse, missingMigrations, newerSchema } from '../db/migrate.ts';
 import type { Settings } from './settings.ts';
@@ -20,7 +22,10 @@ export async function migrate(
   }
 }
 
-/** @throws Error that says what to do when the warehouse's schema is older or newer than this metersync */
+/**
+ * @throws Error that says what to do when the warehouse's schema is older or newer than this metersync, or its sessions
+ * read the service's times in another zone
+ */
 export async function requireSchema(settings: Settings, url: string, log: Logger): Promise<void> {
   const warehouse = openWarehouse(settings, url, log, 1);
   try {
@@ -30,9 +35,23 @@ export async function requireSchema(settings: Settings, url: string, log: Logger
     if (missing > 0)
       throw new Error(`the warehouse lacks ${missing} migrations: run metersync migrate first`);
     if (missing < 0) throw new Error(newerSchema);
+    await requireZone(warehouse, settings.service.timeZone);
   } finally {
     await warehouse.close();
   }
+}
+
+/**
+ * A pooler between may keep the options of a session from Postgres, and times without a zone would be read in another.
+ * @throws Error that says what to do
+ */
+export async function requireZone({ db }: Pick<Warehouse, 'db'>, timeZone: string): Promise<void> {
+  const { rows } = await db.execute<{ zone: string }>(sql`select current_setting('TimeZone') as zone`);
+  const zone = rows[0]?.zone ?? '';
+  if (zone.toLowerCase() === timeZone.toLowerCase()) return;
+  throw new Error(
+    `sessions of DATABASE_URL are in the time zone ${zone}, though ${timeZone} was asked for: what stands between drops the options of a session, so connect to Postgres itself`,
+  );
 }
 
 /** Postgres's own words and where it is, rather than the statement that it did not answer. */

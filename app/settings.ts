@@ -254,7 +254,8 @@ function isAddress(text: string): boolean {
 function isTimeZone(zone: string): boolean {
   try {
     new Intl.DateTimeFormat('en', { timeZone: zone });
-    return /^[A-Za-z0-9_+/-]+$/.test(zone);
+    // Not an offset: Postgres takes one for the other direction.
+    return /^[A-Za-z][A-Za-z0-9_+/-]*$/.test(zone);
   } catch {
     return false;
   }

@@ -51,11 +51,18 @@ function atLeastOne(text: string): number {
 /** A time, or how long ago: `90m`, `24h`, `7d`. */
 function timeOrAgo(text: string): string {
   const agoMs = parseDuration(text);
-  if (agoMs !== undefined) return new Date(Date.now() - agoMs).toISOString();
-  if (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(Date.parse(text))) return text;
+  if (agoMs !== undefined && agoMs < Date.now()) return new Date(Date.now() - agoMs).toISOString();
+  const [day] = /^\d{4}-\d\d-\d\d/.exec(text) ?? [];
+  if (day !== undefined && isDay(day) && !Number.isNaN(Date.parse(text))) return text;
   throw new InvalidArgumentError(
     'has to be a time such as 2026-05-01T12:00:00Z, or 90m, 24h, 7d for so long ago.',
   );
+}
+
+/** Whether the month has that day: a Date takes 30 February for 2 March. */
+function isDay(day: string): boolean {
+  const at = Date.parse(day);
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(day);
 }
 
 /** Options that choose events of the journal. */

@@ -34,7 +34,7 @@ export async function deletes(
     try {
       const text =
         action === 'list'
-          ? await list(warehouse, options)
+          ? await list(warehouse, run, options)
           : await decide(warehouse, action, run as string, options);
       console.log(text);
     } finally {
@@ -45,9 +45,16 @@ export async function deletes(
   }
 }
 
-async function list({ db }: Warehouse, { all = false, json }: DeletesOptions): Promise<string> {
-  const found = await readDeletes(db, { all });
+/** What waits for a decision; of one run, and with `--all`, what was decided too. */
+async function list(
+  { db }: Warehouse,
+  run: string | undefined,
+  { all = false, json }: DeletesOptions,
+): Promise<string> {
+  const known = await readDeletes(db, { all: all || run !== undefined });
+  const found = run === undefined ? known : known.filter(({ runId }) => runId === run.toLowerCase());
   if (json) return JSON.stringify({ deletes: found });
+  if (found.length === 0 && run !== undefined) return `Run ${run} inferred no deletion.`;
   if (found.length === 0) return all ? 'No run inferred any deletion.' : 'No deletion waits for a decision.';
   const row = (one: InferredDeletes) => [
     ...[one.runId, one.companyId ?? '', one.resource, one.state, one.reason, one.rows],

@@ -39,12 +39,15 @@ const filterOf = (chosen: EventsChosen): EventFilter => ({
 export async function eventsList(options: EventsChosen & { limit: number; before?: string }): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const { limit, before } = options;
+    if (before !== undefined && (await readEvent(db, before)) === undefined) throw unknownEvent(before);
     const events = await listEvents(db, filterOf(options), { limit, before });
     const next = events.length === limit ? (events.at(-1)?.id ?? null) : null;
     if (options.json) console.log(JSON.stringify({ events, next }));
     else console.log(describeList(events, next));
   });
 }
+
+const unknownEvent = (id: string) => new CommandError(`no event ${id} is in the journal`);
 
 function describeList(events: readonly JournalledEvent[], next: string | null): string {
   if (events.length === 0) return 'No event matches.';
@@ -65,7 +68,7 @@ function describeList(events: readonly JournalledEvent[], next: string | null): 
 export async function eventsShow(id: string, options: { json?: boolean }): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const event = await readEvent(db, id);
-    if (event === undefined) throw new CommandError(`no event ${id} is in the journal`);
+    if (event === undefined) throw unknownEvent(id);
     console.log(options.json ? wholeAsJson(event) : describeEvent(event));
   });
 }

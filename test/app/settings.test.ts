@@ -157,6 +157,7 @@ describe('what is wrong', () => {
     ['RECEIVER_PORT', '8e3', 'from 0 to 65535'],
     ['WEBHOOK_TOLERANCE_SECONDS', '86401', 'from 1 to 86400'],
     ['SERVICE_TIME_ZONE', '+02:00', 'has to be a time zone'],
+    ['SERVICE_TIME_ZONE', '+0200', 'has to be a time zone'],
     ['DATABASE_URL', 'localhost:5432/warehouse', 'has to be a URL'],
     ['LOG_LEVEL', 'INFO', 'has to be trace'],
     ['TEMPORAL_CODEC_KEYS', 'a:c2hvcnQ=', 'has to hold id:key pairs'],

@@ -288,6 +288,9 @@ describe('while metersync start runs', () => {
       status: 0,
       said: { tombstoned: 60, spared: 0 },
     });
+    expect(await json('deletes', 'list', runId)).toMatchObject({
+      said: { deletes: [{ runId, state: 'applied', rows: 60 }] },
+    });
     expect(await json('audit')).toMatchObject({ status: 0, said: { differences: 0 } });
     expect((await metersync('deletes', 'approve', runId)).stderr).toContain('none that is quarantined');
   });

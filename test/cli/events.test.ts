@@ -92,9 +92,14 @@ test('events show prints everything about one event, its payload to the digit', 
   const forPeople = await metersync('events', 'show', id);
   expect(forPeople.stdout).toContain(`id: ${id}`);
   expect(forPeople.stdout).toContain('"eventType": "document.updated.v2"');
-  expect(await metersync('events', 'show', 'msg_nobody')).toMatchObject({
-    ...{ status: 1, stdout: '', stderr: 'metersync: no event msg_nobody is in the journal' },
-  });
+  for (const asked of [
+    ['show', 'msg_nobody'],
+    ['list', '--before', 'msg_nobody'],
+  ]) {
+    expect(await metersync('events', ...asked)).toMatchObject({
+      ...{ status: 1, stdout: '', stderr: 'metersync: no event msg_nobody is in the journal' },
+    });
+  }
 });
 
 describe('events replay', () => {

@@ -1,0 +1,12 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { requireZone } from '../../app/prepare.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+test('sessions that read times in another zone than was asked for are refused, and what to do is said', async () => {
+  const warehouse = await createWarehouse('Europe/Berlin');
+  onTestFinished(() => warehouse.drop());
+  await requireZone(warehouse, 'europe/berlin');
+  await expect(requireZone(warehouse, 'UTC')).rejects.toThrow(
+    /in the time zone Europe\/Berlin, though UTC was asked for.*connect to Postgres itself$/,
+  );
+});
