@@ -287,9 +287,16 @@ class Auditor {
     if (this.#repair === null || differences.length === 0) return;
     const different = differences.map(({ id }) => id);
     await forgetVersions(db, resource, different, readAt);
-    const listing = resource === 'sites' ? 'companies' : resource;
-    const told = usageTold(this.#service);
-    await rewrite(this.#warehouse, this.#repair.apiVersion, { listing, companyId, readAt, page, ...told });
+    await this.#rewrite(resource, companyId, page);
+  }
+
+  /** Writes a page as the service has it. Lists of companies, and of their sites, are no company's own. */
+  async #rewrite(resource: RecordResource, companyId: string | null, page: ReadPage): Promise<void> {
+    const { apiVersion } = this.#repair as Repair;
+    const listing = listingOf(resource);
+    const owner = listing === 'companies' ? null : companyId;
+    const arrival = { listing, companyId: owner, readAt: page.readAt, page, ...usageTold(this.#service) };
+    await rewrite(this.#warehouse, apiVersion, arrival);
   }
 
   /** Returns the ids of the resource's records. */
@@ -298,13 +305,9 @@ class Auditor {
     companyId: string | null,
     params: Record<string, string>,
   ): Promise<string[]> {
-    const { apiVersion } = this.#repair as Repair;
     const seen: string[] = [];
-    const listing = resource === 'sites' ? 'companies' : resource;
-    for await (const page of this.#walk(listing, params)) {
-      const owner = listing === 'companies' ? null : companyId;
-      const arrival = { listing, companyId: owner, readAt: page.readAt, page, ...usageTold(this.#service) };
-      await rewrite(this.#warehouse, apiVersion, arrival);
+    for await (const page of this.#walk(listingOf(resource), params)) {
+      await this.#rewrite(resource, companyId, page);
       seen.push(...(resource === 'sites' ? page.items.flatMap(siteIds) : present(page.ids)));
     }
     return seen;
@@ -349,6 +352,8 @@ class Auditor {
 }
 
 type ReadPage = Pick<Page, 'body' | 'itemsKey' | 'items' | 'ids'> & { readonly readAt: string };
+
+const listingOf = (resource: RecordResource) => (resource === 'sites' ? 'companies' : resource);
 
 const present = (ids: readonly (string | null)[]): string[] => ids.filter((id) => id !== null);
 

@@ -3,7 +3,6 @@ import { array, printedUuids } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
 import { type RecordResource, recordResources, tableOf } from './resources.ts';
 
-/** Resources that a listing shows whole, so that a record can be absent from it. */
 /** Resources with a listing of their own; sites stand in the records of companies, which show them whole. */
 export type ListedResource = Exclude<RecordResource, 'sites'>;
 

@@ -1,5 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm';
 
+/** A UUID, in whatever case. */
+export const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
 /** UUIDs as Postgres prints them, whatever case the service writes them in. */
 export const printedUuids = (ids: readonly (string | null)[]): string[] =>
   ids.flatMap((id) => (id === null ? [] : [id.toLowerCase()]));

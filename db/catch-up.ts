@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { FailureCode } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
-import { array } from './arrays.ts';
+import { array, uuid } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { serviceParked } from './parking.ts';
 
@@ -88,7 +88,6 @@ export interface WantedDocument {
   readonly key: string | null;
 }
 
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const comparable = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')`;
 
 /** Documents of a company that wait to be read, longest waiting first. */

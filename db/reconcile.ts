@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { type DeletesCap, overCap, tombstone, untouchedSince } from './absent.ts';
-import { array, printedUuids } from './arrays.ts';
+import { array, printedUuids, uuid } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
 
 /** The day, by UTC, from which on a reconcile reads what was updated: so many before today. */
@@ -16,9 +16,6 @@ export interface ListedDocument {
   readonly id: string;
   readonly updated: string | null;
 }
-
-/** Documents of other ids are in no table. */
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** What became of documents that the service lists as deleted. */
 export interface ListedDeletes {
@@ -80,6 +77,7 @@ export async function retireListed(
 
 /** The documents as `gone(id, updated)`, held against whoever else writes them; a listing that moves shows one twice. */
 function goneBy(companyId: string, documents: readonly ListedDocument[], beganAt: string): SQL {
+  // Documents of other ids are in no table.
   const known = documents.filter(({ id }) => uuid.test(id));
   const ids = printedUuids(known.map(({ id }) => id));
   const updated = known.map((document) => document.updated);

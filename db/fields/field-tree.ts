@@ -1,3 +1,4 @@
+import { uuid } from '../arrays.ts';
 import { type FieldKind, kindBit, kindOfText, kindsOf } from './kinds.ts';
 import { anyStep, stepOf, stepsOf } from './paths.ts';
 
@@ -16,7 +17,6 @@ const pathLengthMax = 2_000;
 
 /** Fields of which no value is kept, wherever they stand: they may open something (service-facts 2). */
 const secret = /secret|password|passphrase|token|credential|api[-_ ]?key|security[-_ ]?questions?/i;
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** What was seen at one place of the records of a resource. */
 export interface SeenField {

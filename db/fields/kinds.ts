@@ -1,3 +1,5 @@
+import { uuid } from '../arrays.ts';
+
 /** What the values of a field can be, as far as JSON and their text tell. */
 export const fieldKinds = [
   'boolean',
@@ -24,7 +26,6 @@ const date = /^\d{4}-\d\d-\d\d$/;
 /** Six digits of a second at most: Postgres has no more, and would round them. */
 const timestamp =
   /^\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[-+](0\d|1[0-4])(:?[0-5]\d)?)?$/;
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /** With a point and without leading zeros: a text of digits alone may be an account's number, whose zeros count. */
 const decimal = /^-?(0|[1-9]\d{0,99})\.\d{1,99}$/;
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type SQL, sql } from 'drizzle-orm';
-import { array } from '../arrays.ts';
+import { array, uuid } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 
 export interface RejectedRecord {
@@ -14,8 +14,6 @@ export interface RejectedRecord {
 
 /** An id as Postgres can hold it. */
 const printable = (id: string): string => id.replaceAll('\0', '\\0').toWellFormed().slice(0, 200);
-
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** By what a record is known when it is refused: its id, as events and tables have it. */
 export const refusedId = (id: string): string => (uuid.test(id) ? id.toLowerCase() : printable(id));
