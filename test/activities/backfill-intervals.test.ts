@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { lastingAttempts } from '../../activities/own-trouble.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
 import { defaultBudget } from '../../service/retry.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn, activityEnvironment } from '../support/activities.ts';
+import { outageOf } from '../support/outage.ts';
 
 const companyId = randomUUID();
 const onlyIntervals = { connections: null, documents: null, usageData: null, meters: null };
@@ -160,23 +161,27 @@ test.each([
 );
 
 test('a warehouse that is away costs no meter its readings, however long', async () => {
-  const under = await activitiesOn((asked: Asked) => pageOf(readings(2), asked, shape), onlyIntervals);
-  const { db, pool } = under.warehouse;
+  let goesAway = async (): Promise<void> => {};
+  const under = await activitiesOn(async (asked: Asked) => {
+    await goesAway();
+    return pageOf(readings(2), asked, shape);
+  }, onlyIntervals);
+  const { db, url } = under.warehouse;
   await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
-  const answer = pool.query.bind(pool);
-  let meters = 0;
-  const query = vi.spyOn(pool, 'query').mockImplementation(async (...given: unknown[]) => {
-    if (meters > 0) throw Object.assign(new Error('it is shutting down'), { code: '57P03' });
-    if ((given[0] as { text: string }).text.includes('utility.meters')) meters += 1;
-    return await Reflect.apply(answer, pool, given);
-  });
-  onTestFinished(() => query.mockRestore());
+  const outage = await outageOf(url);
+  goesAway = () => outage.begin();
   const environment = activityEnvironment(undefined, 36);
   const told: unknown[] = [];
   environment.on('heartbeat', (details) => told.push(details));
   const input = { runId: randomUUID(), companyId, cursor: null };
-  await expect(environment.run(under.activities.readCompany, input)).rejects.toMatchObject({
-    type: 'WAREHOUSE_UNAVAILABLE',
-  });
+  try {
+    await expect(environment.run(under.activities.readCompany, input)).rejects.toMatchObject({
+      type: 'WAREHOUSE_UNAVAILABLE',
+    });
+  } finally {
+    await outage.end();
+    await outage.close();
+  }
+  const meters = under.asked().filter((path) => path.includes('m-1')).length;
   expect([meters, told.filter((details) => JSON.stringify(details ?? {}).includes('m-1'))]).toEqual([1, []]);
 });

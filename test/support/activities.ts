@@ -13,7 +13,7 @@ import { createWarehouse } from './warehouse.ts';
 
 export interface ActivitiesUnderTest {
   readonly activities: Activities;
-  readonly warehouse: Warehouse;
+  readonly warehouse: Warehouse & { readonly url: string };
   readonly woken: CatchUpKind[];
   /** Requests so far, as `GET` path and query below the version. */
   asked(): string[];
