@@ -4,7 +4,7 @@
 FROM node:24.21.0-trixie-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
-# Install scripts would fetch Node and Postgres for a checkout; here Node is there and Postgres is another container.
+# Install scripts are for the Postgres of a checkout, which is another container here.
 RUN npm ci --ignore-scripts
 COPY . .
 RUN node build.ts

@@ -29,6 +29,8 @@ export interface Arrival {
   readonly page: Pick<Page, 'body' | 'itemsKey' | 'ids' | 'items'> & { readonly joined?: boolean };
   /** See `RecordPage`. */
   readonly usage?: RecordPage['usage'];
+  /** See `RecordPage`. */
+  readonly knownOnly?: boolean | undefined;
 }
 
 /**
@@ -69,12 +71,13 @@ export async function rewrite(
     readAt,
     page,
     usage = 'corrected',
+    knownOnly,
   }: Omit<Arrival, 'page'> & {
     readonly page: Omit<Arrival['page'], 'items'>;
   },
 ): Promise<PageWritten> {
   const { body, itemsKey, joined = false } = page;
-  const record: RecordPage = { body, itemsKey, joined, companyId, readAt, usage, apiVersion };
+  const record: RecordPage = { body, itemsKey, joined, companyId, readAt, usage, apiVersion, knownOnly };
   let written = nothingWritten;
   for (const upsert of upserts[listing]) {
     written = sum(written, await writePage(warehouse.db, listing, upsert, record, page.ids));

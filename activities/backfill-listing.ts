@@ -167,7 +167,8 @@ async function judgeAbsent(
   now: Pass,
 ): Promise<Verdict> {
   const { db } = deps.warehouse;
-  const { live, absent } = await countAbsent(db, input, { ids, beganAt: now.beganAt });
+  const listing = { ...input, configured: deps.companies };
+  const { live, absent } = await countAbsent(db, listing, { ids, beganAt: now.beganAt });
   if (absent === 0) {
     await clearQuarantine(db, input);
     return { done: true, state: 'complete' };
@@ -178,7 +179,7 @@ async function judgeAbsent(
   }
   if (before !== undefined && confirmsPass(before.manifest, now.manifest)) {
     const seen = { ids, beganAt: before.beganAt };
-    const { quarantined } = await retireAbsent(db, input.runId, input, seen, deps.deletesCap);
+    const { quarantined } = await retireAbsent(db, input.runId, listing, seen, deps.deletesCap);
     if (quarantined === 0) return { done: true, state: 'complete' };
     const reason = `${quarantined} of ${live} rows are absent: quarantined until somebody decides (metersync deletes list)`;
     return { done: true, state: 'suspect', reason };

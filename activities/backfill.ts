@@ -96,8 +96,9 @@ async function backfillCompanies(deps: ActivityDependencies, runId: string): Pro
 async function noteCompanies(deps: ActivityDependencies, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await deps.warehouse.db.execute(sql`
-    insert into utility.companies (id) select distinct id from unnest(${array(ids, 'uuid')}) id order by id
-    on conflict (id) do nothing`);
+    insert into utility.companies as c (id) select distinct id from unnest(${array(ids, 'uuid')}) id order by id
+    on conflict (id) do update set deleted_at = null, deleted_reason = null
+    where c.deleted_at is not null and c.raw is null`);
 }
 
 async function failRun(

@@ -1,5 +1,6 @@
 import { printedUuids } from '../db/arrays.ts';
 import { dueRecords, settleRecords, unreadNeighbours, warehouseNow } from '../db/catch-up.ts';
+import { admitCompany, admitSites, forgetStranger } from '../db/strangers.ts';
 import { judgePass } from '../service/stability.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { walkListing } from './listing.ts';
@@ -13,10 +14,28 @@ export async function catchUpConnections(deps: ActivityDependencies, companyId: 
   const due = await dueRecords(db, 'connections', companyId, connectionsTogether);
   const walk = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
   const { ids, report } = await walkListing(deps, walk);
-  await refreshNeighbours(deps, companyId, { meters: true });
+  const known = await admit(deps, 'connections', companyId);
+  await refreshNeighbours(deps, companyId, { meters: known });
   const shown = new Set(printedUuids(ids));
   const notShown = judgePass(report.manifest).stable ? due.filter((id) => !shown.has(id)) : [];
   await settleRecords(db, 'connections', due, readAt, notShown, companyId);
+  if (!known) await forgetStranger(db, companyId);
+}
+
+/**
+ * Makes the rows of a company and of sites that events alone told of, once records of them were read, and has all of a
+ * company that is new read. Returns whether the company has a row now.
+ */
+export async function admit(
+  { warehouse: { db }, backfillFirst }: ActivityDependencies,
+  kind: 'connections' | 'documents',
+  companyId: string,
+): Promise<boolean> {
+  const { admitted, neverRead } = await admitCompany(db, companyId);
+  if (!admitted) return false;
+  if (neverRead) await backfillFirst(companyId);
+  await admitSites(db, kind, companyId);
+  return true;
 }
 
 /** Reads what is known by name only, or not as it is: the company and its sites, meters that usage names. */
@@ -27,7 +46,8 @@ export async function refreshNeighbours(
 ): Promise<void> {
   const unread = await unreadNeighbours(deps.warehouse.db, companyId, also.documentIds ?? []);
   if (unread.companies && deps.service.has('companies')) {
-    await walkListing(deps, { listing: 'companies', companyId: null, params: {}, lane: 'live' });
+    const walk = { listing: 'companies', companyId: null, params: {}, lane: 'live' } as const;
+    await walkListing(deps, { ...walk, knownOnly: true });
   }
   if ((also.meters || unread.meters) && deps.service.has('meters')) {
     await walkListing(deps, { listing: 'meters', companyId, params: { companyId }, lane: 'live' });

@@ -8,8 +8,9 @@ import {
   type WantedDocument,
   warehouseNow,
 } from '../db/catch-up.ts';
+import { forgetStranger } from '../db/strangers.ts';
 import { retireUsage } from '../db/write/usage-data.ts';
-import { refreshNeighbours } from './catch-up-connections.ts';
+import { admit, refreshNeighbours } from './catch-up-connections.ts';
 import { searchListing } from './catch-up-search.ts';
 import { has, readOneByOne, readUsageOneByOne, type SingleReads } from './catch-up-single.ts';
 import { walkListing } from './listing.ts';
@@ -33,11 +34,13 @@ export async function catchUpDocuments(catchUp: Omit<SingleReads, 'failed' | 'mo
   const { unseen, proven, withoutUsage, partial } = await readDocuments(reads, due);
   const unsettled = new Set([...partial, ...(await readUsage(reads, withoutUsage))]);
   for (const id of failed.keys()) unsettled.delete(id);
+  const known = await admit(deps, 'documents', companyId);
   await refreshNeighbours(deps, companyId, { meters: false, documentIds: ids });
   const settled = ids.filter((id) => !unsettled.has(id) && !failed.has(id) && !moved.has(id));
   await settleRecords(db, 'documents', settled, readAt, proven ? unseen : [], companyId);
   if (unsettled.size > 0) await postponeDocuments(db, [...unsettled], readAt);
   for (const [id, reason] of failed) await postponeFailed(db, id, readAt, reason);
+  if (!known) await forgetStranger(db, companyId);
 }
 
 interface DocumentsRead {

@@ -4,29 +4,33 @@ import {
   companyOfMeter,
   dueRanges,
   type Granularity,
+  nextPiece,
+  nextWidth,
+  type RangeProgress,
   settleRanges,
-  splitRange,
   type TimeRange,
 } from '../db/interval-ledger.ts';
 import { forgetRejectedReadings } from '../db/write/rejected-records.ts';
 import type { ActivityDependencies } from './dependencies.ts';
+import { asFailure } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
 import { readRange } from './intervals.ts';
 import { walkListing } from './listing.ts';
 
 /** Ranges of a meter that one pass reads: they travel in its heartbeats. */
 const rangesTogether = 50;
-/** Readings that one piece of a range holds at most, where the service sends all of them as one page, and pieces. */
-const pieces = { readings: 20_000, piecesMax: 200 } as const;
+/** Readings that one piece of a range is meant to hold, as a service may send all of them as one page. */
+const pieceReadings = 20_000;
 
-/** Where a meter stands: pieces before this one are in the warehouse. */
+/** Where a meter stands: what comes before is in the warehouse. */
 interface MeterCursor {
   readonly meterId: string;
   readonly readAt: string;
   readonly ranges: readonly TimeRange[];
   readonly granularity: Granularity;
   readonly range: number;
-  readonly piece: number;
+  /** How far the range is; absent at its begin. */
+  readonly within?: RangeProgress | undefined;
 }
 
 /**
@@ -36,21 +40,23 @@ interface MeterCursor {
 export async function catchUpIntervals(deps: ActivityDependencies, meterId: string): Promise<void> {
   const { db } = deps.warehouse;
   let cursor = interrupted(meterId) ?? (await begin(deps, meterId));
-  const { readAt, ranges, granularity } = cursor;
-  for (let range = cursor.range; range < ranges.length; range++) {
-    const parts = await splitRange(db, ranges[range] as TimeRange, granularity, pieces);
-    for (let piece = cursor.range === range ? cursor.piece : 0; piece < parts.length; piece++) {
-      cursor = { ...cursor, range, piece };
-      const here = cursor;
-      const asked = { meterId, ...(parts[piece] as TimeRange) };
-      const { whole } = await readRange(deps, asked, { lane: 'live', cursor: () => here });
+  const { readAt, ranges } = cursor;
+  for (; cursor.range < ranges.length; cursor = { ...cursor, range: cursor.range + 1, within: undefined }) {
+    const range = ranges[cursor.range] as TimeRange;
+    for (let at: RangeProgress | null = cursor.within ?? { from: range.start, width: 1 }; at !== null; ) {
+      cursor = { ...cursor, within: at };
+      const { whole, next }: PieceRead = await readPiece(deps, cursor, range, at);
       if (!whole) {
         const message = 'the readings of a range change while they are read';
         await parkOwner(db, 'intervals', meterId, { code: 'LISTING_UNSTABLE', message });
         return;
       }
-      cursor = { ...cursor, piece: piece + 1 };
-      heartbeat(cursor);
+      at = next;
+      heartbeat(
+        next === null
+          ? { ...cursor, range: cursor.range + 1, within: undefined }
+          : { ...cursor, within: next },
+      );
     }
   }
   for (const range of ranges) await forgetRejectedReadings(db, { meterId, ...range }, readAt);
@@ -62,10 +68,40 @@ export async function catchUpIntervals(deps: ActivityDependencies, meterId: stri
   }
 }
 
+interface PieceRead {
+  readonly whole: boolean;
+  readonly next: RangeProgress | null;
+}
+
+/**
+ * Reads a piece of a range. A range of one piece is news, which goes first; a wider one is history. A piece that is wider
+ * than usual and cannot be read is read at the usual width.
+ */
+async function readPiece(
+  deps: ActivityDependencies,
+  cursor: MeterCursor,
+  range: TimeRange,
+  at: RangeProgress,
+): Promise<PieceRead> {
+  const { meterId, granularity } = cursor;
+  const { piece, next } = await nextPiece(deps.warehouse.db, range, at, granularity, pieceReadings);
+  const isNews = next === null && at.from === range.start;
+  const lane = isNews ? 'live' : 'backfill';
+  try {
+    const reading = { lane, confirms: true, cursor: () => cursor } as const;
+    const { whole, readings } = await readRange(deps, { meterId, ...piece }, reading);
+    const width = nextWidth(at.width, readings, pieceReadings);
+    return { whole, next: next === null ? null : { from: next, width } };
+  } catch (error) {
+    if (at.width === 1 || asFailure(error)?.code !== 'SERVICE_ANSWER_UNREADABLE') throw error;
+    return { whole: true, next: { from: at.from, width: 1 } };
+  }
+}
+
 async function begin(deps: ActivityDependencies, meterId: string): Promise<MeterCursor> {
   const { db } = deps.warehouse;
   const readAt = await warehouseNow(db);
-  return { meterId, readAt, ...(await dueRanges(db, meterId, rangesTogether)), range: 0, piece: 0 };
+  return { meterId, readAt, ...(await dueRanges(db, meterId, rangesTogether)), range: 0 };
 }
 
 function interrupted(meterId: string): MeterCursor | undefined {

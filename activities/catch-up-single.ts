@@ -57,7 +57,13 @@ export async function readOneByOne(
   const partial: string[] = [];
   for (const some of batches(ids)) {
     const readAt = await warehouseNow(deps.warehouse.db);
-    const records = await eachAlone(deps, reads.failed, some, (id) => readRecord(reads, id));
+    const records = await eachAlone(
+      deps,
+      reads.failed,
+      some,
+      (id) => readRecord(reads, id),
+      () => reads.tried.working.has('document'),
+    );
     const found = some.filter((id) => records.get(id) !== undefined);
     notFound.push(...some.filter((id) => records.has(id) && records.get(id) === undefined));
     if (found.length === 0) continue;
@@ -129,8 +135,12 @@ async function readUsageOf(
 ): Promise<ReadonlyMap<string, UsageRead> | undefined> {
   const { deps, tried, failed } = reads;
   const known = await liveUsage(deps.warehouse.db, ids);
-  const answers = await eachAlone(deps, failed, ids, (id) =>
-    readWhole(known.get(id.toLowerCase()) ?? [], () => usagePass(reads, id)),
+  const answers = await eachAlone(
+    deps,
+    failed,
+    ids,
+    (id) => readWhole(known.get(id.toLowerCase()) ?? [], () => usagePass(reads, id)),
+    () => tried.working.has('documentUsage'),
   );
   const [answered] = answers.keys();
   if ([...answers.values()].some(({ pass }) => pass !== undefined)) tried.working.add('documentUsage');

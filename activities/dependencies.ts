@@ -25,6 +25,8 @@ export interface ActivityDependencies {
   readonly checksOff: readonly CheckName[];
   /** Starts the catch-up of a kind, or tells the running one that there is more to do. */
   readonly wake: (kind: CatchUpKind) => Promise<void>;
+  /** Starts the first backfill of a company, unless it is running. */
+  readonly backfillFirst: (companyId: string) => Promise<void>;
   /** Whether a workflow of this id is running. */
   readonly isRunning: (workflowId: string) => Promise<boolean>;
   /** Milliseconds of a clock that only goes forward. */

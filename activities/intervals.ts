@@ -38,6 +38,8 @@ export const rangeStart: RangePlace = { page: 0, readings: 0, total: null, writt
 
 export interface RangeReading {
   readonly lane: 'live' | 'backfill';
+  /** Whether events told of the readings: then those that are as the warehouse has them count as read now. */
+  readonly confirms?: boolean;
   /** Where an interrupted attempt stopped. */
   readonly from?: RangePlace;
   /** What the heartbeats carry. */
@@ -59,7 +61,7 @@ export interface RangeRead {
 export async function readRange(
   deps: ActivityDependencies,
   range: IntervalRange,
-  { lane, from = rangeStart, cursor, onWritten }: RangeReading,
+  { lane, confirms = false, from = rangeStart, cursor, onWritten }: RangeReading,
 ): Promise<RangeRead> {
   const { warehouse } = deps;
   const context = Context.current();
@@ -83,10 +85,7 @@ export async function readRange(
   const flush = async () => {
     for (let at = 0; at < waiting.startAt.length; at += readingsTogether) {
       const some = sliceOf(waiting, at, at + readingsTogether);
-      written = sum(
-        written,
-        await writeIntervals(warehouse, range.meterId, readAt, some, { confirms: lane === 'live' }),
-      );
+      written = sum(written, await writeIntervals(warehouse, range.meterId, readAt, some, { confirms }));
       heartbeat(cursor(place));
       await onWritten?.({ ...place, readings: place.readings + at + some.startAt.length, total, written });
     }

@@ -18,6 +18,8 @@ export interface ListingWalk {
   readonly params: Readonly<Record<string, string>>;
   readonly lane: Lane;
   readonly from?: number;
+  /** See `RecordPage`. */
+  readonly knownOnly?: boolean;
   /** Called when a page's rows are in Postgres; what it returns is the cursor that the heartbeat carries. */
   readonly onPage?: (page: Page, asked: number, readAt: string, written: PageWritten) => Promise<unknown>;
 }
@@ -27,7 +29,7 @@ export async function walkListing(
   deps: ActivityDependencies,
   walk: ListingWalk,
 ): Promise<{ report: WalkReport; written: PageWritten; ids: string[]; beganAt: string }> {
-  const { listing, companyId, params, lane, from = 1 } = walk;
+  const { listing, companyId, params, lane, from = 1, knownOnly } = walk;
   const signal = Context.current().cancellationSignal;
   const pages = walkPages({
     client: deps.service,
@@ -45,7 +47,7 @@ export async function walkListing(
   let asked = from;
   const ids: string[] = [];
   for await (const page of pages) {
-    written = sum(written, await write(deps, { listing, companyId, readAt, page, usage }));
+    written = sum(written, await write(deps, { listing, companyId, readAt, page, usage, knownOnly }));
     for (const id of page.ids) if (id !== null) ids.push(id);
     heartbeat(await walk.onPage?.(page, asked, readAt, written));
     asked += 1;

@@ -49,14 +49,15 @@ function unexpected(error: unknown): WaitingReason {
 }
 
 /**
- * Works for each, at once. Those that the service fails alone are noted in `failed` and left out of the answer, by id;
- * what it refuses is thrown, as is trouble that everybody shares.
+ * Works for each, at once. Those that the service fails alone are noted in `failed` and left out of the answer, by id, as are
+ * those that it refuses where it `answers` for others; any other refusal is thrown, as is trouble that everybody shares.
  */
 export async function eachAlone<T>(
   deps: ActivityDependencies,
   failed: Map<string, WaitingReason>,
   ids: readonly string[],
   work: (id: string) => Promise<T>,
+  answers: () => boolean,
 ): Promise<Map<string, T>> {
   const done = new Map<string, T>();
   const ends = await Promise.allSettled(ids.map(work));
@@ -67,10 +68,12 @@ export async function eachAlone<T>(
       continue;
     }
     Context.current().cancellationSignal.throwIfAborted();
-    const passes = asFailure(end.reason)?.action === 'retry';
-    const reason = passes ? await ownTrouble(deps, end.reason) : undefined;
+    const failure = asFailure(end.reason);
+    const refused = failure?.action === 'park' && failure.code !== 'SERVICE_KEY_REFUSED' && answers();
+    const passes = failure?.action === 'retry';
+    const reason = passes || refused ? await ownTrouble(deps, end.reason) : undefined;
     if (reason === undefined) throw end.reason;
-    failed.set(id, reason);
+    failed.set(id, refused ? { ...reason, code: 'RECORD_NOT_SHOWN' } : reason);
   }
   return done;
 }

@@ -4,6 +4,7 @@ import type { CatchUpKind } from '../contract/names.ts';
 import { dueOwners, parkOwner } from '../db/catch-up.ts';
 import { withoutStatement } from '../db/failures.ts';
 import { parkedCodes, parkService, reviveParked } from '../db/parking.ts';
+import { isStranger, postponeStranger } from '../db/strangers.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { ownTrouble } from './own-trouble.ts';
 
@@ -19,7 +20,7 @@ const endTogether: readonly FailureCode[] = [
 
 /**
  * Works for one owner after the other. What fails for one owner alone is parked with the reason, and the next one has
- * its turn; all work is parked when the service's refusal is the same for everybody. The first that succeeds again
+ * its turn; one that nothing but events tells of is given up some day. All work is parked when the service's refusal is the same for everybody. The first that succeeds again
  * revives those that wait for the same refusal. Trouble that everybody shares is thrown, for Temporal to retry: then
  * those have their turn that still have something due.
  */
@@ -41,6 +42,11 @@ export async function eachUnlessParked(
       const reason = await ownTrouble(deps, error);
       if (reason === undefined) throw error;
       deps.log.warn({ kind, owner, code: reason.code, err: withoutStatement(error) }, 'parked');
+      const asksService = reason.code.startsWith('SERVICE_') && !refusesAll.includes(reason.code);
+      if (asksService && (await ownerIsStranger(deps, kind, owner))) {
+        await postponeStranger(db, kind, owner, reason.message);
+        continue;
+      }
       await parkOwner(db, kind, owner, reason);
       if (!refusesAll.includes(reason.code)) continue;
       await parkService(db, reason.code, reason.message);
@@ -54,6 +60,13 @@ export async function eachUnlessParked(
     parked.service = [];
   }
 }
+
+const ownerIsStranger = async (
+  { companies, warehouse }: ActivityDependencies,
+  kind: CatchUpKind,
+  owner: string,
+): Promise<boolean> =>
+  !companies.some((id) => id.toLowerCase() === owner) && (await isStranger(warehouse.db, kind, owner));
 
 /** Told after anything was read: the key works. */
 export async function reviveService(deps: ActivityDependencies): Promise<void> {

@@ -1,11 +1,17 @@
 import { Context } from '@temporalio/activity';
 import type { EventGroup } from '../contract/delivery.ts';
+import { eventTypes } from '../contract/event.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { type Recorded, recordEvents } from '../db/record/record-events.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { failing } from './failing.ts';
 
-export type RecordResult = Recorded;
+/** `newCompanies` stands in histories of earlier versions alone, whose events made companies. */
+export type RecordResult = Recorded & { readonly newCompanies?: readonly string[] };
+
+/** Under which name the catalogue keeps the fields of a type of events: a sender may invent any number of types. */
+const catalogued = (type: string): string =>
+  (eventTypes as readonly string[]).includes(type) ? `events/${type}` : 'events/other';
 
 export function recordActivities(deps: ActivityDependencies) {
   return {
@@ -15,13 +21,14 @@ export function recordActivities(deps: ActivityDependencies) {
         const workflow = Context.current().info.workflowExecution;
         const payloads = new Map<string, unknown[]>();
         const onPayload = (type: string, payload: unknown): void => {
-          const same = payloads.get(type);
-          if (same === undefined) payloads.set(type, [payload]);
+          const resource = catalogued(type);
+          const same = payloads.get(resource);
+          if (same === undefined) payloads.set(resource, [payload]);
           else same.push(payload);
         };
         const recording = { workflow, replay, onPayload };
         const recorded = await recordEvents(deps.warehouse.db, events, recording);
-        for (const [type, same] of payloads) await deps.catalogue.note(`events/${type}`, 'webhooks', same);
+        for (const [resource, same] of payloads) await deps.catalogue.note(resource, 'webhooks', same);
         if (recorded.dead > 0) {
           deps.log.warn(
             { dead: recorded.dead },

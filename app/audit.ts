@@ -40,6 +40,8 @@ export interface AuditOptions {
    */
   readonly concurrency: number;
   readonly companyId?: string | undefined;
+  /** Companies that settings name: they live whether the service lists them or not. */
+  readonly configured?: readonly string[] | undefined;
   /** Only these are compared; all when absent. */
   readonly resources?: readonly AuditResource[] | undefined;
   /**
@@ -104,6 +106,7 @@ class Auditor {
   #companiesDone = 0;
   readonly #resources: readonly AuditResource[];
   readonly #since: string | null;
+  readonly #configured: readonly string[];
   readonly #repair: Repair | null;
 
   constructor(options: AuditOptions, repairing: Repair | null) {
@@ -115,6 +118,7 @@ class Auditor {
     this.#onProgress = options.onProgress;
     this.#resources = options.resources ?? auditResources;
     this.#since = options.since ?? null;
+    this.#configured = options.configured ?? [];
     this.#repair = repairing;
   }
 
@@ -325,7 +329,8 @@ class Auditor {
     if (ids.length === 0) return;
     const { runId } = this.#repair as Repair;
     const everything = { rows: Number.MAX_SAFE_INTEGER, percent: 100 };
-    await retireAbsent(this.#warehouse.db, runId, { resource, companyId }, { ids, beganAt }, everything);
+    const listing = { resource, companyId, configured: this.#configured };
+    await retireAbsent(this.#warehouse.db, runId, listing, { ids, beganAt }, everything);
   }
 
   #count(resource: AuditResource, differences: readonly Difference[], compared: number): void {

@@ -1,5 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { type Client, WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
+import {
+  type Client,
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowFailedError,
+  WorkflowNotFoundError,
+} from '@temporalio/client';
 import { queryNames, type RunState, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
 import type { BackfillProgress } from '../workflows/backfill-all.ts';
 
@@ -17,6 +22,21 @@ export async function startBackfill(client: Client, companies?: readonly string[
     args: [companies === undefined ? { runId } : { runId, companies }],
   });
   return runId;
+}
+
+/** Makes the function that starts the first backfill of a company, whose run has the company's id; one runs at a time. */
+export function firstBackfillOf(client: Client): (companyId: string) => Promise<void> {
+  return async (companyId) => {
+    try {
+      await client.workflow.start(workflowNames.backfillAll, {
+        workflowId: workflowIds.backfillAll(companyId),
+        taskQueue: taskQueues.backfill,
+        args: [{ runId: companyId, companies: [companyId] }],
+      });
+    } catch (error) {
+      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+    }
+  };
 }
 
 /** Whether Temporal knows the run: it has no row before a worker begins it. */

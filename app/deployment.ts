@@ -8,6 +8,7 @@ import { fileSecrets, fixedSecrets, type SecretSource } from '../receiver/secret
 import { buildReceiver, type Receiver } from '../receiver/server.ts';
 import { headerFamilies } from '../receiver/signature-headers.ts';
 import { createVerifier } from '../receiver/verify.ts';
+import { firstBackfillOf } from './backfill.ts';
 import { ensureSchedules } from './schedules.ts';
 import { openService } from './service.ts';
 import type { Settings } from './settings.ts';
@@ -158,6 +159,7 @@ export async function startWorker(options: {
     reconcileDays: settings.reconcileDays,
     checksOff: settings.checksOff,
     wake: wakeOf(client),
+    backfillFirst: firstBackfillOf(client),
     isRunning: isRunningOn(client),
     now: () => performance.now(),
     log,

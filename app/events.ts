@@ -47,12 +47,13 @@ export async function replayEvents(options: {
   do {
     const page = await keptEvents(db, filter, replay, { limit: pageSize, after });
     const events: DeliveredEvent[] = [];
-    for (const { id, outcome, event } of page.events) {
+    for (const { id, outcome, dropped, event } of page.events) {
       asked.delete(id);
       if (outcome === 'applied' && replay !== 'all') {
         refused.push({ id, reason: 'it was applied: --force has it applied again' });
       } else if (event === undefined) {
-        refused.push({ id, reason: 'its payload was dropped for its age: backfill its company instead' });
+        const why = dropped ? 'was dropped for its age' : 'is too large once its numbers are written out';
+        refused.push({ id, reason: `its payload ${why}: backfill its company instead` });
       } else events.push(event);
     }
     for (const group of groupsOf(events)) {

@@ -1,14 +1,15 @@
-import { mkdirSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { type Logger, pino } from 'pino';
 import pretty from 'pino-pretty';
 import { withoutStatement } from '../db/failures.ts';
+import { printable, printableValue } from './printable.ts';
+import { openPrivateLog } from './private-file.ts';
 
 export type { Logger } from 'pino';
 
 /**
  * Structured logs: JSON lines on standard output, readable ones when that is a terminal, or a file while a progress
- * display has the terminal. Secrets have no place in them, nor have statements, whose parameters may be some.
+ * display has the terminal. Secrets have no place in them, nor have statements, whose parameters may be some. What others
+ * wrote steers no terminal, in which a log file may be looked at too.
  */
 export function createLog(options: { level: string; file?: string }): Logger {
   const serialize = (error: unknown) => pino.stdSerializers.err(withoutStatement(error) as Error);
@@ -18,19 +19,25 @@ export function createLog(options: { level: string; file?: string }): Logger {
     censor: '[redacted]',
   };
   if (options.file !== undefined) {
-    mkdirSync(dirname(options.file), { recursive: true });
-    const file = pino.destination({ dest: options.file, sync: true });
+    const file = pino.destination({ dest: openPrivateLog(options.file), sync: true });
     file.on('error', () => {});
-    return pino({ level: options.level, redact, serializers }, file);
+    return pino({ level: options.level, redact, serializers, hooks: { streamWrite: printableLine } }, file);
   }
   if (process.stdout.isTTY) {
     return pino(
-      { level: options.level, redact, serializers },
+      { level: options.level, redact, serializers, hooks: { streamWrite: readableLine } },
       pretty({ ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' }),
     );
   }
-  return pino({ level: options.level, redact, serializers }, standardOutput());
+  const hooks = { streamWrite: printableLine };
+  return pino({ level: options.level, redact, serializers, hooks }, standardOutput());
 }
+
+/** A line of JSON that is the same JSON. */
+const printableLine = (line: string): string => `${printable(line.trimEnd())}\n`;
+
+/** A line of JSON whose texts are shown as they are. */
+const readableLine = (line: string): string => `${JSON.stringify(printableValue(JSON.parse(line)))}\n`;
 
 /**
  * A full disk must not end what works without its log: lines that find no room are lost. Pino's own stream would throw,

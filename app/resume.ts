@@ -3,6 +3,7 @@ import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import { catchUpKinds } from '../contract/names.ts';
 import type { Database } from '../db/connect.ts';
 import { failedParts, reviveParked } from '../db/parking.ts';
+import { strangerCode } from '../db/strangers.ts';
 import { startBackfill } from './backfill.ts';
 import { wakeOf } from './temporal.ts';
 
@@ -22,7 +23,7 @@ export async function resumeParked(options: {
   code?: FailureCode | undefined;
 }): Promise<ResumeReport> {
   const { client, db, code } = options;
-  const codes = code === undefined ? parkingCodes : [code];
+  const codes = code === undefined ? [...parkingCodes, strangerCode] : [code];
   const failed = await failedParts(db, codes);
   const { events } = await reviveParked(db, codes, { over: false });
   const wake = wakeOf(client);

@@ -179,9 +179,10 @@ function scheduleOf(name: RunKind, times: Definition['times']) {
     ...(timeZone === undefined ? {} : { timezone: timeZone }),
     jitter: jitterMs,
   };
+  // Without arguments: a payload would be as old as the schedule, and its key long gone.
   const action = {
     type: 'startWorkflow' as const,
-    ...{ workflowType, workflowId, taskQueue: taskQueues.backfill, args: [{}] },
+    ...{ workflowType, workflowId, taskQueue: taskQueues.backfill, args: [] },
   };
   const policies = { overlap: ScheduleOverlapPolicy.BUFFER_ONE, catchupWindow: catchUpMs };
   return { spec, action, policies };

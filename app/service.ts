@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { createServiceClient, type ServiceClient } from '../service/client.ts';
+import type { Clock } from '../service/clock.ts';
 import type { SharedLimit } from '../service/throttle.ts';
 import { type WebhookConfiguration, webhookConfiguration } from '../service/webhooks.ts';
 import type { ServiceClientOptions } from '../service/wire.ts';
@@ -12,6 +13,14 @@ export interface ServiceAccess {
   readonly client: ServiceClient;
   readonly apiVersion: string;
 }
+
+/** Never backwards: requests that were told to wait would, for as long as the clock was set back. */
+const serviceClock: Clock = {
+  now: () => performance.timeOrigin + performance.now(),
+  sleep: async (ms, signal) => {
+    await wait(ms, undefined, { signal });
+  },
+};
 
 export function openService(
   settings: Settings['service'],
@@ -29,13 +38,7 @@ export function openService(
     maxPerSecond: settings.maxPerSecond,
     sharedLimit,
     ...patience,
-    clock: {
-      // Never backwards: requests that were told to wait would, for as long as the clock was set back.
-      now: () => performance.timeOrigin + performance.now(),
-      sleep: async (ms, signal) => {
-        await wait(ms, undefined, { signal });
-      },
-    },
+    clock: serviceClock,
     random: Math.random,
     version: readVersion(),
     log,
@@ -45,5 +48,5 @@ export function openService(
 
 /** The service's switch for webhook events. */
 export function webhooksOf(service: { url: string; apiKey: string }): WebhookConfiguration {
-  return webhookConfiguration({ baseUrl: service.url, apiKey: service.apiKey });
+  return webhookConfiguration({ baseUrl: service.url, apiKey: service.apiKey, clock: serviceClock });
 }

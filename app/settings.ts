@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { defaultEndpoints, type EndpointCatalogue, endpointOverrides } from '../contract/endpoints.ts';
 import { type CheckName, checkNames } from '../contract/names.ts';
-import type { CodecKey } from './payload-codec.ts';
+import type { CodecKey, Plaintext } from './payload-codec.ts';
 
 /** Everything that metersync takes from its environment, decoded once. */
 export interface Settings {
@@ -30,6 +30,12 @@ export interface Settings {
   };
   /** Undefined: the embedded Postgres stands in. */
   readonly databaseUrl: string | undefined;
+  /** Whether a connection to another machine that is not verified TLS is refused, and not only warned of. */
+  readonly strictTls: boolean;
+  /** Hosts that are reached over a network of the operator's own, where no TLS is needed. */
+  readonly plaintextHosts: readonly string[];
+  /** Whether Node was told to take any certificate. */
+  readonly certificatesIgnored: boolean;
   /** Whether Temporal's own environment configuration names a server; if not, the embedded one stands in. */
   readonly temporalConfigured: boolean;
   /** Days before today of which a reconcile reads what was updated. */
@@ -38,6 +44,8 @@ export interface Settings {
   readonly checksOff: readonly CheckName[];
   /** Keys of what Temporal is given, the first of which encrypts; none: nothing is encrypted. */
   readonly temporalCodecKeys: readonly CodecKey[];
+  /** What becomes of a payload that is not encrypted, where there are keys. */
+  readonly temporalPlaintext: Plaintext;
   /** Whether a worker makes the schedules that are not there yet. */
   readonly makeSchedules: boolean;
   readonly receiver: { readonly host: string; readonly port: number };
@@ -125,11 +133,16 @@ const environment = z.object({
     .regex(/^[a-z0-9-]{1,40}$/i, 'has to be the start of header names, for example webhook-')
     .optional(),
   WEBHOOK_TOLERANCE_SECONDS: integer(1, 86_400, 300),
-  DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/warehouse').optional(),
+  DATABASE_URL: url(
+    ['postgres:', 'postgresql:'],
+    'postgres://user:password@host:5432/warehouse?sslmode=verify-full',
+  ).optional(),
   TEMPORAL_ADDRESS: z
     .string()
     .refine(isAddress, 'has to be a host and a port, for example temporal.example:7233')
     .optional(),
+  STRICT_TLS: z.enum(['on', 'off'], 'has to be on or off').default('off'),
+  PLAINTEXT_HOSTS: list,
   RECONCILE_DAYS: integer(1, 31, 2),
   CHECKS_OFF: list.pipe(
     z.array(
@@ -140,6 +153,7 @@ const environment = z.object({
     ),
   ),
   TEMPORAL_CODEC_KEYS: codecKeys,
+  TEMPORAL_PLAINTEXT: z.enum(['refused', 'accepted'], 'has to be refused or accepted').default('refused'),
   MAKE_SCHEDULES: z.enum(['on', 'off'], 'has to be on or off').default('on'),
   RECEIVER_HOST: z.string().min(1).default('127.0.0.1'),
   RECEIVER_PORT: integer(0, 65_535, 8080),
@@ -195,10 +209,14 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
       publicUrl: e.RECEIVER_PUBLIC_URL,
     },
     databaseUrl: e.DATABASE_URL,
+    strictTls: e.STRICT_TLS === 'on',
+    plaintextHosts: e.PLAINTEXT_HOSTS.map((host) => host.toLowerCase()),
+    certificatesIgnored: given.NODE_TLS_REJECT_UNAUTHORIZED === '0',
     temporalConfigured: temporalVariables.some((name) => given[name] !== undefined),
     reconcileDays: e.RECONCILE_DAYS,
     checksOff: e.CHECKS_OFF,
     temporalCodecKeys: e.TEMPORAL_CODEC_KEYS,
+    temporalPlaintext: e.TEMPORAL_PLAINTEXT,
     makeSchedules: e.MAKE_SCHEDULES === 'on',
     receiver: { host: e.RECEIVER_HOST, port: e.RECEIVER_PORT },
     silenceHours: e.SILENCE_HOURS,

@@ -1,8 +1,13 @@
-import { mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { OwnerRights } from '../embedded/postgres.ts';
 import { startEmbedded } from '../embedded/start.ts';
+import { embeddedCodecKey } from './embedded-codec-key.ts';
+import { makePrivateFolder } from './private-file.ts';
 import type { Settings } from './settings.ts';
 import type { TemporalPlace } from './temporal.ts';
+
+export { childEnvironment } from '../embedded/environment.ts';
+export { readOwnFile } from '../embedded/ownership.ts';
 
 /** Database and Temporal: those that the environment names, or embedded ones that stand in. */
 export interface Stack {
@@ -13,7 +18,7 @@ export interface Stack {
   /** What stands in for what the environment does not name, for people. */
   readonly standIns: readonly string[];
   /** A database of its own in the embedded Postgres, which is started for it when it isn't running. */
-  databaseFor(name: string): Promise<string>;
+  databaseFor(name: string, rights?: OwnerRights): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -30,24 +35,28 @@ export async function openStack(
   },
 ): Promise<Stack> {
   const dir = resolve(settings.dataDir);
-  mkdirSync(dir, { recursive: true });
+  makePrivateFolder(dir);
   const embeddedTemporal = need.temporal && !settings.temporalConfigured;
   const standInPostgres = need.postgres && settings.databaseUrl === undefined;
   const embeddedPostgres = standInPostgres || need.sandbox;
+  const ownKey = embeddedTemporal ? embeddedCodecKey(dir) : undefined;
   const embedded = await startEmbedded({
     dir,
     postgres: embeddedPostgres,
     temporal: embeddedTemporal,
     log: need.log,
-    binDir: resolve('.metersync/bin'),
   });
-  const databaseFor = async (name: string): Promise<string> => {
+  const databaseFor = async (name: string, rights?: OwnerRights): Promise<string> => {
     if (embedded.postgres === undefined) throw new Error('the embedded Postgres was not asked for');
-    return await embedded.postgres.ensureDatabase(name);
+    return await embedded.postgres.ensureDatabase(name, rights);
   };
-  const databaseUrl = standInPostgres ? await databaseFor(warehouseDatabase) : (settings.databaseUrl ?? '');
+  // Migrations make the roles of writers and analysts, and its owner logins that have them.
+  const databaseUrl = standInPostgres
+    ? await databaseFor(warehouseDatabase, { createRoles: true })
+    : (settings.databaseUrl ?? '');
   const standIns: string[] = [];
-  if (standInPostgres) standIns.push(`DATABASE_URL is not set: an embedded Postgres, psql ${databaseUrl}`);
+  if (standInPostgres)
+    standIns.push(`DATABASE_URL is not set: an embedded Postgres, ${psqlCommand(databaseUrl)}`);
   if (embedded.temporal !== undefined) {
     standIns.push(
       `TEMPORAL_ADDRESS is not set: an embedded Temporal at ${embedded.temporal.address}, web page ${embedded.temporal.uiUrl}`,
@@ -59,11 +68,20 @@ export async function openStack(
       ...(embedded.temporal === undefined
         ? {}
         : { address: embedded.temporal.address, namespace: 'default' }),
-      codecKeys: settings.temporalCodecKeys,
+      codecKeys: [...settings.temporalCodecKeys, ...(ownKey === undefined ? [] : [ownKey])],
+      plaintext: settings.temporalPlaintext,
     },
     temporalUi: embedded.temporal?.uiUrl,
     standIns,
     databaseFor,
     stop: () => embedded.stop(),
   };
+}
+
+/** What opens psql on a database. Other users of the machine can read a program's arguments, and not its environment. */
+export function psqlCommand(databaseUrl: string): string {
+  const url = new URL(databaseUrl);
+  const { password } = url;
+  url.password = '';
+  return `PGPASSWORD=${decodeURIComponent(password)} psql ${url.href}`;
 }

@@ -18,7 +18,7 @@ import {
   workflowNames,
 } from '../contract/names.ts';
 import type { Start } from '../receiver/start-group.ts';
-import { type CodecKey, payloadCodec } from './payload-codec.ts';
+import { type CodecKey, type Plaintext, payloadCodec } from './payload-codec.ts';
 import { SettingsError } from './settings.ts';
 
 /** Where Temporal is: the embedded one, or what Temporal's own environment configuration says. */
@@ -27,11 +27,13 @@ export interface TemporalPlace {
   readonly namespace?: string | undefined;
   /** Keys of what is encrypted there; the first encrypts. Nothing is when there are none. */
   readonly codecKeys?: readonly CodecKey[] | undefined;
+  /** What becomes of a payload that is not encrypted, where there are keys; refused when not given. */
+  readonly plaintext?: Plaintext | undefined;
 }
 
 /** How payloads are written for Temporal, by clients, workers and replays alike. */
-export function dataConverterOf({ codecKeys = [] }: TemporalPlace): DataConverter {
-  return { payloadCodecs: [payloadCodec(codecKeys)] };
+export function dataConverterOf({ codecKeys = [], plaintext }: TemporalPlace): DataConverter {
+  return { payloadCodecs: [payloadCodec(codecKeys, plaintext)] };
 }
 
 const connectTimeout = '10 seconds';

@@ -50,9 +50,10 @@ export function keepViews(options: {
   };
   const refresh = async (): Promise<void> => {
     try {
-      const { made, blocked } = await refreshViews(db, lockTimeoutMs);
+      const { made, blocked, warnings } = await refreshViews(db, lockTimeoutMs);
       if (made.length > 0) log.info({ views: made.length }, 'typed views were made again');
       for (const one of blocked) warn({ ...one }, describeBlocked(one));
+      for (const one of warnings) warn({}, one);
     } catch (error) {
       const state = sqlState(error);
       if (state === notAllowed) {

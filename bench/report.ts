@@ -14,7 +14,7 @@ export function describeReport(report: Report): string {
       return [`${measure}.${name}`, shown(figure), goal === undefined ? '' : describeGoal(goal), verdict];
     }),
   );
-  return table(['figure', 'measured', 'goal', ''], rows);
+  return table(['figure', 'measured', 'goal', ''], rows).join('\n');
 }
 
 /** Three digits are more than a shared machine repeats. */

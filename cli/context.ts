@@ -4,6 +4,8 @@ import { openService, type ServiceAccess } from '../app/service.ts';
 import { readSettings, type Settings } from '../app/settings.ts';
 import type { WarehouseLimit } from '../app/shared-limit.ts';
 import { openStack, type Stack } from '../app/stack.ts';
+import { type Insecure, requireSafeTransport } from '../app/transport.ts';
+import { say } from './print.ts';
 import {
   runningSandbox,
   type SandboxProcess,
@@ -23,6 +25,8 @@ export interface Context {
   readonly stack: Stack;
   readonly service: { readonly url: string; readonly apiKey: string };
   readonly sandbox: SandboxProcess | undefined;
+  /** Connections that are not safe on their way. */
+  readonly insecure: readonly Insecure[];
   /** The client of the service; with a limit, one of those that share it. */
   access(limit?: WarehouseLimit): ServiceAccess;
   stop(): Promise<void>;
@@ -47,17 +51,19 @@ const standInSize: SandboxSize = { companies: 10, documents: 100, intervalDays: 
 /** Opens what a command needs: the environment's servers and service, or those that stand in for them. */
 export async function openContext(need: Need): Promise<Context> {
   const settings = settingsFor(need);
+  const { postgres = true, temporal, service: calls } = need;
+  const insecure = requireSafeTransport(settings, { postgres, temporal, service: calls });
   const dir = resolve(settings.dataDir);
   const log = createLog({
     level: settings.logLevel,
     ...(need.quiet ? { file: join(dir, 'metersync.log') } : {}),
   });
-  const onLine = need.onLine ?? ((line: string) => process.stderr.write(`${line}\n`));
+  const onLine = need.onLine ?? say;
   const wantsSandbox = need.service && settings.service.url === undefined;
   const running = wantsSandbox ? await runningSandbox(dir) : undefined;
   const stack = await openStack(settings, {
-    postgres: need.postgres ?? true,
-    temporal: need.temporal,
+    postgres,
+    temporal,
     sandbox: wantsSandbox && running === undefined,
     log: onLine,
   });
@@ -81,6 +87,7 @@ export async function openContext(need: Need): Promise<Context> {
       stack,
       service,
       sandbox,
+      insecure,
       access: (limit) => openService(settings.service, service.url, service.apiKey, log, limit),
       stop: async () => {
         await sandbox?.stop();

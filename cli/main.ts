@@ -30,11 +30,16 @@ process.on('SIGTERM', () => command.kill('SIGTERM'));
 command.on('error', ({ message }) => giveUp(message));
 command.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal ?? 'SIGTERM']));
 
+/** The program in the package of this platform, one of those that package.json names as optional. */
 function ownNode(): string {
+  const { arch, platform } = process;
+  const system = platform === 'win32' ? 'win' : platform;
+  const name = `node-${system === 'darwin' && arch === 'arm64' ? 'bin-' : ''}${system}-${arch}`;
+  const program = `${name}/bin/node${system === 'win' ? '.exe' : ''}`;
   try {
-    return module.createRequire(import.meta.url).resolve('node/bin/node');
+    return module.createRequire(import.meta.url).resolve(program);
   } catch {
-    return giveUp('its package `node` was installed without its install script');
+    return giveUp(`its package ${name} is not installed`);
   }
 }
 

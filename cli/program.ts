@@ -234,7 +234,12 @@ export function buildProgram(): Command {
   program
     .command('resume')
     .description('try again at once what is parked, and read again what backfills could not')
-    .addOption(new Option('--code <code>', 'only what this failure parked').choices(parkingCodes))
+    .addOption(
+      new Option('--code <code>', 'only what this failure parked').choices([
+        ...parkingCodes,
+        'UNKNOWN_TO_SERVICE',
+      ]),
+    )
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/resume.ts')).resume(options));
   addEvents(program);
@@ -270,6 +275,10 @@ export function buildProgram(): Command {
     .argument('<view>', 'for example bills, or with its schema: analytics.bills, utility.documents')
     .addOption(new Option('--format <format>', 'of the file').choices(exportFormats).default('csv'))
     .option('--out <file>', 'where to; standard output when not given')
+    .option(
+      '--spreadsheet',
+      'CSV to open in Excel or the like: texts that it would run as formulas begin with an apostrophe',
+    )
     .option('--company <id>', 'the rows of one company, by its id', uuid)
     .option('--external-id <id>', 'the rows of one company, by the id that you gave it')
     .action(async (view, options) => (await import('./commands/export.ts')).exportCommand(view, options));
@@ -294,7 +303,14 @@ export function buildProgram(): Command {
     .option('--irregular <share>', 'bills that are superseded, sent twice, overlapping, …: 0 to 1', share)
     .option('--host <address>', 'address to listen on; loopback when not given')
     .option('--port <n>', 'port to listen on; a free one when not given', count)
-    .option('--database-url <url>', 'its own Postgres database; an embedded one when not given')
+    .option(
+      '--deliver-to <networks>',
+      'send webhooks to addresses of these too, as 172.16.0.0/12; to this machine and public ones when not given',
+    )
+    .addHelpText(
+      'after',
+      '\nSANDBOX_DATABASE_URL names its own Postgres database; an embedded one stands in when it is not set.',
+    )
     .action(async (options) => (await import('./commands/sandbox.ts')).sandboxCommand(options));
   program
     .command('demo')

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Command, CommanderError } from 'commander';
 import { SettingsError } from '../app/settings.ts';
 import { CommandError, UsageError } from './context.ts';
+import { say } from './print.ts';
 import { buildProgram } from './program.ts';
 
 /** Exit statuses: 0 done, 1 failed or differences found, 2 wrong usage or settings. */
@@ -11,18 +12,18 @@ const wrongUsage = 2;
 /** Runs the command line to its end and leaves its status in `process.exitCode`. */
 export async function run(args: readonly string[]): Promise<void> {
   const program = buildProgram();
-  throwInsteadOfExit(program);
+  prepare(program);
   const lost = lostOutput();
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
-    if (!(error instanceof CommanderError)) process.stderr.write(`metersync: ${await explain(error)}\n`);
+    if (!(error instanceof CommanderError)) await tell(error);
     process.exitCode = exitStatus(error);
   }
   // What could not be written is told after it was.
   await nextTurn();
   if (lost.reason === undefined || process.exitCode) return;
-  process.stderr.write(`metersync: standard output: ${lost.reason}\n`);
+  say(`metersync: standard output: ${lost.reason}`);
   process.exitCode = failed;
 }
 
@@ -35,9 +36,10 @@ function lostOutput(): { readonly reason?: string } {
   return lost;
 }
 
-function throwInsteadOfExit(command: Command): void {
-  command.exitOverride();
-  for (const one of command.commands) throwInsteadOfExit(one);
+/** Throws instead of ending the process, and quotes no argument that steers the terminal. */
+function prepare(command: Command): void {
+  command.exitOverride().configureOutput({ writeErr: (text) => say(...text.trimEnd().split('\n')) });
+  for (const one of command.commands) prepare(one);
 }
 
 function exitStatus(error: unknown): number {
@@ -50,13 +52,25 @@ function exitStatus(error: unknown): number {
 /** Told by name: loading the receiver for every command would cost more than the check. */
 const isSecretsError = (error: unknown): boolean => error instanceof Error && error.name === 'SecretsError';
 
-async function explain(error: unknown): Promise<string> {
+const isEmbeddedError = (error: unknown): error is Error =>
+  error instanceof Error && error.name === 'EmbeddedError';
+
+/** Words of ours take lines as they come; a text that may quote others is one line. */
+async function tell(error: unknown): Promise<void> {
+  const ours = error instanceof SettingsError || error instanceof UsageError || isSecretsError(error);
+  const debug = process.env.LOG_LEVEL === 'debug';
+  const text = `metersync: ${await explain(error, debug)}`;
+  say(...(ours || debug || isEmbeddedError(error) ? text.split('\n') : [text]));
+}
+
+/** With the stack where somebody debugs, unless the message says it all. */
+async function explain(error: unknown, debug: boolean): Promise<string> {
   if (!(error instanceof Error)) return String(error);
   const forPeople =
     error instanceof SettingsError || error instanceof UsageError || error instanceof CommandError;
-  if (forPeople || isSecretsError(error) || error.name === 'EmbeddedError') return error.message;
+  if (forPeople || isSecretsError(error) || isEmbeddedError(error)) return error.message;
   // Loaded when it is needed: most commands end without an error.
   const { withoutStatement } = await import('../app/warehouse.ts');
   const { message, stack } = withoutStatement(error) as Error;
-  return process.env.LOG_LEVEL === 'debug' ? (stack ?? message) : message;
+  return debug ? (stack ?? message) : message;
 }

@@ -7,12 +7,12 @@ export interface SandboxControl {
   status(): Promise<{ quiet: boolean; deliveries: Record<string, number>; events: { total: number } }>;
 }
 
-export function sandboxControl(sandbox: { url: string; apiKey: string }): SandboxControl {
+export function sandboxControl(sandbox: { url: string; controlToken: string }): SandboxControl {
   const call = async <T>(method: string, url: string, body?: unknown): Promise<T> => {
     const response = await fetch(url, {
       method,
       headers: {
-        'x-api-key': sandbox.apiKey,
+        authorization: `Bearer ${sandbox.controlToken}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),

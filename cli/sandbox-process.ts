@@ -1,14 +1,17 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { makePrivateFolder, writePrivateFile } from '../app/private-file.ts';
+import { childEnvironment, readOwnFile } from '../app/stack.ts';
 
 /** A sandbox service in a process of its own: it shares HTTP with the pipeline and nothing else. */
 export interface SandboxProcess {
   readonly url: string;
   readonly apiUrl: string;
   readonly apiKey: string;
+  /** What its control routes ask for. */
+  readonly controlToken: string;
   stop(): Promise<void>;
 }
 
@@ -34,14 +37,7 @@ export async function startSandboxProcess(options: {
 }): Promise<SandboxProcess> {
   const { size } = options;
   const args = [
-    ...[
-      '--database-url',
-      options.databaseUrl,
-      '--port',
-      String(options.port ?? 0),
-      '--json',
-      '--with-parent',
-    ],
+    ...['--port', String(options.port ?? 0), '--json', '--with-parent'],
     ...['--companies', String(size.companies), '--documents', String(size.documents)],
     ...['--interval-days', String(size.intervalDays)],
     ...Object.entries(options.more ?? {}).flatMap(([name, value]) =>
@@ -50,6 +46,8 @@ export async function startSandboxProcess(options: {
   ];
   const child = spawn(process.execPath, [main, ...args], {
     stdio: 'pipe',
+    // Every user of the machine can read arguments, and only its own user the environment.
+    env: childEnvironment({ SANDBOX_DATABASE_URL: options.databaseUrl }),
     // A group of its own: Ctrl-C in the terminal is for us, we stop it when we have drained.
     detached: true,
   });
@@ -60,7 +58,7 @@ export async function startSandboxProcess(options: {
     options.onLine(line);
   });
   const ended = new Promise<number | null>((done) => child.once('exit', (code) => done(code)));
-  const ready = await new Promise<{ url: string; apiUrl: string; apiKey: string }>((done, failed) => {
+  const ready = await new Promise<Omit<SandboxProcess, 'stop'>>((done, failed) => {
     createInterface({ input: child.stdout }).on('line', (line) => {
       if (line.startsWith('{"url"')) done(JSON.parse(line));
       else options.onLine(line);
@@ -68,8 +66,8 @@ export async function startSandboxProcess(options: {
     child.once('error', failed);
     ended.then((code) => failed(new Error(`the sandbox ended with status ${code}: ${said.join('\n')}`)));
   });
-  mkdirSync(options.dataDir, { recursive: true });
-  writeFileSync(sandboxFile(options.dataDir), JSON.stringify({ ...ready, pid: child.pid }));
+  makePrivateFolder(options.dataDir);
+  writePrivateFile(sandboxFile(options.dataDir), JSON.stringify({ ...ready, pid: child.pid }));
   return {
     ...ready,
     stop: async () => {
@@ -83,11 +81,15 @@ export async function startSandboxProcess(options: {
 
 /** The sandbox that another command on the same folder runs, if it answers. */
 export async function runningSandbox(dataDir: string): Promise<SandboxProcess | undefined> {
-  const file = sandboxFile(dataDir);
-  if (!existsSync(file)) return undefined;
+  // One that another user put there would name a service of theirs.
+  const text = readOwnFile(sandboxFile(dataDir));
+  if (text === undefined) return undefined;
   try {
-    const known = JSON.parse(readFileSync(file, 'utf8')) as SandboxProcess;
-    const answer = await fetch(`${known.url}/sandbox/status`, { signal: AbortSignal.timeout(2_000) });
+    const known = JSON.parse(text) as SandboxProcess;
+    const answer = await fetch(`${known.url}/sandbox/status`, {
+      headers: { authorization: `Bearer ${known.controlToken}` },
+      signal: AbortSignal.timeout(2_000),
+    });
     return answer.ok ? { ...known, stop: async () => {} } : undefined;
   } catch {
     return undefined;

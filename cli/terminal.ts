@@ -1,5 +1,6 @@
 import Table from 'cli-table3';
 import { createLogUpdate } from 'log-update';
+import { printable } from '../app/printable.ts';
 
 /** A display that is written over in a terminal, and a line now and then where there is none. */
 export interface Progress {
@@ -13,12 +14,12 @@ const plainEveryMs = 2_000;
 export function createProgress(stream: NodeJS.WriteStream = process.stderr): Progress {
   if (stream.isTTY) {
     const update = createLogUpdate(stream);
-    return { show: (lines) => update(lines.join('\n')), done: () => update.done() };
+    return { show: (lines) => update(lines.map(printable).join('\n')), done: () => update.done() };
   }
   let shownAt = 0;
   let last = '';
   const print = (text: string) => {
-    if (text !== last) stream.write(`${text}\n`);
+    if (text !== last) stream.write(`${printable(text)}\n`);
     last = text;
   };
   let waiting = '';
@@ -33,20 +34,28 @@ export function createProgress(stream: NodeJS.WriteStream = process.stderr): Pro
   };
 }
 
-/** A table without borders inside, numbers to the right. */
-export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+/** A text, which takes one line whatever it holds; several; or a number. */
+type Cell = string | readonly string[] | number;
+
+/** Lines of a table without borders inside, numbers to the right. */
+export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string[] {
   const numeric = head.map((_, column) =>
     rows.every((row) => typeof row[column] === 'number' || row[column] === ''),
   );
   const built = new Table({
-    head: [...head],
+    head: head.map(printable),
     colAligns: numeric.map((is) => (is ? 'right' : 'left')),
     style: { head: [], border: [], compact: true },
   });
   for (const row of rows) {
-    built.push(row.map((cell) => (typeof cell === 'number' ? cell.toLocaleString('en') : cell)));
+    built.push(row.map(cellText));
   }
-  return built.toString();
+  return built.toString().split('\n');
+}
+
+function cellText(cell: Cell): string {
+  if (typeof cell === 'number') return cell.toLocaleString('en');
+  return typeof cell === 'string' ? printable(cell) : cell.map(printable).join('\n');
 }
 
 export const milliseconds = (ms: number | null): string =>

@@ -1,6 +1,6 @@
 /**
- * One verified delivery, as it travels from the receiver through Temporal to the journal. The body is exactly
- * what the service signed: as text, or as base64 where its JSON encoding would outgrow Temporal's payload limit.
+ * One verified delivery, as it travels from the receiver through Temporal to the journal. The body is
+ * what the service signed, less its secrets: as text, or as base64 where its JSON encoding would outgrow Temporal's payload limit.
  */
 export interface DeliveredEvent {
   /** Message id: the same on every attempt to deliver the event (seed 5.3). */

@@ -30,7 +30,8 @@ export const failureTypes = {
   SERVICE_ANSWER_UNREADABLE: {
     action: 'retry',
     means: 'The answer was not the JSON that the endpoint catalogue expects, or it was cut short.',
-    operator: 'If it lasts, compare the quoted answer with the entry in SERVICE_ENDPOINTS.',
+    operator:
+      'If it lasts, ask the endpoint yourself and compare its answer, which is never quoted, with the entry in SERVICE_ENDPOINTS.',
   },
   SERVICE_KEY_REFUSED: {
     action: 'park',
@@ -62,6 +63,13 @@ export const failureTypes = {
     means: 'The service does not show the record that an event told of, or not in the state that it told of.',
     operator:
       'Nothing: it is looked for again, each time later, until its events are `missing` (`status` counts them): after four minutes where it is not shown at all, after an hour and a half where an older state is, which is then believed. Whatever shows it later settles them.',
+  },
+  UNKNOWN_TO_SERVICE: {
+    action: 'retry',
+    means:
+      'Events tell of a company or a meter that neither the service, nor any record of it, nor a setting knows: it answers no question about it.',
+    operator:
+      'Nothing: it is asked again, each time later, for an hour and a half; then the events are `missing`, and nothing is left of what they alone told of. If the company is yours, see that the key may read it and the paths are right, then run metersync resume. If there are many that are not, somebody else signs events: rotate the secret.',
   },
   READINGS_NOT_SHOWN: {
     action: 'retry',
@@ -106,6 +114,13 @@ export const failureTypes = {
     means: 'An error that none of these describes: a mistake of metersync.',
     operator:
       'Report it with its line of the log. What it stopped is tried again, each time later; the rest goes on.',
+  },
+  PAYLOAD_REFUSED: {
+    action: 'retry',
+    means:
+      'A payload in Temporal is not encrypted under a key of TEMPORAL_CODEC_KEYS, or was for another workflow: no receiver, worker or command with these keys made it.',
+    operator:
+      'Nothing of it was applied; it waits. If a process of yours has other keys or none, give it these. If it is older than the keys, set TEMPORAL_PLAINTEXT=accepted until it is done. If neither, somebody else reaches Temporal: terminate the workflow.',
   },
   EVENT_UNREADABLE: {
     action: 'dead',

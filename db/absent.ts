@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { array, printedUuids } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
 import { type RecordResource, recordResources, tableOf } from './resources.ts';
+import { recordRead } from './strangers.ts';
 
 /** Resources with a listing of their own; sites stand in the records of companies, which show them whole. */
 export type ListedResource = Exclude<RecordResource, 'sites'>;
@@ -10,6 +11,8 @@ export type ListedResource = Exclude<RecordResource, 'sites'>;
 export interface Listing {
   readonly resource: RecordResource;
   readonly companyId: string | null;
+  /** Companies that settings name: they need no list to live. */
+  readonly configured?: readonly string[];
 }
 
 /** What a pass showed, and when it began by the warehouse's clock. */
@@ -18,12 +21,18 @@ export interface Seen {
   readonly beganAt: string;
 }
 
+/** Of a company `t`: nothing of the service ever told of it, and no setting names it. */
+const claimed = ({ configured = [] }: Listing): SQL => sql`t.raw is null
+  and not (t.id::text = any(${array(printedUuids(configured), 'text')})) and not ${recordRead(sql`t.id`)}`;
+
 /**
- * Rows that the listing should show. Companies that only events or settings told of are in no list of the service, nor are
- * sites of companies whose records have no list of them.
+ * Rows that the listing should show. Companies of which records were read, or that settings name, may be in no list of the
+ * service; nor are sites of companies whose records have no list of them.
  */
-const listed = ({ resource, companyId }: Listing): SQL => {
-  if (resource === 'companies') return sql`t.deleted_at is null and t.raw is not null`;
+const listed = (listing: Listing): SQL => {
+  const { resource, companyId } = listing;
+  if (resource === 'companies')
+    return sql`t.deleted_at is null and (t.raw is not null or ${claimed(listing)})`;
   if (resource !== 'sites') return sql`t.deleted_at is null and t.company_id = ${companyId}::uuid`;
   return sql`t.deleted_at is null and (${companyId}::uuid is null or t.company_id = ${companyId}::uuid)
     and exists (select from utility.companies c where c.id = t.company_id and jsonb_typeof(c.raw -> 'sites') = 'array')`;
@@ -44,21 +53,28 @@ const notAwaited = (resource: RecordResource): SQL =>
 
 const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
   const seen = resource === 'meters' ? ids : printedUuids(ids);
-  return sql`not (t.id::text = any(${array(seen, 'text')}))
+  // An empty list of companies is no word about those that it never showed.
+  const told = resource === 'companies' && ids.length === 0 ? sql`t.raw is not null and` : sql``;
+  return sql`${told} not (t.id::text = any(${array(seen, 'text')}))
     and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)} ${notAwaited(resource)}`;
 };
 
-/** Live rows of a listing, and how many of them a pass did not see that nothing else touched since it began. */
+/** Live rows of a listing, and how many `among` them a pass did not see that nothing else touched since it began. */
 export async function countAbsent(
   db: Executor,
   listing: Listing,
   seen: Seen,
+  among: SQL = sql`true`,
 ): Promise<{ live: number; absent: number }> {
   const result = await db.execute<{ live: number; absent: number }>(sql`
-    select count(*)::int as live, count(*) filter (where ${absentFrom(listing, seen)})::int as absent
+    select count(*)::int as live, count(*) filter (where ${among} and ${absentFrom(listing, seen)})::int as absent
     from ${tableOf(listing.resource)} t where ${listed(listing)}`);
   return result.rows[0] ?? { live: 0, absent: 0 };
 }
+
+/** Whether many of a row `t` are kept: a company that no list ever showed has nothing to lose. */
+const capped = ({ resource }: Listing): SQL =>
+  resource === 'companies' ? sql`t.raw is not null` : sql`true`;
 
 /** More absent rows of a listing than the larger of both are kept until somebody decides. */
 export interface DeletesCap {
@@ -85,12 +101,12 @@ export async function retireAbsent(
   const { resource, companyId } = listing;
   return await db.transaction(async (tx) => {
     await clearQuarantine(tx, listing);
-    const { live, absent } = await countAbsent(tx, listing, seen);
+    const { live, absent } = await countAbsent(tx, listing, seen, capped(listing));
     const tooMany = overCap(cap, absent, live);
     const noted = await tx.execute<{ state: string }>(sql`
       insert into metersync.deletes (run_id, company_id, resource, record_id, state, absent_since)
       select ${runId}::uuid, ${companyId}::uuid, ${resource}, t.id::text,
-        case when ${tooMany} or exists (
+        case when ${tooMany} and ${capped(listing)} or exists (
           select from metersync.deletes d where d.resource = ${resource} and d.record_id = t.id::text
             and d.state in ('rejected', 'undone')
         ) then 'quarantined' else 'applied' end,

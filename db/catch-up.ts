@@ -37,15 +37,16 @@ export function postponed({ code, message }: WaitingReason, leastSeconds = 1): S
       least(interval '15 minutes', interval '1 second' * power(2, least(${attempts}, 12))))`;
 }
 
-const eventKind: Readonly<Record<CatchUpKind, string>> = {
+/** The kind of events that a catch-up is for. */
+export const eventKind: Readonly<Record<CatchUpKind, string>> = {
   connections: 'connection',
   documents: 'document',
   intervals: 'interval',
 };
 
 /**
- * Companies, or meters for intervals, that have something due; those that wait longest come first. None while nothing
- * may be asked of the service. Of the given ones alone where they are given.
+ * Companies, or meters for intervals, that have something due; those that are due longest come first, so that none keeps
+ * others waiting by being tried again. None while nothing may be asked of the service. Of the given ones alone where they are given.
  */
 export async function dueOwners(
   db: Executor,
@@ -58,7 +59,7 @@ export async function dueOwners(
   const result = await db.execute<{ owner: string }>(sql`
     select ${owner} as owner from metersync.events
     where kind = ${eventKind[kind]} and ${due} and not ${serviceParked} ${chosen}
-    group by 1 order by min(recorded_at), 1 limit ${limit}`);
+    group by 1 order by min(coalesce(next_attempt_at, recorded_at)), 1 limit ${limit}`);
   return result.rows.map((row) => row.owner);
 }
 
@@ -180,12 +181,14 @@ export async function settleRecords(
     from (
       select id, (
         select case
+          when type = 'document.deleted.v2' and r.deleted_reason = 'event' then 'applied'
           when r.deleted_reason = 'not_found' then 'missing'
           when r.deleted_at is not null then 'superseded'
           else 'applied' end
         from ${table} r
         where r.id = record_id::uuid
-          and (r.raw_updated >= occurred_at or r.deleted_reason in ('not_found', 'absent', 'listed'))
+          and (r.raw_updated >= occurred_at or r.deleted_reason in ('not_found', 'absent', 'listed')
+            or (type = 'document.deleted.v2' and r.deleted_reason = 'event'))
       ) as outcome
       from metersync.events where ${covered} order by id for update
     ) settled
@@ -232,14 +235,28 @@ export async function handOver(
   return result.rows.map(({ record_id }) => record_id);
 }
 
-/** Has the events of a document wait that could not be read, each time longer. */
+/**
+ * Has the events of a document wait that could not be read, each time longer. What the service does not answer for when an
+ * older state would be believed is `missing`; a document that was never read is gone then.
+ */
 export async function postponeFailed(
   db: Executor,
   recordId: string,
   readAt: string,
   reason: WaitingReason,
 ): Promise<void> {
-  await postpone(db, coveredBy('documents', [recordId], readAt), readAt, reason);
+  const covered = coveredBy('documents', [recordId], readAt);
+  if (reason.code.startsWith('SERVICE_') || reason.code === 'RECORD_NOT_SHOWN') {
+    const given = await db.execute(sql`
+      update metersync.events set outcome = 'missing', next_attempt_at = null
+      where ${covered} and error_code = ${reason.code} and attempts >= ${olderShownAttemptsMax}`);
+    if ((given.rowCount ?? 0) > 0) {
+      await db.execute(sql`
+        update utility.documents set deleted_at = clock_timestamp(), deleted_reason = 'not_found'
+        where id = ${recordId}::uuid and raw is null and deleted_at is null`);
+    }
+  }
+  await postpone(db, covered, readAt, reason);
 }
 
 /**

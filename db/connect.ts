@@ -1,3 +1,4 @@
+import type { ConnectionOptions } from 'node:tls';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 
@@ -15,6 +16,12 @@ export interface Warehouse {
   readonly intervalMonths: Set<string>;
   close(): Promise<void>;
 }
+
+/**
+ * A statement that waits longer for a lock fails and is tried again: else it would hold its connection for as long as somebody
+ * holds the lock, and the next try one more.
+ */
+const lockTimeout = '30s';
 
 /** Times, dates and numerics stay text: a Date has milliseconds, a float is not exact. */
 const types: pg.CustomTypesConfig = {
@@ -40,7 +47,7 @@ export function connectWarehouse(options: {
   onError: (error: Error) => void;
 }): Warehouse {
   const { address, given } = withoutOptions(options.url);
-  const ours = `-c TimeZone=${options.timeZone} -c DateStyle=ISO,YMD -c extra_float_digits=1 -c jit=off`;
+  const ours = `-c TimeZone=${options.timeZone} -c DateStyle=ISO,YMD -c extra_float_digits=1 -c jit=off -c lock_timeout=${lockTimeout}`;
   const pool = new pg.Pool({
     connectionString: address,
     max: options.max,
@@ -57,6 +64,28 @@ export function connectWarehouse(options: {
   db.transaction = (work, config) => inTransaction(pool, work, config);
   const zoneIsUtc = /^(etc\/)?(utc|gmt|zulu)$/i.test(options.timeZone);
   return { db, pool, zoneIsUtc, intervalMonths: new Set(), close: () => pool.end() };
+}
+
+/** Where an address leads, and what keeps others on the way from reading or from answering in its place. */
+export interface Transport {
+  /** A name, an address, or the folder of a Unix socket. */
+  readonly host: string;
+  /** Verified: no server but the one of that name, under a CA that is trusted, gets as far as the password. */
+  readonly tls: 'none' | 'unverified' | 'verified';
+}
+
+/**
+ * What the driver makes of an address and of its own PG… variables; nothing is connected to.
+ * @throws Error when a file that the address names cannot be read
+ */
+export function transportOf(url: string): Transport {
+  const client = new pg.Client({ connectionString: withoutOptions(url).address });
+  // The driver's types know less than its parser gives.
+  const ssl = client.ssl as unknown as boolean | ConnectionOptions;
+  if (!ssl) return { host: client.host, tls: 'none' };
+  const { rejectUnauthorized, checkServerIdentity } = ssl === true ? {} : ssl;
+  const verified = rejectUnauthorized !== false && checkServerIdentity === undefined;
+  return { host: client.host, tls: verified ? 'verified' : 'unverified' };
 }
 
 /** Options for the server in an address would take the place of ours, and times be read in the server's own zone. */

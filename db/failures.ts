@@ -82,12 +82,18 @@ export function isRefusal(error: unknown): boolean {
   return refusedClasses.includes(state.slice(0, 2)) || refusedCodes.includes(state);
 }
 
-/** Our own mistake (a wrong statement, a missing table): never called trouble of Postgres's, so that it shows as what it is. */
-const isMistake = (state: string | undefined): boolean => state?.startsWith('42') ?? false;
+/** A wrong statement, or a missing table: our own mistake. A user who may not is none. */
+export const isMistake = (error: unknown): boolean => {
+  const state = sqlState(error);
+  return state !== notAllowed && (state?.startsWith('42') ?? false);
+};
+
+const notAllowed = '42501';
 
 /** Turns what pg throws into a failure of the catalogue; a mistake of ours is returned as it is. */
 export function warehouseFailure(error: unknown): unknown {
-  if (error instanceof Failure || isMistake(sqlState(error))) return error;
+  // Never called trouble of Postgres's, so that it shows as what it is.
+  if (error instanceof Failure || sqlState(error)?.startsWith('42')) return error;
   const code = isRefusal(error) ? 'WAREHOUSE_VALUE_REFUSED' : 'WAREHOUSE_UNAVAILABLE';
   return new Failure(code, messageWithState(error), { cause: withoutStatement(error) });
 }

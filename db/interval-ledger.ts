@@ -53,28 +53,48 @@ export async function dueRanges(
   };
 }
 
+/** How far the pieces of a range are: where the next begins, and how many times the usual width it has. */
+export interface RangeProgress {
+  readonly from: string;
+  readonly width: number;
+}
+
+/** Longest reading by which pieces overlap: what an event says is a claim. A quarter of a year. */
+const overlapSecondsMax = 93 * daySeconds;
+
 /**
- * A range in pieces of so many readings, in order. Each begins earlier than the one before ends by the length of the
- * longest reading: the service may leave out a reading that crosses the bounds that it is asked for. At most
- * `piecesMax`, however wide the range.
+ * The next piece of a range, of so many readings of the length that events told, and where the one after it begins; null
+ * behind the last. Each begins earlier than the one before ends by the length of the longest reading: the service may leave
+ * out a reading that crosses the bounds that it is asked for.
  */
-export async function splitRange(
+export async function nextPiece(
   db: Executor,
   { start, end }: TimeRange,
+  { from, width }: RangeProgress,
   { shortest, longest }: Granularity,
-  bounds: { readonly readings: number; readonly piecesMax: number },
-): Promise<TimeRange[]> {
-  const seconds = shortest * bounds.readings;
-  const result = await db.execute<TimeRange & Record<string, unknown>>(sql`
-    select ${isoTime(sql`greatest(whole.from, piece - make_interval(secs => ${longest}))`)} as start,
-      ${isoTime(sql`least(whole.to, piece + step)`)} as end
+  readings: number,
+): Promise<{ piece: TimeRange; next: string | null }> {
+  const overlap = Math.min(longest, overlapSecondsMax);
+  const seconds = Math.max(shortest * readings, overlap) * width;
+  const result = await db.execute<TimeRange & { next: string | null } & Record<string, unknown>>(sql`
+    select ${isoTime(sql`greatest(whole.from, ${from}::timestamptz - make_interval(secs => ${overlap}))`)} as start,
+      ${isoTime(sql`case when is_last then whole.to else cut end`)} as end,
+      case when not is_last then ${isoTime(sql`cut`)} end as next
     from (select ${start}::timestamptz as from, ${end}::timestamptz as to) whole,
-      lateral (select greatest(make_interval(secs => ${seconds}),
-        make_interval(secs => extract(epoch from whole.to - whole.from)::float8 / ${bounds.piecesMax}::int)) as step) s,
-      lateral generate_series(whole.from, whole.to, step) piece
-    where piece < whole.to or whole.from = whole.to
-    order by piece`);
-  return result.rows.map(({ start: from, end: to }) => ({ start: from, end: to }));
+      lateral (select extract(epoch from whole.to - ${from}::timestamptz)::float8 <= ${seconds}::float8 as is_last) l,
+      lateral (select case when not is_last then ${from}::timestamptz + make_interval(secs => ${seconds}) end as cut) c`);
+  const [row] = result.rows;
+  if (row === undefined) throw new Error('a range without a piece');
+  return { piece: { start: row.start, end: row.end }, next: row.next };
+}
+
+/**
+ * The width of the next piece, after one that held so many readings: a stretch that holds few is gone through in steps that
+ * double, so that a range costs what there is in it, however wide an event claims that it is.
+ */
+export function nextWidth(width: number, held: number, readings: number): number {
+  if (held * 2 <= readings) return width * 2;
+  return held > readings ? Math.max(1, width / 2) : width;
 }
 
 /** Notes that a range of a meter, or all of it, was fetched; events whose readings came late are counted anew. */

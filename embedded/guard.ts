@@ -5,10 +5,11 @@ import { extname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { bounds } from './bounds.ts';
+import { childEnvironment } from './environment.ts';
 import { EmbeddedError } from './failure.ts';
 import { identify, type ProcessIdentity } from './processes.ts';
 import { type Addresses, readRunning, removeRunning, type ServerName } from './running.ts';
-import { endServers, type ServerCommand } from './servers.ts';
+import { endServers, type ServerCommand, serversOf } from './servers.ts';
 
 export interface GuardianTask {
   dir: string;
@@ -69,7 +70,7 @@ async function stopGuarded(guardian: ChildProcess, dir: string): Promise<void> {
   // Only a guardian that was killed leaves the file.
   const left = readRunning(dir);
   if (left === undefined || left.guardian.pid !== guardian.pid) return;
-  await endServers(left.servers);
+  await endServers(serversOf(dir, left));
   removeRunning(dir);
 }
 
@@ -80,6 +81,7 @@ function spawnGuardian(dir: string): ChildProcess {
   const log = openSync(join(dir, 'logs', 'guardian.log'), 'a', 0o600);
   const guardian = spawn(process.execPath, [script, dir], {
     detached: true,
+    env: childEnvironment(),
     stdio: ['ignore', log, log, 'ipc'],
   });
   closeSync(log);

@@ -6,6 +6,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, renameSync, statSync } from 'node:fs';
 import { bounds } from './bounds.ts';
+import { childEnvironment } from './environment.ts';
 import type { GuardianTask, ToGuardian, UnexpectedEnd } from './guard.ts';
 import { identify } from './processes.ts';
 import { type Running, removeRunning, writeRunning } from './running.ts';
@@ -47,7 +48,7 @@ function startServer(server: ServerCommand, guard: Guard, shortLives = 0): void 
   const log = openLog(server.logFile);
   const child = spawn(server.command, server.args, {
     cwd: server.cwd,
-    env: { ...process.env, ...server.env },
+    env: childEnvironment(server.env),
     stdio: ['ignore', log, log],
     ...server.user,
   });

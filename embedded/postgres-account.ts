@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { statSync } from 'node:fs';
+import { childEnvironment } from './environment.ts';
 import { EmbeddedError } from './failure.ts';
 
 /** Postgres refuses to run as root; this is whom it runs as instead. */
@@ -27,7 +28,8 @@ export function postgresAccount(dataDir: string): PostgresAccount | undefined {
 /** Whether the account can enter a folder, which takes the right to pass through every folder above it. */
 export function canEnter(account: PostgresAccount | undefined, folder: string): boolean {
   if (account === undefined) return true;
-  return spawnSync('/bin/sh', ['-c', 'cd -- "$1"', 'sh', folder], { ...account, cwd: '/' }).status === 0;
+  const options = { ...account, cwd: '/', env: childEnvironment() };
+  return spawnSync('/bin/sh', ['-c', 'cd -- "$1"', 'sh', folder], options).status === 0;
 }
 
 function findAccount(name: string): PostgresAccount | undefined {

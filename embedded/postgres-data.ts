@@ -4,6 +4,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { chown, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { childEnvironment } from './environment.ts';
 import { EmbeddedError } from './failure.ts';
 import type { PostgresAccount } from './postgres-account.ts';
 import { commandLine, identify } from './processes.ts';
@@ -113,7 +114,7 @@ async function runInitdb(
     ...Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`),
   ];
   try {
-    await promisify(execFile)(initdb, args, { ...account, cwd: '/', env: { ...process.env, LC_ALL: 'C' } });
+    await promisify(execFile)(initdb, args, { ...account, cwd: '/', env: childEnvironment({ LC_ALL: 'C' }) });
   } catch (error) {
     const said = (error as { stderr?: string }).stderr || (error as Error).message;
     throw new EmbeddedError(`Postgres could not make its data folder ${data}:\n${said.trim()}`);

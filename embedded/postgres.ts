@@ -1,31 +1,43 @@
+import { createHmac } from 'node:crypto';
 import pg from 'pg';
 import { bounds } from './bounds.ts';
+import { handOver } from './postgres-ownership.ts';
 import type { Addresses } from './running.ts';
 
 /** The embedded Postgres, as its users see it. */
 export interface EmbeddedPostgres {
-  /** The address of a database, with the superuser that owns everything. */
-  url(database: string): string;
-  /** Creates the database unless it is there; returns its address. */
-  ensureDatabase(name: string): Promise<string>;
+  /** The address of a database as the superuser, for set-up and tests: no program is given it to work with. */
+  superuserUrl(database: string): string;
+  /**
+   * Creates the database unless it is there, and a role that owns it and is no superuser.
+   * Returns the address with that role.
+   */
+  ensureDatabase(name: string, rights?: OwnerRights): Promise<string>;
+}
+
+export interface OwnerRights {
+  /** Whether the owner may make roles and let them in; else the database is for its owner alone. */
+  readonly createRoles?: boolean;
 }
 
 type PostgresAddress = NonNullable<Addresses['postgres']>;
 
 /** What users get to hold of the Postgres that runs at this address. */
 export function embeddedPostgres(address: PostgresAddress): EmbeddedPostgres {
-  const url = (database: string) => postgresUrl(address, database);
   return {
-    url,
-    ensureDatabase: async (name) => {
-      const client = new pg.Client({ connectionString: url('postgres') });
-      await client.connect();
-      try {
-        await client.query(`create database ${pg.escapeIdentifier(name)}`).catch(unlessThere);
-      } finally {
-        await client.end();
-      }
-      return url(name);
+    superuserUrl: (database) => postgresUrl(address, database),
+    ensureDatabase: async (name, { createRoles = false } = {}) => {
+      const owner = ownerOf(address, name);
+      await connected(postgresUrl(address, 'postgres'), async (client) => {
+        // Two commands may begin at once. Whoever is no superuser cannot come here and keep the lock.
+        await client.query("select pg_advisory_lock(hashtext('metersync set-up'))");
+        await client.query('revoke connect on database postgres, template1 from public');
+        await ensureOwner(client, owner, createRoles);
+        await ensureOwned(client, address, { name, owner: owner.user, createRoles });
+        if (!createRoles)
+          await client.query(`revoke connect on database ${pg.escapeIdentifier(name)} from public`);
+      });
+      return postgresUrl({ ...address, ...owner }, name);
     },
   };
 }
@@ -50,11 +62,55 @@ export async function postgresAnswers(address: PostgresAddress): Promise<boolean
   }
 }
 
-function postgresUrl({ port, user, password }: PostgresAddress, database: string): string {
-  return `postgres://${user}:${password}@127.0.0.1:${port}/${encodeURIComponent(database)}`;
+/**
+ * The role that owns a database. Its password follows from the superuser's, which cannot be found from it: so no
+ * further file holds a password, and an address noted yesterday is right today.
+ */
+function ownerOf({ password }: PostgresAddress, database: string): { user: string; password: string } {
+  const user = `${database}_owner`;
+  return { user, password: createHmac('sha256', password).update(user).digest('hex').slice(0, 32) };
 }
 
-/** 42P04: it exists; 23505: another connection created it at the same moment. */
-function unlessThere(error: Error & { code?: string }): void {
-  if (error.code !== '42P04' && error.code !== '23505') throw error;
+async function ensureOwner(
+  client: pg.Client,
+  { user, password }: { user: string; password: string },
+  createRoles: boolean,
+): Promise<void> {
+  const role = pg.escapeIdentifier(user);
+  const { rowCount } = await client.query('select from pg_roles where rolname = $1', [user]);
+  if (rowCount === 0) await client.query(`create role ${role}`);
+  await client.query(
+    `alter role ${role} login nosuperuser nocreatedb noreplication nobypassrls ${createRoles ? 'createrole' : 'nocreaterole'} password ${pg.escapeLiteral(password)}`,
+  );
+}
+
+async function ensureOwned(
+  client: pg.Client,
+  address: PostgresAddress,
+  { name, owner, createRoles }: { name: string; owner: string; createRoles: boolean },
+): Promise<void> {
+  const { rows } = await client.query<{ owner: string }>(
+    'select pg_get_userbyid(datdba) as owner from pg_database where datname = $1',
+    [name],
+  );
+  if (rows[0] === undefined) {
+    await client.query(`create database ${pg.escapeIdentifier(name)} owner ${pg.escapeIdentifier(owner)}`);
+  } else if (rows[0].owner !== owner) {
+    // Of an earlier version, in which the superuser owned everything.
+    await connected(postgresUrl(address, name), (inside) => handOver(inside, name, owner, createRoles));
+  }
+}
+
+async function connected<T>(connectionString: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+function postgresUrl({ port, user, password }: PostgresAddress, database: string): string {
+  return `postgres://${encodeURIComponent(user)}:${password}@127.0.0.1:${port}/${encodeURIComponent(database)}`;
 }

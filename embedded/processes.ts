@@ -92,6 +92,6 @@ function bootOnLinux(): string {
 }
 
 function ps(pid: number, format: string): string | undefined {
-  const { status, stdout } = spawnSync('ps', ['-o', format, '-p', String(pid)], { encoding: 'utf8' });
+  const { status, stdout } = spawnSync('ps', ['-ww', '-o', format, '-p', String(pid)], { encoding: 'utf8' });
   return status === 0 ? stdout.trim() : undefined;
 }

@@ -1,5 +1,6 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { readOwnFile } from './ownership.ts';
 import type { ProcessIdentity } from './processes.ts';
 
 export type ServerName = 'postgres' | 'temporal';
@@ -26,10 +27,10 @@ export function runningFile(dir: string): string {
   return join(dir, 'running.json');
 }
 
-/** What runs in a data folder according to its `running.json`; undefined when there is none or it cannot be read. */
+/** What runs in a data folder according to its `running.json`; undefined when there is none, or none that this user wrote. */
 export function readRunning(dir: string): Running | undefined {
   try {
-    return JSON.parse(readFileSync(runningFile(dir), 'utf8')) as Running;
+    return JSON.parse(readOwnFile(runningFile(dir)) ?? '') as Running;
   } catch {
     return undefined;
   }

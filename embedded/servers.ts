@@ -1,5 +1,7 @@
+import { realpathSync } from 'node:fs';
+import { join } from 'node:path';
 import { bounds } from './bounds.ts';
-import { endProcess } from './processes.ts';
+import { commandLine, endProcess, isRunning } from './processes.ts';
 import type { Running, ServerName } from './running.ts';
 
 /** How to run one server. */
@@ -8,7 +10,7 @@ export interface ServerCommand {
   command: string;
   args: string[];
   cwd: string;
-  /** Added to the environment. */
+  /** Added to what every child process gets. */
   env?: Record<string, string>;
   /** Whom to run as, when not as ourselves. */
   user?: { uid: number; gid: number };
@@ -30,4 +32,33 @@ export async function endServers(servers: Running['servers']): Promise<void> {
   await Promise.all(
     Object.entries(servers).map(([name, identity]) => endProcess(identity, stopSteps[name as ServerName])),
   );
+}
+
+/**
+ * Those of the servers in `running.json` that run now, and on the data of this folder, as their command lines say. A
+ * file can name any process: it may have come with the folder, out of an archive.
+ */
+export function serversOf(dir: string, { servers }: Pick<Running, 'servers'>): Running['servers'] {
+  const own = Object.entries(servers).filter(
+    ([name, identity]) => isRunning(identity) && runsOnDataOf(dir, name as ServerName, identity.pid),
+  );
+  return Object.fromEntries(own);
+}
+
+function runsOnDataOf(dir: string, name: ServerName, pid: number): boolean {
+  const data = {
+    postgres: () => ` -D ${realpathSync(join(dir, 'postgres'))} `,
+    temporal: () => ` --db-filename ${temporalFile(dir)} `,
+  };
+  try {
+    return commandLine(pid).includes(data[name]());
+  } catch {
+    // There is no data that it could run on.
+    return false;
+  }
+}
+
+/** The database of Temporal, by the path that its command line has. */
+export function temporalFile(dir: string): string {
+  return join(realpathSync(dir), 'temporal.db');
 }

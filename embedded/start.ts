@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { bounds } from './bounds.ts';
+import { cacheHome } from './environment.ts';
 import { EmbeddedError } from './failure.ts';
 import { prepareFolder } from './folder.ts';
 import { startGuarded } from './guard.ts';
@@ -11,10 +12,11 @@ import { postgresServer, preparePostgres } from './postgres-server.ts';
 import { commandLine, isRunning } from './processes.ts';
 import { allAnswer, waitUntilReady } from './ready.ts';
 import { type Addresses, type Running, readRunning, removeRunning, runningFile } from './running.ts';
-import { endServers } from './servers.ts';
+import { endServers, serversOf } from './servers.ts';
 import { type EmbeddedTemporal, temporalServer } from './temporal.ts';
 import { findTemporalBinary } from './temporal-binary.ts';
 import { temporalFetchers } from './temporal-fetchers.ts';
+import { temporalDigest, temporalVersion } from './temporal-release.ts';
 
 export interface EmbeddedOptions {
   /** The data folder, `.metersync` by custom. Everything lies below it and survives a restart. */
@@ -28,7 +30,7 @@ export interface EmbeddedOptions {
   temporalBinary?: string | undefined;
   /** How long to wait for another process that starts or stops the stack of this folder; it may be downloading. */
   waitMs?: number;
-  /** Where a fetched Temporal CLI is kept, `bin` in the data folder when not given. */
+  /** Where a fetched Temporal CLI is kept; in the user's cache when not given. */
   binDir?: string;
 }
 
@@ -53,7 +55,7 @@ type Setup = Required<Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal' | 'l
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   if (!options.postgres && !options.temporal) return { owned: true, stop: async () => {} };
   const dir = resolve(options.dir);
-  const binDir = resolve(options.binDir ?? join(dir, 'bin'));
+  const binDir = resolve(options.binDir ?? join(cacheHome(), 'metersync', `temporal-${temporalVersion}`));
   const setup: Setup = { log: () => {}, waitMs: bounds.otherStarterMs, ...options, dir, binDir };
   prepareFolder(dir);
   const deadline = Date.now() + setup.waitMs;
@@ -85,7 +87,7 @@ export async function attachEmbedded(
     if (running === undefined || running.state !== 'running') return undefined;
     if (startLockHolder(dir) !== undefined || !isRunning(running.owner)) return undefined;
     refuseIfLacking(running, options);
-    if (await allAnswer(running.addresses)) {
+    if (areOurs(dir, running) && (await allAnswer(running.addresses))) {
       return embedded(running.addresses, { owned: false, stop: async () => {} });
     }
     if (Date.now() > deadline) throw notAnswering(dir, running);
@@ -109,10 +111,11 @@ async function startUnder(lock: StartLock, setup: Setup): Promise<Embedded | und
 
 /** Servers whose guardian was killed have nobody who would ever stop them, and hold the data. */
 async function endLeftBehind(setup: Setup, left: Running): Promise<void> {
-  const alive = Object.values(left.servers).filter(isRunning);
+  const servers = serversOf(setup.dir, left);
+  const alive = Object.values(servers);
   if (alive.length > 0) setup.log('stopping the servers of an earlier run that was killed');
   try {
-    await endServers(left.servers);
+    await endServers(servers);
   } catch (error) {
     const pids = alive.map(({ pid }) => pid).join(' ');
     throw new EmbeddedError(
@@ -159,6 +162,7 @@ async function findTemporal({ binDir, temporalBinary, log }: Setup): Promise<str
     explicit: temporalBinary,
     searchPath: process.env.PATH ?? '',
     cacheDir: binDir,
+    digest: temporalDigest,
     fetchers: temporalFetchers(),
     log,
   });
@@ -176,6 +180,12 @@ function embedded(addresses: Addresses, life: Pick<Embedded, 'owned' | 'stop'>):
     ...(addresses.postgres && { postgres: embeddedPostgres(addresses.postgres) }),
     ...(addresses.temporal && { temporal: addresses.temporal }),
   };
+}
+
+/** Whether the servers at these addresses are those of this folder: what is written there reaches whoever answers. */
+function areOurs(dir: string, running: Running): boolean {
+  const own = serversOf(dir, running);
+  return Object.keys(running.addresses).every((name) => name in own);
 }
 
 function refuseIfLacking(running: Running, wanted: { postgres: boolean; temporal: boolean }): void {

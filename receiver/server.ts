@@ -8,13 +8,14 @@ import {
   createAnswerCounters,
 } from './answers.ts';
 import { type BodyProblem, createBodyReader } from './body.ts';
-import { answerClientErrors } from './client-errors.ts';
+import { answerClientErrors, endWithAnswer } from './client-errors.ts';
 import type { Clock } from './clock.ts';
-import { boundConnections, endConnectionsAtClose } from './connections.ts';
+import { boundConnections, type Connections, endConnectionsAtClose } from './connections.ts';
 import type { Answer } from './group-commit.ts';
 import { type HttpLimits, httpLimits } from './http-limits.ts';
 import type { Log } from './log.ts';
-import type { Verify } from './verify.ts';
+import { rememberReady } from './readiness.ts';
+import type { Claim, Verify } from './verify.ts';
 
 export interface ReceiverDependencies {
   readonly verify: Verify;
@@ -32,6 +33,7 @@ export interface ReceiverDependencies {
 declare module 'fastify' {
   interface FastifyRequest {
     arrivedAt: number;
+    claim: Claim | undefined;
   }
 }
 
@@ -48,7 +50,7 @@ const noBody = Buffer.alloc(0);
  * answered 503 with `Connection: close`, and events that were taken before get their answer.
  */
 export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
-  const { clock, log, limits = httpLimits } = dependencies;
+  const { verify, clock, log, limits = httpLimits } = dependencies;
   const { counters, count } = createAnswerCounters({ now: () => clock.now(), log });
   const app = fastify({
     ...serverOptions(limits),
@@ -56,9 +58,14 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
     frameworkErrors: (_error, _request, reply) => send(reply, 'not-found'),
   });
   app.server.maxHeadersCount = limits.headersMax;
-  boundConnections(app.server, limits, clock);
+  const connections = boundConnections(app.server, limits, clock, (socket) => {
+    count('busy');
+    endWithAnswer(socket, 'busy');
+    // At once, even if it reads none of its answers.
+    socket.destroy();
+  });
   const taken = endConnectionsAtClose(app, limits, clock);
-  const readBody = createBodyReader(limits);
+  const readBody = createBodyReader(limits, clock);
   const send = (reply: FastifyReply, reason: AnswerReason): void => {
     count(reason);
     // Also to requests from before the close, whose sockets would else be kept for a next one.
@@ -70,6 +77,10 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
     log.error({ err: error }, 'request failed');
     send(reply, 'failed');
   });
+  app.addHook('onRequest', (request, reply, done) => {
+    if (hasTwoHosts(request.raw.rawHeaders)) send(reply.header('connection', 'close'), 'malformed');
+    else done();
+  });
   // Without parsers Fastify reads no body of a request that it has no route for.
   app.removeAllContentTypeParsers();
   app.setNotFoundHandler((request, reply) =>
@@ -77,34 +88,44 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   );
   app.register(async (scope) => {
     scope.decorateRequest('arrivedAt', 0);
-    // The signature covers the bytes, whatever they are called; Fastify would refuse a type that it cannot parse.
-    scope.addHook('onRequest', (request, _reply, done) => {
-      request.raw.headers['content-type'] = undefined;
+    scope.decorateRequest('claim', undefined);
+    scope.addHook('onRequest', (request, reply, done) => {
+      const claim = verify.headers(request.raw.rawHeaders);
+      if (typeof claim === 'string') {
+        // Its body is not read, so the socket is of no more use.
+        send(reply.header('connection', 'close'), claim);
+        return;
+      }
+      request.claim = claim;
       // The sender's patience begins with its request, not with the last byte of the body.
       request.arrivedAt = clock.now();
+      // The signature covers the bytes, whatever they are called; Fastify would refuse a type that it cannot parse.
+      request.raw.headers['content-type'] = undefined;
       done();
     });
     scope.addContentTypeParser('*', (_request, payload, done) => {
       readBody(payload, (body) => done(null, body));
     });
-    scope.post(webhooksPath, createWebhookHandler(dependencies, taken, send));
+    scope.post(webhooksPath, createWebhookHandler(dependencies, connections, taken, send));
   });
-  registerHealth(app, dependencies, taken);
+  registerHealth(app, dependencies, limits, taken);
   return app.decorate('counters', counters) as unknown as Receiver;
 }
 
 type Taken = ReturnType<typeof endConnectionsAtClose>;
 
-/** Judges the whole request at once; only a verified one has to wait for its answer. */
+/** Judges the body by what the headers claimed; only a verified delivery has to wait for its answer. */
 function createWebhookHandler(
   { verify, accept, now }: ReceiverDependencies,
+  connections: Connections,
   taken: Taken,
   send: (reply: FastifyReply, reason: AnswerReason) => void,
 ): (request: FastifyRequest, reply: FastifyReply) => void {
   const take = (request: FastifyRequest, body: Buffer): AnswerReason | Promise<Answer> => {
     if (taken.closing) return 'closing';
-    const verdict = verify(request.raw.rawHeaders, body);
-    if (!verdict.verified) return verdict.reason;
+    const verdict = verify.body(request.claim as Claim, body);
+    if (typeof verdict === 'string') return verdict;
+    connections.verified(request.raw.socket);
     const { id, timestamp, body: text } = verdict;
     const event = { id, timestamp, receivedAt: new Date(now()).toISOString(), body: text };
     return accept(event, request.arrivedAt);
@@ -132,23 +153,20 @@ function createWebhookHandler(
 }
 
 /** `/healthz`: the process answers. `/readyz`: it can take events. Neither says why not. */
-function registerHealth(app: FastifyInstance, { ready, log }: ReceiverDependencies, taken: Taken): void {
+function registerHealth(
+  app: FastifyInstance,
+  { ready, clock, log }: ReceiverDependencies,
+  { readyForMs }: HttpLimits,
+  taken: Taken,
+): void {
+  const isReady = rememberReady({ ready, forMs: readyForMs, clock, log });
   app.get('/healthz', (_request, reply) => {
     reply.send({ status: 'ok' });
   });
   app.get('/readyz', async (_request, reply) => {
-    const isReady = !taken.closing && (await isTrue(ready, log));
-    return reply.code(isReady ? 200 : 503).send({ status: isReady ? 'ready' : 'not ready' });
+    const takes = !taken.closing && (await isReady());
+    return reply.code(takes ? 200 : 503).send({ status: takes ? 'ready' : 'not ready' });
   });
-}
-
-async function isTrue(ready: ReceiverDependencies['ready'], log: Log): Promise<boolean> {
-  try {
-    return await ready();
-  } catch (error) {
-    log.warn({ err: error }, 'readiness is not known');
-    return false;
-  }
 }
 
 function sendAnswer(reply: FastifyReply, status: number, retryAfterSeconds: number): void {
@@ -160,6 +178,16 @@ function sendAnswer(reply: FastifyReply, status: number, retryAfterSeconds: numb
   if (status === 503) reply.header('retry-after', retryAfterSeconds);
   if (status === 405) reply.header('allow', 'POST');
   reply.header('content-type', 'application/json').send(answerBody(status));
+}
+
+/** Node takes the first of several and says nothing (RFC 9112 asks for 400): whoever stands before may take the last. */
+function hasTwoHosts(rawHeaders: readonly string[]): boolean {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+  }
+  return hosts > 1;
 }
 
 function isWebhooksPath(url: string): boolean {

@@ -15,8 +15,15 @@ export type RefusalReason =
   | 'signature-wrong'
   | 'body-not-utf8';
 
+/** What the headers of a request say of a delivery: well-formed and in time, and proved by nothing yet. */
+export interface Claim {
+  readonly id: string;
+  readonly timestamp: number;
+  /** The well-formed signatures, one of which has to be that of the body. */
+  readonly signatures: readonly Buffer[];
+}
+
 export interface Verified {
-  readonly verified: true;
   /** Message id: the same on every attempt (seed 5.3). */
   readonly id: string;
   /** Unix seconds of this attempt. */
@@ -25,14 +32,13 @@ export interface Verified {
   readonly body: string;
 }
 
-export interface Refused {
-  readonly verified: false;
-  readonly status: 401 | 415;
-  readonly reason: RefusalReason;
+/** Judges one request in two steps, so that what its headers give away costs no byte of its body. Neither throws. */
+export interface Verify {
+  /** Judges the headers as they came: name, value, name, value, … */
+  headers(rawHeaders: readonly string[]): Claim | RefusalReason;
+  /** Judges the bytes of the body by what the headers claimed. */
+  body(claim: Claim, body: Buffer): Verified | RefusalReason;
 }
-
-/** Judges one request by its headers as they came (name, value, …) and the bytes of its body. Never throws. */
-export type Verify = (rawHeaders: readonly string[], body: Buffer) => Verified | Refused;
 
 /** Printable ASCII without the dot, which would move the border between the signed parts, and the space. */
 const idPattern = /^[\x21-\x2d\x2f-\x7e]{1,256}$/;
@@ -44,9 +50,9 @@ const signaturePattern = /^v1,[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/;
 const signaturesMax = 16;
 
 /**
- * Makes the check that every request passes before anything is done with it (seed 5.2.5). The rules stand
- * before the library because it parses timestamps loosely, joins what is not UTF-8 into one character, and
- * knows only its own clock; it still makes the signature. A request costs at most one HMAC a secret.
+ * Makes the check that every request passes before anything is done with it (seed 5.2.5). The rules stand before the
+ * delivery provider's library because it parses timestamps loosely, joins what is not UTF-8 into one character, and
+ * knows only its own clock; it still makes the signature. A forged request costs at most one HMAC a secret.
  * @param now Unix milliseconds
  * @param toleranceSeconds how far a timestamp may be from now, past or future
  */
@@ -61,30 +67,35 @@ export function createVerifier({
   now: () => number;
   toleranceSeconds: number;
 }): Verify {
-  return (rawHeaders, body) => {
-    const headers = readSignatureHeaders(rawHeaders, families);
-    if (typeof headers === 'string') return refused(headers);
-    const { id } = headers;
-    if (!idPattern.test(id)) return refused('id-malformed');
-    if (!timestampPattern.test(headers.timestamp)) return refused('timestamp-malformed');
-    const timestamp = Number(headers.timestamp);
-    const age = Math.floor(now() / 1_000) - timestamp;
-    if (age > toleranceSeconds) return refused('timestamp-old');
-    if (age < -toleranceSeconds) return refused('timestamp-new');
-    const signatures = readSignatures(headers.signature);
-    if (typeof signatures === 'string') return refused(signatures);
-    if (!isUtf8(body)) return refused('body-not-utf8');
-    // Unlike a TextDecoder's default, toString keeps a byte order mark, which is signed too.
-    const text = body.toString('utf8');
-    const at = new Date(timestamp * 1_000);
-    for (const secret of secrets()) {
-      const expected = Buffer.from(secret.sign(id, at, text), 'latin1');
-      // Equal lengths, so the comparison neither throws nor accepts a beginning.
-      if (signatures.some((signature) => timingSafeEqual(signature, expected))) {
-        return { verified: true, id, timestamp, body: text };
+  return {
+    headers(rawHeaders) {
+      const headers = readSignatureHeaders(rawHeaders, families);
+      if (typeof headers === 'string') return headers;
+      const { id } = headers;
+      if (!idPattern.test(id)) return 'id-malformed';
+      if (!timestampPattern.test(headers.timestamp)) return 'timestamp-malformed';
+      const timestamp = Number(headers.timestamp);
+      const age = Math.floor(now() / 1_000) - timestamp;
+      if (age > toleranceSeconds) return 'timestamp-old';
+      if (age < -toleranceSeconds) return 'timestamp-new';
+      const signatures = readSignatures(headers.signature);
+      return typeof signatures === 'string' ? signatures : { id, timestamp, signatures };
+    },
+    body({ id, timestamp, signatures }, body) {
+      if (!isUtf8(body)) return 'body-not-utf8';
+      const matches = (expected: string): boolean => {
+        const bytes = Buffer.from(expected, 'latin1');
+        // Equal lengths, so the comparison neither throws nor accepts a beginning.
+        return signatures.some((signature) => timingSafeEqual(signature, bytes));
+      };
+      for (const key of secrets()) {
+        if (!key.maySign(id, timestamp, body, matches)) continue;
+        // Unlike a TextDecoder's default, toString keeps a byte order mark, which is signed too.
+        const text = body.toString('utf8');
+        if (matches(key.sign(id, timestamp, text))) return { id, timestamp, body: text };
       }
-    }
-    return refused('signature-wrong');
+      return 'signature-wrong';
+    },
   };
 }
 
@@ -97,8 +108,4 @@ function readSignatures(header: string): readonly Buffer[] | 'signatures-too-man
     if (signaturePattern.test(token)) signatures.push(Buffer.from(token, 'latin1'));
   }
   return signatures.length > 0 ? signatures : 'signature-malformed';
-}
-
-function refused(reason: RefusalReason): Refused {
-  return { verified: false, status: reason === 'encoded' ? 415 : 401, reason };
 }

@@ -1,9 +1,10 @@
 import { parseArgs } from 'node:util';
+import { visibleText } from './portal/visible-text.ts';
 import { type Sandbox, type SandboxLogEntry, startSandbox } from './sandbox.ts';
 
-const usage = `Runs the Utility Data Service on a database of its own.
+const usage = `Runs the Utility Data Service on a database of its own, whose address SANDBOX_DATABASE_URL holds: a Postgres database,
+empty or left by an earlier start. It is no option, as every user of a machine can read those.
 
-  --database-url URL        Postgres database, empty or left by an earlier start (needed)
   --host HOST --port PORT   where to listen (127.0.0.1, a free port)
   --seed N                  decides every generated id, value and time (1)
   --organizations N --companies N --documents N --interval-days N
@@ -12,18 +13,18 @@ const usage = `Runs the Utility Data Service on a database of its own.
   --irregular X             share of bills that are out of the ordinary, 0 to 1 (0)
   --api-key KEY             one more key of the first organization
   --concurrency N           deliveries in flight for each endpoint (16)
+  --deliver-to NETWORK      send to addresses of it too, as 172.16.0.0/12, several separated by commas
   --header-prefix NAME      prefix of the signature headers (webhook)
   --time-scale X            how many times faster than real time the service's clock runs (1)
   --retry-jitter X          spread of retry delays, 0.2 is ±20 % (0)
   --live N                  random changes a minute (0)
-  --json                    print {url, apiUrl, apiKey} on one line when ready
+  --json                    print {url, apiUrl, apiKey, controlToken} on one line when ready
   --with-parent             stop when the parent process goes away
 `;
 
 const text = { type: 'string' } as const;
 const flag = { type: 'boolean', default: false } as const;
 const options = {
-  'database-url': text,
   host: text,
   port: text,
   seed: text,
@@ -35,6 +36,7 @@ const options = {
   irregular: text,
   'api-key': text,
   concurrency: text,
+  'deliver-to': text,
   'header-prefix': text,
   'time-scale': text,
   'retry-jitter': text,
@@ -67,8 +69,8 @@ function parse(args: readonly string[]) {
 }
 
 function startOptions(values: ReturnType<typeof parse>) {
-  const databaseUrl = values['database-url'];
-  if (databaseUrl === undefined) throw new Usage(`--database-url is needed\n\n${usage}`);
+  const databaseUrl = process.env.SANDBOX_DATABASE_URL;
+  if (!databaseUrl) throw new Usage(`SANDBOX_DATABASE_URL is needed\n\n${usage}`);
   const optional = <K extends string, V>(key: K, value: V | undefined) =>
     value === undefined ? {} : ({ [key]: value } as Record<K, V>);
   const number = (name: keyof typeof options): number | undefined => {
@@ -93,6 +95,7 @@ function startOptions(values: ReturnType<typeof parse>) {
     ...optional('irregular', number('irregular')),
     ...optional('apiKey', values['api-key']),
     ...optional('deliveryConcurrency', number('concurrency')),
+    ...optional('deliverTo', values['deliver-to']?.split(',')),
     ...optional('headerPrefix', values['header-prefix']),
     ...optional('timeScale', number('time-scale')),
     ...optional('retryJitter', number('retry-jitter')),
@@ -101,18 +104,26 @@ function startOptions(values: ReturnType<typeof parse>) {
 }
 
 function printLog({ level, message, error }: SandboxLogEntry): void {
-  console.error(level === 'error' ? (error?.stack ?? message) : message);
+  console.error(visibleText(level === 'error' ? (error?.stack ?? message) : message));
 }
 
-const ready = ({ url, apiUrl, apiKey }: Sandbox): string => JSON.stringify({ url, apiUrl, apiKey });
+const ready = ({ url, apiUrl, apiKey, controlToken }: Sandbox): string =>
+  JSON.stringify({ url, apiUrl, apiKey, controlToken });
 
-const summary = ({ url, apiUrl, apiKey }: Sandbox): string => `The Utility Data Service is ready.
+const summary = ({
+  url,
+  apiUrl,
+  apiKey,
+  controlToken,
+}: Sandbox): string => `The Utility Data Service is ready.
 
   API      ${apiUrl}   (also ${url}/v2.1 and ${url}/v2)
   key      ${apiKey}
   control  ${url}/sandbox
+  token    ${controlToken}
 
   curl -H 'X-API-Key: ${apiKey}' ${apiUrl}/company
+  curl -H 'Authorization: Bearer ${controlToken}' ${url}/sandbox
 `;
 
 /** SIGTERM and SIGINT close in order, a second one at once; a parent that is gone counts as asking. */

@@ -28,6 +28,8 @@ export interface SandboxOptions {
   readonly apiKey?: string;
   /** Deliveries in flight for each endpoint. */
   readonly deliveryConcurrency?: number;
+  /** Networks that messages may be sent to beside this machine and public addresses, as `172.16.0.0/12`. */
+  readonly deliverTo?: readonly string[];
   /** Seed 5.3: the vendor's prefix of the signature headers. */
   readonly headerPrefix?: string;
   /** Real time in microseconds. */

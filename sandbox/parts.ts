@@ -6,6 +6,7 @@ import { type ChangeService, createChangeService } from './changes/service.ts';
 import { type Clock, createClock, createRealTime } from './clock.ts';
 import { readSetting } from './database/settings.ts';
 import type { Stores } from './database/stores.ts';
+import { allowDestinations } from './delivery/destination.ts';
 import { createDispatcher, type Dispatcher } from './delivery/dispatcher.ts';
 import { type Disturbances, openDisturbances } from './delivery/disturbances.ts';
 import { retryDelaySeconds } from './delivery/schedule.ts';
@@ -62,6 +63,7 @@ export async function createParts(
     clock,
     concurrency: options.deliveryConcurrency ?? 16,
     headerPrefix: options.headerPrefix ?? 'webhook',
+    allows: allowDestinations(options.deliverTo),
     disturbance: disturbances.of,
     signingTime: () => new Date(signing.mode === 'real' ? Date.now() : Number(clock.now() / 1000n)),
     retryDelay: (number) => retryDelaySeconds(number, options.retryJitter ?? 0, Math.random()),

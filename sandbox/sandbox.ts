@@ -1,3 +1,4 @@
+import ipaddr from 'ipaddr.js';
 import type { Pool } from 'pg';
 import { type Organization, readOrganizations } from './api/keys.ts';
 import { openStores, type Stores } from './database/stores.ts';
@@ -14,6 +15,8 @@ export interface Sandbox {
   readonly apiUrl: string;
   /** The first organization's, or the one asked for. */
   readonly apiKey: string;
+  /** What control routes ask for, another one with each start. */
+  readonly controlToken: string;
   readonly organizations: readonly Organization[];
   close(): Promise<void>;
 }
@@ -32,12 +35,15 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     if (options.apiKey !== undefined) await addKey(stores.pool, options.apiKey);
     const organizations = await readOrganizations(stores.pool);
     const parts = await createParts(stores, organizations, options, report);
-    const server = await serve(parts, options.host ?? '127.0.0.1', options.port ?? 0);
+    const host = options.host ?? '127.0.0.1';
+    const server = await serve(parts, host, options.port ?? 0);
+    if (!isLoopback(host)) log({ level: 'info', message: exposed(host) });
     parts.live.setRate(options.live ?? 0);
     return {
       url: server.url,
       apiUrl: `${server.url}/v2.2`,
       apiKey: options.apiKey ?? organizations[0]?.apiKey ?? '',
+      controlToken: server.controlToken,
       organizations,
       async close() {
         await server.close();
@@ -49,6 +55,12 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     throw error;
   }
 }
+
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || (ipaddr.isValid(host) && ipaddr.process(host).range() === 'loopback');
+
+const exposed = (host: string): string =>
+  `The sandbox listens on ${host}, without TLS: whoever is on that network may use its API, portal and control routes with a key, link or token that they overhear.`;
 
 async function generateWhenEmpty({ guard, pool }: Stores, options: SandboxOptions): Promise<boolean> {
   const { rowCount } = await pool.query('select from sandbox.organizations limit 1');

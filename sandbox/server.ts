@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Organization } from './api/keys.ts';
 import { apiRoutes } from './api/routes.ts';
 import { createServer } from './api/server.ts';
+import { requireControl } from './control/access.ts';
 import { endpointRoutes } from './control/endpointRoutes.ts';
 import { faultRoutes } from './control/faultRoutes.ts';
 import { addOrganization } from './control/organizations.ts';
@@ -18,13 +19,14 @@ import { toText } from './timestamps.ts';
 export interface RunningServer {
   /** `http://host:port` */
   readonly url: string;
+  /** What control routes ask for, another one with each start. */
+  readonly controlToken: string;
   close(): Promise<void>;
 }
 
 /** Serves API, portal and control routes on one address. */
 export async function serve(parts: Parts, host: string, port: number): Promise<RunningServer> {
-  const { stores, clock, cache, faults, disturbances, dispatcher, changes, live, signing, seed, keys } =
-    parts;
+  const { stores, clock, cache, faults, dispatcher, keys } = parts;
   const { pool } = stores;
   const app = createServer(parts.report);
   const links = {
@@ -43,6 +45,18 @@ export async function serve(parts: Parts, host: string, port: number): Promise<R
     ...mint,
     report: parts.report,
   });
+  const controlToken = mint.newToken();
+  app.register(async (control) => {
+    requireControl(control, controlToken, host);
+    controlRoutes(control, parts);
+  });
+  await app.listen({ host, port });
+  return { url: addressOf(app, host), controlToken, close: () => app.close() };
+}
+
+function controlRoutes(app: FastifyInstance, parts: Parts): void {
+  const { stores, clock, cache, faults, disturbances, dispatcher, changes, live, signing, seed } = parts;
+  const { pool } = stores;
   faultRoutes(app, { faults, disturbances });
   endpointRoutes(app, { pool, clock, dispatcher, ...mint });
   controlPlane(app, {
@@ -65,8 +79,6 @@ export async function serve(parts: Parts, host: string, port: number): Promise<R
     organizations: () => parts.organizations,
     addOrganization: (asked) => organize(parts, asked),
   });
-  await app.listen({ host, port });
-  return { url: addressOf(app, host), close: () => app.close() };
 }
 
 /** Identifiers and secrets that nobody can guess. */

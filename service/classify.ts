@@ -32,6 +32,8 @@ const network =
  * defect of ours): it must surface as itself, not be retried as a network error.
  */
 export function failureOfError(error: unknown): FailureCode | undefined {
+  // undici's parser gives its errors a code in some versions alone.
+  if (error instanceof Error && error.name === 'HTTPParserError') return 'SERVICE_ANSWER_UNREADABLE';
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (typeof code !== 'string' || ours.test(code)) return undefined;
   if (unreadable.test(code)) return 'SERVICE_ANSWER_UNREADABLE';

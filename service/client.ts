@@ -2,11 +2,13 @@ import type { Endpoint, EndpointName, ListingFilter } from '../contract/endpoint
 import { Failure, type FailureCode } from '../contract/failures.ts';
 import type { RequestCounts } from './counts.ts';
 import { isObject } from './json.ts';
-import { type Page, parse, readPage } from './page.ts';
+import { type Page, readPage } from './page.ts';
 import { requestPath } from './path.ts';
 import { createQuote } from './quote.ts';
 import { createRequests } from './request.ts';
+import type { Answer } from './send.ts';
 import type { Lane } from './throttle.ts';
+import { parse, unexpected } from './unreadable.ts';
 import { openWire, type ServiceClientOptions } from './wire.ts';
 
 /** Failures that whoever asks anything may get alike. */
@@ -36,7 +38,6 @@ export type RecordAnswer =
   | { readonly found: false };
 
 export interface Ping {
-  readonly body: string;
   readonly version: string | null;
   readonly date: string | null;
 }
@@ -81,9 +82,7 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   }
 
   async function ping(signal?: AbortSignal): Promise<Ping> {
-    const read = (body: string, date: string | undefined): Ping => ({
-      ...{ body, version: versionIn(body), date: date ?? null },
-    });
+    const read = ({ text, date }: Answer): Ping => ({ version: versionIn(text), date: date ?? null });
     return await requests.get({ name: 'ping', path: '/ping', lane: 'live', signal, read });
   }
 
@@ -92,15 +91,15 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     async page({ endpoint: name, params, query, filters, page, lane, signal }) {
       const endpoint = catalogued(name);
       const path = requestPath({ endpoint, params, query, filters, page });
-      const read = (body: string): Page => readPage({ body, endpoint, asked: page, quote });
+      const read = (answer: Answer): Page => readPage(answer, endpoint, page);
       return await requests.get({ name, path, lane, signal, read });
     },
     async record({ endpoint: name, params, lane, signal }) {
       const path = requestPath({ endpoint: catalogued(name), params });
-      const read = (body: string): RecordAnswer => {
-        const value = parse(body, quote);
-        if (isObject(value)) return { found: true, body, value };
-        throw new Failure('SERVICE_ANSWER_UNREADABLE', `expected one record, got ${quote(body)}`);
+      const read = (answer: Answer): RecordAnswer => {
+        const value = parse(answer);
+        if (isObject(value)) return { found: true, body: answer.text, value };
+        throw unexpected('one record', answer, 'it is no object');
       };
       try {
         return await requests.get({ name, path, lane, signal, read });
@@ -126,11 +125,14 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   };
 }
 
+/** Anything else that an answer calls its version is shown to nobody. */
+const versionShape = /^v?\d[\w.-]{0,20}$/i;
+
 function versionIn(body: string): string | null {
   try {
     const value: unknown = JSON.parse(body);
     const said = isObject(value) ? (value.version ?? value.apiVersion) : value;
-    return typeof said === 'string' ? said : null;
+    return typeof said === 'string' && versionShape.test(said) ? said : null;
   } catch {
     return null;
   }

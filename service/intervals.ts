@@ -1,4 +1,4 @@
-import { isObject, parseExact } from './json.ts';
+import { isObject, jsonText, parseExact } from './json.ts';
 
 /**
  * Interval records as columns, for one set-based write. Every value is the service's own text: usage with all
@@ -145,5 +145,5 @@ function textOf(value: unknown): string | null | undefined {
   if (typeof value === 'string') return value;
   if (value === undefined || value === null) return null;
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
-  return JSON.stringify(value);
+  return jsonText(value) ?? 'nested too deeply';
 }

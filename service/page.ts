@@ -1,10 +1,10 @@
 import type { Endpoint } from '../contract/endpoints.ts';
-import { Failure } from '../contract/failures.ts';
 import { isObject, parseExact } from './json.ts';
+import { parse, type Received, unexpected } from './unreadable.ts';
 
 /** One page of a listing (seed 2.7). */
 export interface Page {
-  /** The answer as it was received: what Postgres reads, so that no number passes through a float. */
+  /** The answer as it was received, less its secrets: what Postgres reads, so that no number passes through a float. */
   readonly body: string;
   /** Key of the records in the envelope; null when the answer is a bare array. */
   readonly itemsKey: string | null;
@@ -33,39 +33,21 @@ export interface Page {
  * Reads a page, tolerant of what an envelope lacks: all it needs is the array of records, under the key that
  * the catalogue names or, failing that, as the only array there is. `hasNext` is the service's word; a short
  * page means nothing.
- * @throws Failure SERVICE_ANSWER_UNREADABLE, quoting the answer, when there is no such array.
+ * @throws Failure SERVICE_ANSWER_UNREADABLE when there is no such array
  */
-export function readPage(answer: {
-  readonly body: string;
-  readonly endpoint: Endpoint;
-  readonly asked: number;
-  readonly quote: (text: string) => string;
-}): Page {
-  const { body, endpoint, asked, quote } = answer;
-  const parsed = parse(body, quote);
+export function readPage(answer: Received, endpoint: Endpoint, asked: number): Page {
+  const { text: body } = answer;
+  const parsed = parse(answer);
   if (Array.isArray(parsed)) {
     return { ...records(body, null, parsed), ...whole, total: parsed.length };
   }
   const key = isObject(parsed) ? keyOfRecords(parsed, endpoint) : undefined;
   if (!isObject(parsed) || key === undefined) {
     const wanted = endpoint.items === undefined ? 'one array of records' : `an array "${endpoint.items}"`;
-    throw new Failure('SERVICE_ANSWER_UNREADABLE', `expected ${wanted}, got ${quote(body)}`);
+    throw unexpected(wanted, answer, arraysOf(parsed));
   }
   const page = records(body, key, parsed[key] as unknown[]);
   return { ...page, ...envelope(parsed, endpoint, asked, page.count) };
-}
-
-/**
- * Parses an answer.
- * @throws Failure SERVICE_ANSWER_UNREADABLE, quoting it. The parser's own error is left out: it quotes too, and
- * knows nothing of keys.
- */
-export function parse(body: string, quote: (text: string) => string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    throw new Failure('SERVICE_ANSWER_UNREADABLE', `expected JSON, got ${quote(body)}`);
-  }
 }
 
 /** A bare array is one page, whichever was asked for. */
@@ -92,6 +74,13 @@ function keyOfRecords(envelope: Readonly<Record<string, unknown>>, endpoint: End
   if (endpoint.items !== undefined && Array.isArray(envelope[endpoint.items])) return endpoint.items;
   const arrays = Object.keys(envelope).filter((key) => Array.isArray(envelope[key]));
   return arrays.length === 1 ? arrays[0] : undefined;
+}
+
+/** Which arrays an answer has instead, by names that are words: a field's name, and no key of a map. */
+function arraysOf(value: unknown): string {
+  if (!isObject(value)) return 'it is no object';
+  const keys = Object.keys(value).filter((key) => Array.isArray(value[key]) && /^[A-Za-z_]{1,40}$/.test(key));
+  return keys.length === 0 ? 'it has no array' : `it has the arrays ${keys.slice(0, 5).join(', ')}`;
 }
 
 function envelope(

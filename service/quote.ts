@@ -1,18 +1,135 @@
 /** Characters of an answer that an error quotes: enough to tell a login page from a changed shape. */
 const quotedCharactersMax = 200;
+/** Characters of an answer that are looked at for a quote. */
+const searchedCharactersMax = 4 * 1024;
+/** How many characters of the key in a row are taken for the key, wherever the rest of it is. */
+const runMin = 8;
+/** How often an echo may have been encoded over: JSON in JSON, a URL in a URL. */
+const encodingsMax = 3;
+
+/** A character as it may be read, and the part of the text that stands for it. */
+interface Unit {
+  readonly char: string;
+  readonly from: number;
+  readonly to: number;
+}
 
 /**
- * Makes the function that quotes the beginning of an answer in an error, on one line. A service may echo the
- * key it was sent, so the key is taken out first.
+ * Makes the function that quotes the beginning of an answer in an error, on one line. A service may echo the key it was
+ * sent, whole or in part, in any case, escaped for JSON, a URL or HTML, in base64 or in hex: no 8 characters of it in a row
+ * are quoted. They are looked for before the quote is cut, so that no cut leaves a part of the key.
  */
 export function createQuote(apiKey: string): (text: string) => string {
+  const spellings = spellingsOf(apiKey);
   return (text) => {
-    // Only as much as can be quoted is searched, with room for a key that crosses the cut.
-    const beginning = text.slice(0, quotedCharactersMax + apiKey.length).replaceAll(apiKey, '[API key]');
-    const line = beginning.replace(/\s+/g, ' ').trim();
+    const line = withoutKey(text.slice(0, searchedCharactersMax), spellings).replace(/\s+/g, ' ').trim();
     if (line === '') return 'an empty body';
     return JSON.stringify(
       line.length > quotedCharactersMax ? `${line.slice(0, quotedCharactersMax)}…` : line,
     );
   };
+}
+
+/** Every run of characters that is taken for the key, all of one length. */
+interface Spellings {
+  readonly length: number;
+  readonly runs: ReadonlySet<string>;
+}
+
+/** As it is, in hex and in base64; and, as it may look like an escaped text itself, with its own escapes read. */
+function spellingsOf(apiKey: string): Spellings {
+  const length = Math.max(Math.min(runMin, apiKey.length), 1);
+  const bytes = Buffer.from(apiKey, 'latin1');
+  const spelled = [bytes.toString('hex'), ...base64Of(bytes)];
+  for (const reading of readingsOf(unitsOf(apiKey))) spelled.push(textOf(reading));
+  return { length, runs: new Set(spelled.flatMap((one) => runsOf(lower(one), length))) };
+}
+
+/** What of the key stands in base64 wherever it begins among three bytes, in both alphabets; not what its neighbours share. */
+function base64Of(key: Buffer): string[] {
+  return [0, 1, 2].flatMap((before) => {
+    const text = Buffer.concat([Buffer.alloc(before), key])
+      .toString('base64')
+      .replace(/=+$/, '');
+    const whole = text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + key.length) * 8) / 6));
+    return [whole, whole.replaceAll('+', '-').replaceAll('/', '_')];
+  });
+}
+
+const runsOf = (text: string, length: number): string[] =>
+  Array.from({ length: Math.max(text.length - length + 1, 0) }, (_, at) => text.slice(at, at + length));
+
+function withoutKey(text: string, { length, runs }: Spellings): string {
+  const hidden = new Uint8Array(text.length);
+  for (const units of readingsOf(unitsOf(text))) {
+    const read = lower(textOf(units));
+    for (let at = 0; at + length <= read.length; at += 1) {
+      if (!runs.has(read.slice(at, at + length))) continue;
+      hidden.fill(1, units[at]?.from, units[at + length - 1]?.to);
+    }
+  }
+  let shown = '';
+  for (let at = 0; at < text.length; at += 1) {
+    if (hidden[at] === 0) shown += text[at];
+    else if (hidden[at - 1] !== 1) shown += '[API key]';
+  }
+  return shown;
+}
+
+const textOf = (units: readonly Unit[]): string => units.map(({ char }) => char).join('');
+
+/** Of ASCII alone: other letters may become longer. */
+const lower = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+
+const unitsOf = (text: string): Unit[] =>
+  Array.from({ length: text.length }, (_, at) => ({ char: text[at] as string, from: at, to: at + 1 }));
+
+/** The escapes of one kind each, of ASCII, and the character that a match stands for. */
+const escapes: readonly (readonly [pattern: RegExp, charOf: (match: RegExpExecArray) => string])[] = [
+  [/\\u00([0-9a-f]{2})|\\x([0-9a-f]{2})/giy, ([, unicode, hex]) => charOfCode(unicode ?? hex, 16)],
+  [/\\(["'\\/])/gy, ([, char]) => char as string],
+  [/%([0-9a-f]{2})/giy, ([, hex]) => charOfCode(hex, 16)],
+  [
+    /&#x0*([0-9a-f]{2});?|&#0*(\d{2,3});?|&(amp|lt|gt|quot|apos);/giy,
+    ([, hex, decimal, name]) =>
+      name === undefined ? charOfCode(hex ?? decimal, hex === undefined ? 10 : 16) : charOfName(name),
+  ],
+];
+const named: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+const charOfName = (name: string): string => named[name.toLowerCase()] as string;
+const charOfCode = (digits: string | undefined, radix: number): string =>
+  String.fromCharCode(Number.parseInt(digits ?? '', radix));
+
+/**
+ * The text as it is, and with its escapes read, kind after kind in every order: what one kind takes for an escape may be the
+ * key's own characters to a reader of another (`%0` before a key that begins with `0`).
+ */
+function* readingsOf(units: readonly Unit[], decodings = 0): Generator<readonly Unit[]> {
+  yield units;
+  if (decodings === encodingsMax) return;
+  const text = textOf(units);
+  for (const [pattern, charOf] of escapes) {
+    const read = decoded(units, text, pattern, charOf);
+    if (read.length < units.length) yield* readingsOf(read, decodings + 1);
+  }
+}
+
+/** The text with its escapes of one kind read once. */
+function decoded(
+  units: readonly Unit[],
+  text: string,
+  pattern: RegExp,
+  charOf: (match: RegExpExecArray) => string,
+): Unit[] {
+  const read: Unit[] = [];
+  for (let at = 0; at < text.length; ) {
+    pattern.lastIndex = at;
+    const found = pattern.exec(text);
+    const length = found?.[0].length ?? 1;
+    const first = units[at] as Unit;
+    const last = units[at + length - 1] as Unit;
+    read.push({ char: found === null ? first.char : charOf(found), from: first.from, to: last.to });
+    at += length;
+  }
+  return read;
 }

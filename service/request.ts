@@ -13,8 +13,8 @@ export interface Get<T> {
   readonly path: string;
   readonly lane: Lane;
   readonly signal: AbortSignal | undefined;
-  /** Reads the body of a 200, and its Date; what it cannot read is an attempt that failed. */
-  readonly read: (body: string, date: string | undefined) => T;
+  /** Reads a 200; what it cannot read is an attempt that failed. */
+  readonly read: (answer: Answer) => T;
 }
 
 export interface Requests {
@@ -42,11 +42,13 @@ export function createRequests(
 
   async function attempt(name: string, path: string, signal: AbortSignal | undefined): Promise<Answer> {
     counter.add(name, { requests: 1 });
-    const answer = await send(wire, path, signal);
+    const answer = await send(wire, { path }, signal);
     const code = failureOfStatus(answer.status);
     counter.add(name, { bytes: answer.bytes, busy: answer.status === 429 ? 1 : 0 });
     if (code === null) return answer;
-    throw new Failure(code, `answered ${answer.status} with ${quote(answer.text)}`, {
+    // No success is quoted, though this one is none to a read: 204, 206 and the like.
+    const said = answer.status < 300 ? `${answer.text.length} characters` : quote(answer.text);
+    throw new Failure(code, `answered ${answer.status} with ${said}`, {
       status: answer.status,
       ...asked(retryAfterMs({ ...answer, now: clock.now() })),
     });
@@ -59,8 +61,7 @@ export function createRequests(
         signal,
         attempt: async () => {
           try {
-            const { text, date } = await attempt(name, path, signal);
-            return read(text, date);
+            return read(await attempt(name, path, signal));
           } catch (error) {
             throw named(error, path);
           }
@@ -85,7 +86,14 @@ function named(error: unknown, path: string): unknown {
   }
   const code = failureOfError(error);
   if (code === undefined || !(error instanceof Error)) return error;
-  return new Failure(code, `GET ${path}: ${error.message}`, { cause: error });
+  return new Failure(code, `GET ${path}: ${error.message}`, { cause: withoutAnswer(error) });
+}
+
+/** The error of a parser without what it was parsing, which it may carry along. */
+export function withoutAnswer(error: Error): Error {
+  const plain = new Error(error.message);
+  if (error.stack !== undefined) plain.stack = error.stack;
+  return Object.assign(plain, { name: error.name, code: (error as { code?: unknown }).code });
 }
 
 function asked(wait: number | undefined): { retryAfterMs?: number } {

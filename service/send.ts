@@ -3,7 +3,9 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { Failure } from '../contract/failures.ts';
+import { withoutSecrets } from '../contract/without-secrets.ts';
 import type { Clock } from './clock.ts';
+import { nameOf } from './unreadable.ts';
 
 const unzip = promisify(gunzip);
 
@@ -21,23 +23,36 @@ export interface Wire {
   readonly clock: Clock;
 }
 
+export type Method = 'GET' | 'PATCH' | 'POST';
+
+/** A GET of a path below the base address, or what else is asked there. */
+export interface Ask {
+  readonly path: string;
+  readonly method?: Method;
+  readonly json?: unknown;
+  /** Whether the body is kept as it came: for an answer that is a secret itself, whoever asks has to remove others. */
+  readonly verbatim?: boolean;
+}
+
 export interface Answer {
   readonly status: number;
   readonly retryAfter: string | undefined;
   readonly date: string | undefined;
+  readonly contentType: string | undefined;
+  /** The body without its secrets, unless asked for verbatim: nothing after this has any to store, to log or to quote. */
   readonly text: string;
   /** Bytes of the body on the wire. */
   readonly bytes: number;
 }
 
 /**
- * Sends one GET and reads the whole answer, whatever its status; redirects are not followed. The deadline covers
+ * Sends one request and reads the whole answer, whatever its status; redirects are not followed. The deadline covers
  * all of it: connecting, the wait for the first byte, and a body that trickles.
  * @throws Failure SERVICE_UNREACHABLE at the deadline; SERVICE_ANSWER_UNREADABLE for a body that is too long,
  *   not UTF-8, or in an encoding that was not asked for; the signal's reason at once when it aborts; else
  *   whatever undici, zlib or the network throws
  */
-export async function send(wire: Wire, path: string, signal: AbortSignal | undefined): Promise<Answer> {
+export async function send(wire: Wire, ask: Ask, signal: AbortSignal | undefined): Promise<Answer> {
   signal?.throwIfAborted();
   const stop = new AbortController();
   const timer = new AbortController();
@@ -50,25 +65,30 @@ export async function send(wire: Wire, path: string, signal: AbortSignal | undef
     () => undefined,
   );
   try {
-    return await exchange(wire, path, stop.signal);
+    return await exchange(wire, ask, stop.signal);
   } finally {
     timer.abort();
     signal?.removeEventListener('abort', abort);
   }
 }
 
-async function exchange(wire: Wire, path: string, signal: AbortSignal): Promise<Answer> {
+async function exchange(
+  wire: Wire,
+  { path, method = 'GET', json, verbatim = false }: Ask,
+  signal: AbortSignal,
+): Promise<Answer> {
   const { statusCode, headers, body } = await wire.dispatcher.request({
     origin: wire.origin,
     path: wire.prefix + path,
-    method: 'GET',
-    headers: wire.headers,
+    method,
+    headers: json === undefined ? wire.headers : { ...wire.headers, 'content-type': 'application/json' },
+    body: json === undefined ? null : JSON.stringify(json),
     signal,
     // The deadline is ours, on the injected clock.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-  const whole = statusCode === 200;
+  const whole = statusCode === 200 || statusCode === 201;
   const bytes = await collect(body, whole ? wire.maxBodyBytes : refusalBytesMax, whole);
   const encoding = one(headers['content-encoding']);
   const decoded = await decode(bytes, encoding, wire.maxBodyBytes).catch((error: unknown) => {
@@ -77,11 +97,13 @@ async function exchange(wire: Wire, path: string, signal: AbortSignal): Promise<
     return Buffer.alloc(0);
   });
   if (whole && !isUtf8(decoded)) throw new Failure('SERVICE_ANSWER_UNREADABLE', 'the answer is not UTF-8');
+  const text = decoded.toString('utf8', startOf(decoded));
   return {
     status: statusCode,
     retryAfter: one(headers['retry-after']),
     date: one(headers.date),
-    text: decoded.toString('utf8', startOf(decoded)),
+    contentType: one(headers['content-type']),
+    text: verbatim ? text : withoutSecrets(text),
     bytes: bytes.length,
   };
 }
@@ -103,7 +125,7 @@ async function decode(bytes: Buffer, encoding: string | undefined, bytesMax: num
   const name = encoding?.trim().toLowerCase() ?? 'identity';
   if (name === 'identity' || name === '' || bytes.length === 0) return bytes;
   if (name !== 'gzip' && name !== 'x-gzip') {
-    throw new Failure('SERVICE_ANSWER_UNREADABLE', `the answer is encoded as ${JSON.stringify(name)}`);
+    throw new Failure('SERVICE_ANSWER_UNREADABLE', `the answer's encoding is ${nameOf(name)}`);
   }
   return await unzip(bytes, { maxOutputLength: bytesMax });
 }

@@ -1,5 +1,6 @@
 import type { EndpointName, ListingFilter } from '../contract/endpoints.ts';
 import type { ServiceClient } from './client.ts';
+import { jsonText } from './json.ts';
 import type { Page } from './page.ts';
 import { manifestOf, type PageManifest } from './stability.ts';
 import type { Lane } from './throttle.ts';
@@ -109,9 +110,10 @@ function pagesMaxOf(first: Page, from: number): number {
   return announced + Math.max(pagesMarginMin, Math.ceil(announced / 10));
 }
 
+const itemsText = ({ items, body }: Page): string => jsonText(items) ?? body;
+
 function samePage(before: Page, page: Page): boolean {
   if (before.count !== page.count) return false;
-  if (before.ids.some((id) => id === null))
-    return JSON.stringify(before.items) === JSON.stringify(page.items);
+  if (before.ids.some((id) => id === null)) return itemsText(before) === itemsText(page);
   return before.ids.every((id, position) => id === page.ids[position]);
 }

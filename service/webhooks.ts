@@ -1,10 +1,19 @@
-import { request } from 'undici';
+import { getGlobalDispatcher } from 'undici';
 import { Failure } from '../contract/failures.ts';
+import { withoutSecrets } from '../contract/without-secrets.ts';
 import { failureOfError, failureOfStatus } from './classify.ts';
+import type { Clock } from './clock.ts';
 import { isObject } from './json.ts';
 import { createQuote } from './quote.ts';
+import { withoutAnswer } from './request.ts';
+import { type Answer, type Method, send } from './send.ts';
+import { parse } from './unreadable.ts';
+import { openWire } from './wire.ts';
 
+/** For all of an answer, from connecting to its last byte. */
 const timeoutMs = 30_000;
+/** An answer is a switch or an address. */
+const answerBytesMax = 1024 * 1024;
 const path = '/external/configure_webhook';
 
 /** The service's switch for webhook events, and the door to its portal (seed 2.1, 3.1, 4). */
@@ -19,51 +28,47 @@ export interface WebhookConfiguration {
   portal(): Promise<string>;
 }
 
-/** @param baseUrl versioned base address; the key appears in no error. */
-export function webhookConfiguration(options: { baseUrl: string; apiKey: string }): WebhookConfiguration {
+export interface WebhookOptions {
+  /** Versioned base address. */
+  readonly baseUrl: string;
+  /** It appears in no error. */
+  readonly apiKey: string;
+  readonly clock: Clock;
+}
+
+/** Bounded as what else is asked of the service: `answerBytesMax` in all, within `timeoutMs` in all. */
+export function webhookConfiguration(options: WebhookOptions): WebhookConfiguration {
   const quote = createQuote(options.apiKey);
+  const wire = openWire({
+    ...options,
+    dispatcher: getGlobalDispatcher(),
+    timeoutMs,
+    maxBodyBytes: answerBytesMax,
+  });
 
-  async function call(method: 'GET' | 'PATCH' | 'POST', body?: unknown): Promise<unknown> {
-    const text = await send(method, body);
-    try {
-      return JSON.parse(text);
-    } catch {
-      throw new Failure('SERVICE_ANSWER_UNREADABLE', `expected JSON, got ${quote(text)}`);
-    }
-  }
+  const call = async (method: Method, json?: unknown): Promise<unknown> => parse(await ask(method, json));
 
-  async function send(method: 'GET' | 'PATCH' | 'POST', body: unknown): Promise<string> {
+  async function ask(method: Method, json: unknown): Promise<Answer> {
     try {
-      const answer = await request(`${options.baseUrl}${path}`, {
-        method,
-        headers: {
-          'x-api-key': options.apiKey,
-          'content-type': 'application/json',
-          accept: 'application/json',
-        },
-        body: method === 'GET' ? null : JSON.stringify(body),
-        headersTimeout: timeoutMs,
-        bodyTimeout: timeoutMs,
-      });
-      const text = await answer.body.text();
-      const code = answer.statusCode === 201 ? null : failureOfStatus(answer.statusCode);
-      if (code === null) return text;
-      throw new Failure(code, `${method} ${path} answered ${answer.statusCode}: ${quote(text)}`, {
-        status: answer.statusCode,
-      });
+      // The portal's address opens the portal, and is asked for to be shown.
+      const answer = await send(wire, { path, method, json, verbatim: method === 'POST' }, undefined);
+      const { status, text } = answer;
+      const code = status === 201 ? null : failureOfStatus(status);
+      if (code === null) return answer;
+      const said = status < 300 ? `${text.length} characters` : quote(withoutSecrets(text));
+      throw new Failure(code, `answered ${status}: ${said}`, { status });
     } catch (error) {
-      const code = failureOfError(error);
+      const code = error instanceof Failure ? error.code : failureOfError(error);
       if (code === undefined) throw error;
-      throw new Failure(code, `${method} ${path}: ${(error as Error).message}`, { cause: error });
+      const { status } = error as Partial<Failure>;
+      const more = status === undefined ? { cause: withoutAnswer(error as Error) } : { status };
+      throw new Failure(code, `${method} ${path}: ${(error as Error).message}`, more);
     }
   }
 
   const state = (answer: unknown): boolean => {
     if (isObject(answer) && typeof answer.enabled === 'boolean') return answer.enabled;
-    throw new Failure(
-      'SERVICE_ANSWER_UNREADABLE',
-      `expected {enabled}, got ${quote(JSON.stringify(answer))}`,
-    );
+    throw new Failure('SERVICE_ANSWER_UNREADABLE', 'expected {enabled}, got something else');
   };
 
   return {
@@ -75,7 +80,7 @@ export function webhookConfiguration(options: { baseUrl: string; apiKey: string 
       // The field's name is not shown (seed 4): the first value that is an address.
       const url = texts.find((value) => typeof value === 'string' && /^https?:\/\//.test(value));
       if (typeof url === 'string') return url;
-      throw new Failure('SERVICE_ANSWER_UNREADABLE', `expected a URL, got ${quote(JSON.stringify(answer))}`);
+      throw new Failure('SERVICE_ANSWER_UNREADABLE', 'expected a URL, got an answer without one');
     },
   };
 }

@@ -37,11 +37,16 @@ export interface ServiceClientOptions {
   readonly dispatcher?: Dispatcher;
 }
 
+type WireOptions = Pick<
+  ServiceClientOptions,
+  'baseUrl' | 'apiKey' | 'clock' | 'version' | 'maxConcurrency' | 'dispatcher' | 'timeoutMs' | 'maxBodyBytes'
+>;
+
 /**
  * What every request of a client has in common.
  * @throws Error when the base address is no http(s) URL or the key cannot stand in a header; the key is not in it.
  */
-export function openWire(options: ServiceClientOptions): Wire {
+export function openWire(options: WireOptions): Wire {
   const { apiKey, clock, version, maxConcurrency = defaultConcurrency } = options;
   const base = baseOf(options.baseUrl);
   if (!/^[\x21-\x7e]+$/.test(apiKey)) throw new Error('the API key must be printable ASCII without spaces');

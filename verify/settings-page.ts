@@ -51,7 +51,7 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
   WEBHOOK_SECRETS_FILE: {
     means:
-      'File with one secret a line, read again within a second of a change. It wins over `WEBHOOK_SECRETS`.',
+      'File with one secret a line, read again within a second of a change; the one word `none` revokes all. It wins over `WEBHOOK_SECRETS`.',
     hasTo: 'name a file that can be read',
   },
   WEBHOOK_HEADER_PREFIX: {
@@ -70,6 +70,22 @@ export const settings: Readonly<Record<string, Setting>> = {
     hasTo: 'be in that file',
   },
   TEMPORAL_CONFIG_FILE: { means: 'That file, when it is not at its usual place.', hasTo: 'name a TOML file' },
+  STRICT_TLS: {
+    default: 'off',
+    means:
+      'Whether commands refuse to connect to another machine without TLS and a verified certificate: the warehouse, the service, Temporal. When off, `start`, `receiver`, `worker`, `migrate` and `doctor` warn.',
+  },
+  PLAINTEXT_HOSTS: {
+    default: '',
+    means:
+      'Hosts that need no TLS, as the network between is yours alone: names as they stand in the addresses, separated by commas. They are neither warned of nor refused.',
+    hasTo: 'hold names of hosts',
+  },
+  NODE_TLS_REJECT_UNAUTHORIZED: {
+    means:
+      "Node's own: 0 has any certificate taken, by everything. It is warned of, and refused with `STRICT_TLS`.",
+    hasTo: 'be unset',
+  },
   RECONCILE_DAYS: {
     default: '2',
     means: 'Days before today, by UTC, of which a reconcile reads what was updated.',
@@ -83,7 +99,12 @@ export const settings: Readonly<Record<string, Setting>> = {
   TEMPORAL_CODEC_KEYS: {
     default: '',
     means:
-      'Keys that encrypt what Temporal is given, events above all: `id:key` pairs separated by commas. The first encrypts, all decrypt. The receiver, the workers and commands need the same. Unset: nothing is encrypted.',
+      'Keys that encrypt what Temporal is given, events above all: `id:key` pairs separated by commas. The first encrypts, all decrypt. The receiver, the workers and commands need the same. Unset: nothing is encrypted, but in the embedded Temporal, for which a key is made.',
+  },
+  TEMPORAL_PLAINTEXT: {
+    default: 'refused',
+    means:
+      'With keys: whether a payload that none of them encrypted, or that a version before 0.1.0 did, is `refused`, which waits and is told, or `accepted`, while the last from before the keys is in flight.',
   },
   MAKE_SCHEDULES: {
     default: 'on',

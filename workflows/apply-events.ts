@@ -4,7 +4,7 @@ import { taskQueues, workflowIds } from '../contract/names.ts';
 import { backfillAll } from './backfill-all.ts';
 import { local, patient } from './proxies.ts';
 
-/** Writes a group of events to the warehouse, wakes whoever reads again what they told of, reads new companies. */
+/** Writes a group of events to the warehouse, and wakes whoever reads again what they told of. */
 export async function applyEvents(group: EventGroup): Promise<void> {
   const recorded = await localFirst(
     () => local.recordGroup(group),
@@ -17,13 +17,15 @@ export async function applyEvents(group: EventGroup): Promise<void> {
       () => patient.wakeCatchUps({ kinds }),
     );
   }
-  if (recorded.newCompanies.length > 0) {
+  // Groups that an earlier version recorded: a catch-up starts this now, when the service has spoken of the company.
+  const { newCompanies = [] } = recorded;
+  if (newCompanies.length > 0) {
     const runId = uuid4();
     await startChild(backfillAll, {
       workflowId: workflowIds.backfillAll(runId),
       taskQueue: taskQueues.backfill,
       parentClosePolicy: ParentClosePolicy.ABANDON,
-      args: [{ runId, companies: recorded.newCompanies }],
+      args: [{ runId, companies: newCompanies }],
     });
   }
 }

@@ -39,7 +39,7 @@ export interface BackfillProgress {
 export const backfillProgress = defineQuery<BackfillProgress>(queryNames.progress);
 
 /** Reads everything that the service has, some companies at a time; returns how the run ended. */
-export async function backfillAll(input: BackfillInput): Promise<RunState> {
+export async function backfillAll(input: BackfillInput = {}): Promise<RunState> {
   const runId = input.runId ?? uuid4();
   const running = new Set<string>();
   let done = input.after?.done ?? 0;

@@ -22,7 +22,7 @@ export interface ReconcileInput {
  * Reads what the service updated lately, of all companies: what events should have told of. A resource whose filter
  * the service turns out to ignore is left to the full backfill; then nothing is read in its place.
  */
-export async function reconcile(input: ReconcileInput): Promise<RunState> {
+export async function reconcile(input: ReconcileInput = {}): Promise<RunState> {
   const runId = input.runId ?? uuid4();
   let resources = input.after?.resources ?? reconciledResources;
   const read = async (companyId: string): Promise<void> => {

@@ -6,8 +6,9 @@ import type { SecretSource } from '../../receiver/secrets.ts';
 import { openService, webhooksOf } from '../service.ts';
 import type { Settings } from '../settings.ts';
 import type { TemporalPlace } from '../temporal.ts';
+import type { Insecure } from '../transport.ts';
 import { type Database, openWarehouse } from '../warehouse.ts';
-import { type Check, check, fail, notChecked, ok } from './check.ts';
+import { type Check, check, fail, notChecked, ok, type Verdict, warn } from './check.ts';
 import { checkEndpoints } from './endpoints.ts';
 import { checkReceiver } from './probe.ts';
 import { checkClock, checkVersion, checkWebhooks, pingService } from './service.ts';
@@ -19,6 +20,8 @@ export interface DoctorOptions {
   readonly databaseUrl: string;
   readonly temporal: TemporalPlace;
   readonly service: { readonly url: string; readonly apiKey: string };
+  /** Connections that are not safe on their way. */
+  readonly insecure: readonly Insecure[];
   /** The sandbox stands in for a service that is not configured, and metersync start alone knows its secret. */
   readonly standIn: boolean;
   /** @throws Error that says what is wrong with the secrets */
@@ -64,6 +67,7 @@ export async function examine(options: DoctorOptions): Promise<Check[]> {
       ...service,
       ...stored.checks,
       ...temporal,
+      { name: 'transport', ...judgeInsecure(options.insecure) },
       secrets,
       receiver,
       ...(await examineEvents(stored, settings)),
@@ -71,6 +75,16 @@ export async function examine(options: DoctorOptions): Promise<Check[]> {
   } finally {
     await warehouse.close();
   }
+}
+
+/** What is refused where STRICT_TLS is on never comes as far as here. */
+function judgeInsecure(insecure: readonly Insecure[]): Verdict {
+  if (insecure.length === 0)
+    return ok('what leaves this machine goes over verified TLS, or to a host of PLAINTEXT_HOSTS');
+  return warn(
+    insecure.map(({ saw }) => saw).join('; '),
+    [...new Set(insecure.map(({ todo }) => todo))].join(' '),
+  );
 }
 
 interface Stored {
@@ -158,6 +172,7 @@ async function checkSecrets({ secrets, settings, standIn }: DoctorOptions): Prom
     'Set WEBHOOK_SECRETS or WEBHOOK_SECRETS_FILE to the signing secret that the portal shows for the endpoint.';
   return await check('webhook secrets', todo, () => {
     const count = secrets()().length;
+    if (count === 0) return fail('the file says none: every delivery is refused', todo);
     return ok(count === 1 ? 'one is set' : `${count} are set`);
   });
 }

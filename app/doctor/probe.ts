@@ -41,14 +41,15 @@ export async function checkReceiver(options: ProbeOptions): Promise<Check> {
     if (secret === undefined) return notChecked('no secret to sign a probe with');
     const at = new Date(options.now());
     const body = JSON.stringify({ eventType: probeEventType, sentAt: at.toISOString() });
+    const timestamp = Math.floor(at.getTime() / 1000);
     const began = performance.now();
     const answer = await request(url, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
         'webhook-id': options.id,
-        'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
-        'webhook-signature': secret.sign(options.id, at, body),
+        'webhook-timestamp': String(timestamp),
+        'webhook-signature': secret.sign(options.id, timestamp, body),
       },
       body,
       headersTimeout: answerWithinMs,

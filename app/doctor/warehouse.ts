@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { type EventKind, eventTypes, probeEventType } from '../../contract/event.ts';
 import type { Executor } from '../../db/connect.ts';
+import { describeWrong, readKnownViews, readRelations } from '../../db/fields/known-views.ts';
 import { readNarrowViews } from '../../db/read/narrow-views.ts';
 import { readSilence, silenceOperator } from '../../db/read/silence.ts';
 import { countRows } from '../../db/read/status.ts';
@@ -28,6 +29,13 @@ export function judgeSchema(missing: number): Verdict {
 }
 
 export async function judgeViews(db: Executor): Promise<Verdict> {
+  const { wrong } = await readKnownViews(db, await readRelations(db));
+  if (wrong.length > 0) {
+    return warn(
+      wrong.map(describeWrong).join('; '),
+      'Run metersync migrate, which removes these rows. metersync writes none like them: see who has the role metersync_writer.',
+    );
+  }
   const blocked = await readNarrowViews(db);
   if (blocked.length === 0) return ok('every column has the type of its values');
   return warn(blocked.map(sawBlocked).join('; '), blockedOperator(blocked));

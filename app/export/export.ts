@@ -1,6 +1,6 @@
 import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
@@ -9,6 +9,7 @@ import type { Warehouse } from '../../db/connect.ts';
 import { type Relation, relationName } from '../../db/read/relations.ts';
 import { parquetChunks } from './parquet.ts';
 import { findRelation, UnknownRelation } from './relation.ts';
+import { guardedColumns } from './spreadsheet.ts';
 
 export interface ExportOptions {
   readonly warehouse: Warehouse;
@@ -17,6 +18,8 @@ export interface ExportOptions {
   readonly format: ExportFormat;
   /** Only the rows of this company. */
   readonly companyId?: string | undefined;
+  /** CSV only: what a spreadsheet would take for a formula begins with an apostrophe. Else every value is exact. */
+  readonly spreadsheet?: boolean;
   /** Where the bytes go; left open. It is opened once the relation is known. */
   readonly open: () => Writable;
 }
@@ -27,9 +30,9 @@ export interface ExportOptions {
  * @throws UnknownRelation when there is no such relation, or none with companies
  */
 export async function exportRelation(options: ExportOptions): Promise<number> {
-  const { warehouse, companyId, format } = options;
+  const { warehouse, companyId, format, spreadsheet = false } = options;
   const relation = await findRelation(warehouse.db, options.relation);
-  const source = rowsOf(relation, companyId);
+  const source = rowsOf(relation, companyId, spreadsheet ? guardedColumns(relation.columns) : sql`*`);
   const client = await warehouse.pool.connect();
   let failed = true;
   try {
@@ -47,14 +50,14 @@ export async function exportRelation(options: ExportOptions): Promise<number> {
 }
 
 /** The rows as a query: its text has no parameters, as COPY takes none. */
-function rowsOf(relation: Relation, companyId: string | undefined): string {
+function rowsOf(relation: Relation, companyId: string | undefined, columns: SQL): string {
   const name = `${relation.schema}.${relation.name}`;
   if (companyId !== undefined && !/^[0-9a-f-]{36}$/.test(companyId)) throw new Error(`no UUID: ${companyId}`);
   const column = relation.name === 'companies' ? 'id' : 'company_id';
   if (companyId !== undefined && !relation.columns.some((one) => one.name === column))
     throw new UnknownRelation(`${name} does not say which company a row is of: export it whole`);
   const where = companyId === undefined ? sql`` : sql.raw(` where ${column} = '${companyId}'`);
-  return new PgDialect().sqlToQuery(sql`select * from ${relationName(relation)}${where}`).sql;
+  return new PgDialect().sqlToQuery(sql`select ${columns} from ${relationName(relation)}${where}`).sql;
 }
 
 async function writeCsv(client: pg.PoolClient, _: Relation, source: string, to: Writable): Promise<number> {

@@ -114,10 +114,13 @@ function freshnessFigure({ freshness }: Report): string {
 }
 
 /** The figures in lines for a terminal. */
-export function reportText(report: Report): string {
+export function reportText(report: Report): string[] {
   const head = `${scopeOf(report)}: ${countsOf(report)}`;
   if (isEmpty(report))
-    return `${head}\nThere is nothing in the warehouse yet: run metersync backfill all, or name another company.`;
+    return [
+      head,
+      'There is nothing in the warehouse yet: run metersync backfill all, or name another company.',
+    ];
   const figures = figuresOf(report);
   return [
     head,
@@ -134,10 +137,5 @@ export function reportText(report: Report): string {
     `issues of the data: ${figures.issues}`,
     `freshness: ${figures.freshness}`,
     'metersync report --html FILE draws it.',
-  ]
-    .map(printable)
-    .join('\n');
+  ];
 }
-
-/** Names may hold what moves a terminal's cursor. */
-const printable = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]/gu, '\ufffd');

@@ -172,7 +172,7 @@ function describe(small: Answers, large: Answers): string {
   return table(head, [
     ...[...large.views].map(([view, plan]) => row(view, small.views.get(view), plan)),
     row('monthly_usage of all', small.everyone, large.everyone),
-  ]);
+  ]).join('\n');
 }
 
 /**

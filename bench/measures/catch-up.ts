@@ -60,6 +60,7 @@ async function measureCatchUp(bench: Bench): Promise<Figures> {
     ...{ warehouse, service: client, catalogue, apiVersion: 'v2.2', companies: [], log },
     ...{ deletesCap: { rows: 50, percent: 5 }, journalPayloadDays: 90, reconcileDays: 2, checksOff: [] },
     wake: async () => {},
+    backfillFirst: async () => {},
     isRunning: async () => false,
     now: () => performance.now(),
   };

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { createActivities } from '../../activities/create-activities.ts';
+import { firstBackfillOf } from '../../app/backfill.ts';
 import type { Running } from '../../app/deployment.ts';
 import type { Logger } from '../../app/log.ts';
 import { openService } from '../../app/service.ts';
@@ -103,6 +104,7 @@ export async function startBenchWorkers(options: {
     reconcileDays: settings.reconcileDays,
     checksOff: settings.checksOff,
     wake: service === undefined ? async () => {} : wakeOf(client),
+    backfillFirst: service === undefined ? async () => {} : firstBackfillOf(client),
     isRunning: isRunningOn(client),
     now: () => performance.now(),
     log,

@@ -17,7 +17,7 @@ export interface BenchSandbox extends SandboxProcess {
    * sends them itself, as fast as it likes, when the service holds their state.
    */
   change(count: number, types?: readonly string[]): Promise<Outgoing[]>;
-  /** One request with its API key, of the API or the control routes; the answer is JSON. */
+  /** One request of the API or the control routes, with what both ask for; the answer is JSON. */
   ask<T>(method: string, path: string, body?: unknown): Promise<T>;
   /** The text of a page. */
   read(path: string): Promise<string>;
@@ -80,7 +80,11 @@ async function request(
 ): Promise<string> {
   const answer = await fetch(url, {
     method,
-    headers: { 'x-api-key': sandbox.apiKey, 'content-type': 'application/json' },
+    headers: {
+      'x-api-key': sandbox.apiKey,
+      authorization: `Bearer ${sandbox.controlToken}`,
+      'content-type': 'application/json',
+    },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   const text = await answer.text();

@@ -4,6 +4,7 @@ import { joinLimit } from '../../app/shared-limit.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import type { AuditResource } from '../../contract/names.ts';
 import { openContext } from '../context.ts';
+import { print, printJson } from '../print.ts';
 import { createProgress, table } from '../terminal.ts';
 
 export interface AuditCommandOptions {
@@ -34,7 +35,12 @@ export async function auditCommand(options: AuditCommandOptions): Promise<void> 
     });
     const access = context.access(limit);
     try {
-      await compare({ warehouse, service: access.client, concurrency }, access.apiVersion, options);
+      const configured = settings.service.companies;
+      await compare(
+        { warehouse, service: access.client, concurrency, configured },
+        access.apiVersion,
+        options,
+      );
     } finally {
       await Promise.allSettled([access.client.close(), limit.leave(), warehouse.close()]);
     }
@@ -44,7 +50,7 @@ export async function auditCommand(options: AuditCommandOptions): Promise<void> 
 }
 
 async function compare(
-  sides: Pick<AuditOptions, 'warehouse' | 'service' | 'concurrency'>,
+  sides: Pick<AuditOptions, 'warehouse' | 'service' | 'concurrency' | 'configured'>,
   apiVersion: string,
   options: AuditCommandOptions,
 ): Promise<void> {
@@ -61,21 +67,21 @@ async function compare(
   const report = found?.differences === 0 ? found : await audit(input);
   progress.done();
   if (options.json) {
-    console.log(JSON.stringify(found === undefined ? report : { ...report, repaired: found }));
+    printJson(found === undefined ? report : { ...report, repaired: found });
   } else {
-    console.log(describeAudit(report), ...(found === undefined ? [] : [describeRepair(found, report)]));
+    print(...describeAudit(report), ...(found === undefined ? [] : [describeRepair(found, report)]));
   }
   if (report.differences > 0) process.exitCode = 1;
 }
 
 function describeRepair(found: AuditReport & { runId: string }, after: AuditReport): string {
-  if (found.differences === 0) return '\nThere was nothing to repair.';
+  if (found.differences === 0) return 'There was nothing to repair.';
   const left =
     after.differences === 0 ? '' : `; ${after.differences} are left: the service changes, or see above`;
-  return `\n${found.differences} differences were found and written again as the service has them${left}. Rows that it no longer shows are tombstoned: metersync deletes undo ${found.runId} takes that back.`;
+  return `${found.differences} differences were found and written again as the service has them${left}. Rows that it no longer shows are tombstoned: metersync deletes undo ${found.runId} takes that back.`;
 }
 
-export function describeAudit(report: AuditReport): string {
+export function describeAudit(report: AuditReport): string[] {
   const rows = Object.entries(report.resources).map(([name, r]) => [
     name,
     r.compared,
@@ -83,11 +89,11 @@ export function describeAudit(report: AuditReport): string {
     r.extra,
     r.different,
   ]);
-  const lines = [table(['audit', 'compared', 'missing', 'extra', 'different'], rows)];
+  const lines = table(['audit', 'compared', 'missing', 'extra', 'different'], rows);
   for (const example of report.examples) lines.push(...describeExample(example));
   if (report.differences > report.examples.length && report.examples.length > 0) lines.push('…');
   lines.push(`${report.differences} differences in ${report.compared.toLocaleString('en')} records`);
-  return lines.join('\n');
+  return lines;
 }
 
 const shown = (text: string | null) =>

@@ -7,6 +7,7 @@ import { companyOf } from '../company.ts';
 import { CommandError, type Context, openContext, UsageError } from '../context.ts';
 import { followBackfill } from '../follow-backfill.ts';
 import { interruptedStatus, untilInterrupted } from '../interruption.ts';
+import { print } from '../print.ts';
 import { createProgress } from '../terminal.ts';
 
 export interface BackfillOptions {
@@ -52,7 +53,7 @@ async function run(context: Context, options: BackfillOptions): Promise<void> {
     }
     const company = await companyOf(warehouse.db, options);
     const runId = await startBackfill(client, company === undefined ? undefined : [company]);
-    console.log(`backfill ${runId} started`);
+    print(`backfill ${runId} started`);
     if (options.follow) await follow(client, warehouse.db, runId);
   } finally {
     await close();
@@ -66,11 +67,11 @@ async function follow(client: Client, db: Database, runId: string): Promise<void
   try {
     const progress = createProgress();
     const { state, run } = await followBackfill({ client, db, runId, progress, signal });
-    console.log(`backfill ${runId}: ${state}${run.error === null ? '' : `: ${run.error}`}`);
+    print(`backfill ${runId}: ${state}${run.error === null ? '' : `: ${run.error}`}`);
     if (state !== 'complete') process.exitCode = 1;
   } catch (error) {
     if (!signal.aborted) throw error;
-    console.log(`The backfill goes on. Look again with: metersync backfill --run ${runId}`);
+    print(`The backfill goes on. Look again with: metersync backfill --run ${runId}`);
     process.exitCode = interruptedStatus;
   } finally {
     forget();

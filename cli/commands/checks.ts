@@ -2,6 +2,7 @@ import { acknowledgeIssue, checkData } from '../../app/check-data.ts';
 import { type DataIssue, listDataIssues, readChecks } from '../../app/warehouse.ts';
 import type { ClosedReason, Severity } from '../../contract/names.ts';
 import { CommandError, UsageError } from '../context.ts';
+import { print, printJson } from '../print.ts';
 import { table } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
@@ -28,31 +29,29 @@ export async function checksList(options: IssuesChosen): Promise<void> {
       { companyId: company, checkName: check, severity, closed, unacknowledged },
       limit,
     );
-    if (options.json) console.log(JSON.stringify({ issues }));
-    else console.log(describeIssues(issues, options));
+    if (options.json) printJson({ issues });
+    else print(...describeIssues(issues, options));
   });
 }
 
-function describeIssues(issues: readonly DataIssue[], { closed = false, limit }: IssuesChosen): string {
-  if (issues.length === 0) return closed ? 'No such issue was closed.' : 'No such issue is open.';
+function describeIssues(issues: readonly DataIssue[], { closed = false, limit }: IssuesChosen): string[] {
+  if (issues.length === 0) return [closed ? 'No such issue was closed.' : 'No such issue is open.'];
   const rows = issues.map((issue) => [
     ...[issue.id, issue.severity, issue.checkName, issue.company ?? issue.companyId],
-    `${issue.entityType} ${issue.entityId}${issue.subject === '' ? '' : `\n${issue.subject}`}`,
-    Object.entries(issue.evidence)
-      .map(([key, value]) => `${key} ${value ?? 'none'}`)
-      .join('\n'),
+    [`${issue.entityType} ${issue.entityId}`, ...(issue.subject === '' ? [] : [issue.subject])],
+    Object.entries(issue.evidence).map(([key, value]) => `${key} ${value ?? 'none'}`),
     closed ? closedAs(issue) : openAs(issue),
   ]);
   const head = ['id', 'severity', 'check', 'company', 'of', 'evidence', closed ? 'closed' : 'since'];
-  const more = issues.length === limit ? `\nThere may be more: --limit ${limit * 2}` : '';
-  return `${table(head, rows)}${more}`;
+  const more = issues.length === limit ? [`There may be more: --limit ${limit * 2}`] : [];
+  return [...table(head, rows), ...more];
 }
 
 const minutesOf = (time: string): string => time.slice(0, 16);
 
-function openAs({ openedAt, acknowledgedAt, acknowledgedNote }: DataIssue): string {
+function openAs({ openedAt, acknowledgedAt, acknowledgedNote }: DataIssue): string[] {
   const known = acknowledgedAt === null ? [] : [`acknowledged ${minutesOf(acknowledgedAt)}`];
-  return [minutesOf(openedAt), ...known, ...(acknowledgedNote === null ? [] : [acknowledgedNote])].join('\n');
+  return [minutesOf(openedAt), ...known, ...(acknowledgedNote === null ? [] : [acknowledgedNote])];
 }
 
 const reasons: Readonly<Record<ClosedReason, string>> = {
@@ -61,8 +60,8 @@ const reasons: Readonly<Record<ClosedReason, string>> = {
   check_removed: 'no such check any more',
 };
 
-function closedAs({ closedAt, closedReason }: DataIssue): string {
-  return [minutesOf(closedAt ?? ''), ...(closedReason === null ? [] : [reasons[closedReason]])].join('\n');
+function closedAs({ closedAt, closedReason }: DataIssue): string[] {
+  return [minutesOf(closedAt ?? ''), ...(closedReason === null ? [] : [reasons[closedReason]])];
 }
 
 /** `metersync checks describe`: what is looked for. */
@@ -73,8 +72,8 @@ export async function checksDescribe(options: { json?: boolean }): Promise<void>
     const row = ({ off, open, ...one }: (typeof checks)[number]) => [
       ...[one.checkName, one.severity, one.what, off ? `off, ${open}` : open, one.acknowledged],
     ];
-    if (options.json) console.log(JSON.stringify({ checks }));
-    else console.log(table(['check', 'severity', 'finds', 'open', 'acknowledged'], checks.map(row)));
+    if (options.json) printJson({ checks });
+    else print(...table(['check', 'severity', 'finds', 'open', 'acknowledged'], checks.map(row)));
   });
 }
 
@@ -89,9 +88,9 @@ export async function checksAcknowledge(
     if (!(await acknowledgeIssue(db, id, { note, undo }))) {
       throw new CommandError(`no issue ${id} is open: metersync checks list shows those that are`);
     }
-    if (options.json) console.log(JSON.stringify({ id, acknowledged: !undo }));
+    if (options.json) printJson({ id, acknowledged: !undo });
     else
-      console.log(
+      print(
         undo
           ? `Issue ${id} counts as before.`
           : `Issue ${id} is acknowledged: it stays open and counts apart.`,
@@ -105,7 +104,7 @@ export async function checksRun(options: { company?: string; json?: boolean }): 
     const off = context.settings.checksOff;
     const refreshed = await checkData(db, { companyId: options.company, off });
     const { opened, closed, stillOpen } = refreshed;
-    if (options.json) console.log(JSON.stringify(refreshed));
-    else console.log(`${opened} issues opened, ${closed} closed, ${stillOpen} open as before.`);
+    if (options.json) printJson(refreshed);
+    else print(`${opened} issues opened, ${closed} closed, ${stillOpen} open as before.`);
   });
 }

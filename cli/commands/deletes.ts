@@ -9,6 +9,7 @@ import {
   type Warehouse,
 } from '../../app/warehouse.ts';
 import { CommandError, openContext, UsageError } from '../context.ts';
+import { print } from '../print.ts';
 import { table } from '../terminal.ts';
 
 export type DeletesAction = 'list' | 'approve' | 'reject' | 'undo';
@@ -32,11 +33,11 @@ export async function deletes(
     await requireSchema(settings, stack.databaseUrl, log);
     const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
     try {
-      const text =
+      const lines =
         action === 'list'
           ? await list(warehouse, run, options)
-          : await decide(warehouse, action, run as string, options);
-      console.log(text);
+          : [await decide(warehouse, action, run as string, options)];
+      print(...lines);
     } finally {
       await warehouse.close();
     }
@@ -50,12 +51,13 @@ async function list(
   { db }: Warehouse,
   run: string | undefined,
   { all = false, json }: DeletesOptions,
-): Promise<string> {
+): Promise<string[]> {
   const known = await readDeletes(db, { all: all || run !== undefined });
   const found = run === undefined ? known : known.filter(({ runId }) => runId === run.toLowerCase());
-  if (json) return JSON.stringify({ deletes: found });
-  if (found.length === 0 && run !== undefined) return `Run ${run} inferred no deletion.`;
-  if (found.length === 0) return all ? 'No run inferred any deletion.' : 'No deletion waits for a decision.';
+  if (json) return [JSON.stringify({ deletes: found })];
+  if (found.length === 0 && run !== undefined) return [`Run ${run} inferred no deletion.`];
+  if (found.length === 0)
+    return [all ? 'No run inferred any deletion.' : 'No deletion waits for a decision.'];
   const row = (one: InferredDeletes) => [
     ...[one.runId, one.companyId ?? '', one.resource, one.state, one.reason, one.rows],
     one.examples.join(' '),

@@ -5,6 +5,7 @@ import { startBackfill } from '../../app/backfill.ts';
 import { type Running, secretsOf, startReceiver, startWorker } from '../../app/deployment.ts';
 import { migrate } from '../../app/prepare.ts';
 import { webhooksOf } from '../../app/service.ts';
+import { psqlCommand } from '../../app/stack.ts';
 import { connectClient, installRuntime } from '../../app/temporal.ts';
 import { awaitTemporal } from '../../app/temporal-arrival.ts';
 import {
@@ -17,6 +18,7 @@ import {
 } from '../../app/warehouse.ts';
 import { CommandError, type Context, openContext } from '../context.ts';
 import { followBackfill } from '../follow-backfill.ts';
+import { print } from '../print.ts';
 import { type SandboxControl, sandboxControl } from '../sandbox-control.ts';
 import { createProgress, milliseconds, type Progress, table } from '../terminal.ts';
 import { untilAsked } from '../until-asked.ts';
@@ -54,11 +56,11 @@ export async function demo(options: DemoOptions): Promise<void> {
   const warehouse = openWarehouse(context.settings, context.stack.databaseUrl, context.log, connections);
   try {
     const result = await play(context, warehouse, options, progress, running);
-    console.log(describe(result, (performance.now() - began) / 1000));
-    console.log(`\npsql ${context.stack.databaseUrl}`);
+    print(...describe(result, (performance.now() - began) / 1000));
+    print('', psqlCommand(context.stack.databaseUrl));
     if (result.report.differences > 0) process.exitCode = 1;
     if (options.keep) await keepRunning(context, running, interrupted);
-    else console.log('(while it runs: npm run demo -- --keep)');
+    else print('(while it runs: npm run demo -- --keep)');
   } finally {
     process.off('SIGINT', interrupted);
     await warehouse.close();
@@ -183,23 +185,23 @@ async function untilSettled(
   }
 }
 
-function describe(played: Played, seconds: number): string {
+function describe(played: Played, seconds: number): string[] {
   const { report, status, latency, deliveries } = played;
   const rows = Object.entries(status.rows).map(([name, count]) => [name, count]);
   const outcomes = Object.entries(status.events).filter(([, count]) => count > 0);
   return [
-    table(['rows', 'live'], rows),
-    table(['events', 'count'], [...outcomes, ['delivered twice', deliveries.duplicates ?? 0]]),
-    table(
+    ...table(['rows', 'live'], rows),
+    ...table(['events', 'count'], [...outcomes, ['delivered twice', deliveries.duplicates ?? 0]]),
+    ...table(
       ['from event', 'p50', 'p99'],
       [
         ['to row', milliseconds(latency.row.p50Ms), milliseconds(latency.row.p99Ms)],
         ['to record read again', milliseconds(latency.record.p50Ms), milliseconds(latency.record.p99Ms)],
       ],
     ),
-    describeAudit(report),
+    ...describeAudit(report),
     `backfill ${played.backfillSeconds.toFixed(1)} s, all ${seconds.toFixed(1)} s`,
-  ].join('\n');
+  ];
 }
 
 async function keepRunning(
@@ -210,10 +212,10 @@ async function keepRunning(
   process.off('SIGINT', interrupted);
   await untilAsked(process, {
     begin: async () => {
-      console.log(`Temporal: ${context.stack.temporalUi}\nService: ${context.sandbox?.url}\nCtrl-C ends it.`);
+      print(`Temporal: ${context.stack.temporalUi}`, `Service: ${context.sandbox?.url}`, 'Ctrl-C ends it.');
       return running.map((part) => part.finished);
     },
-    onAsked: () => console.log('stopping…'),
+    onAsked: () => print('stopping…'),
     drain: async () => {},
   });
 }

@@ -3,6 +3,7 @@ import { secretsOf } from '../../app/deployment.ts';
 import type { Check } from '../../app/doctor/check.ts';
 import { examine } from '../../app/doctor/doctor.ts';
 import { openContext } from '../context.ts';
+import { print, printJson } from '../print.ts';
 
 /** Long enough for a worker that is busy. */
 const probeArrivesWithinMs = 15_000;
@@ -11,9 +12,10 @@ const probeArrivesWithinMs = 15_000;
 export async function doctor(options: { json?: boolean }): Promise<void> {
   const context = await openContext({ temporal: true, service: true, quiet: true });
   try {
-    const { settings, stack, service, sandbox, log } = context;
+    const { settings, stack, service, sandbox, insecure, log } = context;
     const checks = await examine({
       ...{ settings, service, log, databaseUrl: stack.databaseUrl, temporal: stack.temporal },
+      insecure,
       standIn: sandbox !== undefined,
       secrets: () => secretsOf(settings.webhooks, log),
       now: Date.now,
@@ -21,14 +23,15 @@ export async function doctor(options: { json?: boolean }): Promise<void> {
       probeArrivesWithinMs,
     });
     const failed = checks.filter(({ state }) => state === 'fail').length;
-    console.log(options.json ? JSON.stringify({ ok: failed === 0, checks }) : describe(checks));
+    if (options.json) printJson({ ok: failed === 0, checks });
+    else print(...describe(checks));
     if (failed > 0) process.exitCode = 1;
   } finally {
     await context.stop();
   }
 }
 
-function describe(checks: readonly Check[]): string {
+function describe(checks: readonly Check[]): string[] {
   const width = Math.max(...checks.map(({ name }) => name.length));
   const lines = checks.flatMap(({ name, state, saw, todo }) => [
     `${state.padEnd(11)}  ${name.padEnd(width)}  ${saw}`,
@@ -36,5 +39,5 @@ function describe(checks: readonly Check[]): string {
   ]);
   const count = (wanted: Check['state']) => checks.filter(({ state }) => state === wanted).length;
   const sums = (['ok', 'warn', 'fail', 'not checked'] as const).map((state) => `${count(state)} ${state}`);
-  return [...lines, sums.join(', ')].join('\n');
+  return [...lines, sums.join(', ')];
 }

@@ -11,6 +11,7 @@ import {
 import { connectClient } from '../../app/temporal.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { CommandError, UsageError } from '../context.ts';
+import { print, printJson } from '../print.ts';
 import { createProgress, table } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
@@ -42,15 +43,15 @@ export async function eventsList(options: EventsChosen & { limit: number; before
     if (before !== undefined && (await readEvent(db, before)) === undefined) throw unknownEvent(before);
     const events = await listEvents(db, filterOf(options), { limit, before });
     const next = events.length === limit ? (events.at(-1)?.id ?? null) : null;
-    if (options.json) console.log(JSON.stringify({ events, next }));
-    else console.log(describeList(events, next));
+    if (options.json) printJson({ events, next });
+    else print(...describeList(events, next));
   });
 }
 
 const unknownEvent = (id: string) => new CommandError(`no event ${id} is in the journal`);
 
-function describeList(events: readonly JournalledEvent[], next: string | null): string {
-  if (events.length === 0) return 'No event matches.';
+function describeList(events: readonly JournalledEvent[], next: string | null): string[] {
+  if (events.length === 0) return ['No event matches.'];
   const rows = events.map((event) => [
     event.receivedAt,
     event.outcome,
@@ -59,9 +60,9 @@ function describeList(events: readonly JournalledEvent[], next: string | null): 
     event.recordId ?? '',
     event.error?.slice(0, 60) ?? '',
   ]);
-  const lines = [table(['received', 'outcome', 'type', 'event', 'record', 'error'], rows)];
+  const lines = table(['received', 'outcome', 'type', 'event', 'record', 'error'], rows);
   if (next !== null) lines.push(`More: --before ${next}`);
-  return lines.join('\n');
+  return lines;
 }
 
 /** `metersync events show`: everything that is known of one event, with what was signed. */
@@ -69,7 +70,8 @@ export async function eventsShow(id: string, options: { json?: boolean }): Promi
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const event = await readEvent(db, id);
     if (event === undefined) throw unknownEvent(id);
-    console.log(options.json ? wholeAsJson(event) : describeEvent(event));
+    if (options.json) print(wholeAsJson(event));
+    else print(...describeEvent(event));
   });
 }
 
@@ -80,20 +82,16 @@ function wholeAsJson({ payload, body, ...event }: WholeEvent): string {
   return `${known.slice(0, -1)},"payload":${oneLine}}`;
 }
 
-function describeEvent({ payload, body, ...event }: WholeEvent): string {
+function describeEvent({ payload, body, ...event }: WholeEvent): string[] {
   const lines = Object.entries(event)
     .filter(([, value]) => value !== null)
     .map(([name, value]) => `${name}: ${value}`);
-  if (payload !== null) lines.push('payload:', payload);
-  else if (body !== null) lines.push('body, as it was signed:', printable(body.toString('utf8')));
-  else lines.push('payload: dropped for its age');
-  return lines.join('\n');
+  if (payload !== null) lines.push('payload:', ...payload.split('\n'));
+  else if (body !== null) lines.push('body, as it was signed:', body.toString('utf8'));
+  else if (event.payloadDroppedAt !== null) lines.push('payload: dropped for its age');
+  else lines.push('payload: too large to be shown, once its numbers are written out');
+  return lines;
 }
-
-/** What a sender signed must not steer the terminal. */
-const printable = (text: string): string =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  text.replaceAll(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, (char) => JSON.stringify(char).slice(1, -1));
 
 /** `metersync events replay`: has kept events applied again, through the code of today. */
 export async function eventsReplay(
@@ -122,7 +120,8 @@ export async function eventsReplay(
         onProgress: (replayed) => progress.show([`${replayed.toLocaleString('en')} events recorded again`]),
       });
       progress.done();
-      console.log(json ? JSON.stringify(report) : describeReplay(report));
+      if (json) printJson(report);
+      else print(...describeReplay(report));
       if (report.refused.length > 0) process.exitCode = 1;
     } finally {
       await close();
@@ -130,10 +129,10 @@ export async function eventsReplay(
   });
 }
 
-function describeReplay({ replayed, outcomes, refused }: ReplayReport): string {
+function describeReplay({ replayed, outcomes, refused }: ReplayReport): string[] {
   const became = Object.entries(outcomes).map(([outcome, count]) => `${count} ${outcome}`);
   return [
     `${replayed} events recorded again${became.length === 0 ? '' : `: ${became.join(', ')}`}`,
     ...refused.map(({ id, reason }) => `refused ${id}: ${reason}`),
-  ].join('\n');
+  ];
 }

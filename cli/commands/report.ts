@@ -1,6 +1,7 @@
-import { rename, writeFile } from 'node:fs/promises';
 import { readReport, reportPage, reportText } from '../../app/report/report.ts';
 import { type CompanyOptions, companyOf } from '../company.ts';
+import { writeOutputFile } from '../output-file.ts';
+import { print, printJson, say } from '../print.ts';
 import { createProgress } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
@@ -17,12 +18,11 @@ export async function report(options: ReportOptions): Promise<void> {
       progress.show([`report: reading ${part}`]),
     );
     progress.done();
-    if (options.json) console.log(JSON.stringify(read));
-    else if (options.html === undefined) console.log(reportText(read));
+    if (options.json) printJson(read);
+    else if (options.html === undefined) print(...reportText(read));
     if (options.html === undefined) return;
-    const unfinished = `${options.html}.unfinished`;
-    await writeFile(unfinished, await reportPage(read));
-    await rename(unfinished, options.html);
-    process.stderr.write(`report written to ${options.html}\n`);
+    const page = await reportPage(read);
+    await writeOutputFile(options.html, async (file) => void file.write(page));
+    say(`report written to ${options.html}`);
   });
 }

@@ -1,6 +1,7 @@
 import { type ResumeReport, resumeParked } from '../../app/resume.ts';
 import { connectClient } from '../../app/temporal.ts';
 import type { FailureCode } from '../../contract/failures.ts';
+import { print, printJson } from '../print.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 /** `metersync resume`: the cause is gone, so what is parked is tried again at once. */
@@ -9,20 +10,21 @@ export async function resume(options: { code?: FailureCode; json?: boolean }): P
     const { client, close } = await connectClient(context.stack.temporal);
     try {
       const report = await resumeParked({ client, db, code: options.code });
-      console.log(options.json ? JSON.stringify(report) : describe(report));
+      if (options.json) printJson(report);
+      else print(...describe(report));
     } finally {
       await close();
     }
   });
 }
 
-function describe({ events, runId, companies }: ResumeReport): string {
-  if (events === 0 && runId === null) return 'Nothing is parked.';
+function describe({ events, runId, companies }: ResumeReport): string[] {
+  if (events === 0 && runId === null) return ['Nothing is parked.'];
   const lines = [`${events} events are due again`];
   if (runId !== null) {
     lines.push(
       `backfill ${runId} started: ${companies === null ? 'all companies' : `${companies} companies`}`,
     );
   }
-  return lines.join('\n');
+  return lines;
 }

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { webhooksOf } from '../../app/service.ts';
 import { readSettings } from '../../app/settings.ts';
 import { openStack } from '../../app/stack.ts';
+import { print, say } from '../print.ts';
 import { type SandboxProcess, type SandboxSize, startSandboxProcess } from '../sandbox-process.ts';
 import { untilAsked } from '../until-asked.ts';
 
@@ -11,7 +12,7 @@ export interface SandboxOptions extends SandboxSize {
   readonly irregular?: number;
   readonly host?: string;
   readonly port?: number;
-  readonly databaseUrl?: string;
+  readonly deliverTo?: string;
 }
 
 /** `metersync sandbox`: the service itself, to integrate with, on a database of its own. */
@@ -19,23 +20,26 @@ export async function sandboxCommand(options: SandboxOptions): Promise<void> {
   const settings = readSettings({ METERSYNC_DIR: process.env.METERSYNC_DIR });
   // What is stopped while it begins has complaints, which nobody asked for.
   let stopping = false;
-  const say = (line: string) => {
-    if (!stopping) console.error(line);
+  const tell = (line: string) => {
+    if (!stopping) say(line);
   };
   const opened: { stop(): Promise<void> }[] = [];
   await untilAsked(process, {
     begin: async () => {
-      const databaseUrl = options.databaseUrl ?? (await ownDatabase());
+      const databaseUrl = process.env.SANDBOX_DATABASE_URL || (await ownDatabase());
       const sandbox = await startSandboxProcess({
         databaseUrl,
         dataDir: resolve(settings.dataDir),
         size: options,
         ...(options.port === undefined ? {} : { port: options.port }),
-        more: { seed: options.seed, live: options.live, irregular: options.irregular, host: options.host },
-        onLine: say,
+        more: {
+          ...{ seed: options.seed, live: options.live, irregular: options.irregular, host: options.host },
+          'deliver-to': options.deliverTo,
+        },
+        onLine: tell,
       });
       opened.unshift(sandbox);
-      console.log(describe(sandbox, await openPortal(sandbox)));
+      print(...describe(sandbox, await openPortal(sandbox)));
       return [];
     },
     onAsked: () => {
@@ -47,22 +51,22 @@ export async function sandboxCommand(options: SandboxOptions): Promise<void> {
   });
 
   async function ownDatabase(): Promise<string> {
-    const stack = await openStack(settings, { postgres: false, temporal: false, sandbox: true, log: say });
+    const stack = await openStack(settings, { postgres: false, temporal: false, sandbox: true, log: tell });
     opened.push(stack);
     return await stack.databaseFor('sandbox');
   }
 }
 
-function describe(sandbox: SandboxProcess, portal: string): string {
+function describe(sandbox: SandboxProcess, portal: string): string[] {
   return [
     `The service runs at ${sandbox.url}`,
     ...['v2.2', 'v2.1', 'v2'].map((version) => `  ${version}: ${sandbox.url}/${version}`),
     `API key: ${sandbox.apiKey}`,
     `Try: curl -H 'X-API-Key: ${sandbox.apiKey}' ${sandbox.apiUrl}/company`,
     `Portal (for 7 days; webhooks are enabled): ${portal}`,
-    `Control routes: curl ${sandbox.url}/sandbox`,
+    `Control routes: curl -H 'Authorization: Bearer ${sandbox.controlToken}' ${sandbox.url}/sandbox`,
     'Ctrl-C ends it; its data stays.',
-  ].join('\n');
+  ];
 }
 
 /** The portal opens only while webhooks are enabled (seed 3.1), which they are not for a new organization. */

@@ -12,6 +12,7 @@ import {
 import { connectClient } from '../../app/temporal.ts';
 import { type RunKind, runKinds } from '../../contract/names.ts';
 import { openContext, UsageError } from '../context.ts';
+import { print, printJson } from '../print.ts';
 
 export type ScheduleAction = 'set' | 'show' | 'pause' | 'resume' | 'trigger' | 'remove';
 
@@ -51,7 +52,8 @@ export async function schedule(
       await act(client, action, name ?? 'full', options);
       const shown = action === 'show' && name === undefined ? runKinds : [name ?? 'full'];
       const schedules = await Promise.all(shown.map((one) => readSchedule(client, one)));
-      console.log(options.json ? JSON.stringify({ schedules }) : schedules.map(describeSchedule).join('\n'));
+      if (options.json) printJson({ schedules });
+      else print(...schedules.flatMap(describeSchedule));
     } finally {
       await close();
     }
@@ -106,7 +108,7 @@ const states: Readonly<Record<ScheduleState['state'], string>> = {
 };
 
 /** A schedule in lines for a person. */
-export function describeSchedule(now: ScheduleState): string {
+export function describeSchedule(now: ScheduleState): string[] {
   const { name, state, reason, times, next, last, running, missed } = now;
   const window = `jitter ${shortDuration(now.jitterSeconds * 1000)}, catches up ${shortDuration(now.catchUpSeconds * 1000)}`;
   const heading = [states[state], reason, times === null ? '' : `${times}, ${window}`];
@@ -115,5 +117,5 @@ export function describeSchedule(now: ScheduleState): string {
   if (running.length > 0) lines.push(`  running: ${running.join(', ')}`);
   for (const run of last) lines.push(`  ${run.scheduledAt}: ${run.state} (${run.workflowId})`);
   if (missed > 0) lines.push(`  ${missed} starts were missed while Temporal was away`);
-  return lines.join('\n');
+  return lines;
 }

@@ -26,6 +26,7 @@ export async function start(parts: readonly Part[]): Promise<void> {
   const begin = async () => {
     installRuntime(log);
     for (const line of stack.standIns) log.info(line);
+    for (const { saw, todo } of context.insecure) log.warn({ todo }, saw);
     const secrets = parts.includes('receiver') ? configuredSecrets(context) : undefined;
     const arrival = await awaitTemporal(stack.temporal, log);
     const refused = arrival.arrived.then(() => never);

@@ -8,6 +8,7 @@ import {
   type WarehouseStatus,
 } from '../../app/warehouse.ts';
 import { openContext } from '../context.ts';
+import { print, printJson } from '../print.ts';
 import { table } from '../terminal.ts';
 
 /** `metersync status`: what has been applied, what waits and why. */
@@ -19,7 +20,8 @@ export async function status(options: { json?: boolean }): Promise<void> {
     const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
     try {
       const now = await readStatus(warehouse.db, settings);
-      console.log(options.json ? JSON.stringify(now) : describe(now));
+      if (options.json) printJson(now);
+      else print(...describe(now));
     } finally {
       await warehouse.close();
     }
@@ -34,11 +36,11 @@ function describeRuns(name: string, { running, last }: WarehouseStatus['backfill
   return `${name} running: ${running}; last: ${ended}${why}`;
 }
 
-function describe(now: WarehouseStatus): string {
+function describe(now: WarehouseStatus): string[] {
   const ago = (seconds: number | null) => (seconds === null ? 'never' : `${Math.round(seconds)} s ago`);
   const lines = [
-    table(['events', 'count'], Object.entries(now.events)),
-    table(['live rows', 'count'], Object.entries(now.rows)),
+    ...table(['events', 'count'], Object.entries(now.events)),
+    ...table(['live rows', 'count'], Object.entries(now.rows)),
     `last event: ${ago(now.lastEventSecondsAgo)}; oldest pending: ${Math.round(now.oldestPendingSeconds)} s`,
     describeRuns('backfills', now.backfills),
     describeRuns('reconciles', now.reconciles),
@@ -61,14 +63,14 @@ function describe(now: WarehouseStatus): string {
       `readings that the service told of and does not show: ${readings}, of ${short} events, see metersync.interval_ledger`,
     );
   if (now.silence.signs.length > 0)
-    lines.push(`${now.silence.signs.join('; ')}\n  What to do: ${silenceOperator}`);
+    lines.push(now.silence.signs.join('; '), `  What to do: ${silenceOperator}`);
   const parked = now.parked.map(({ code }) => code);
   for (const { code, events, owners, nextAttemptAt, reason } of now.waiting)
     if (!parked.includes(code))
       lines.push(
         `${events} events of ${owners} companies or meters wait, tried again from ${nextAttemptAt} on: ${reason}`,
       );
-  return lines.join('\n');
+  return lines;
 }
 
 function describeIssues({ error, warning, info, acknowledged }: WarehouseStatus['issues']): string[] {

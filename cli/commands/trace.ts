@@ -1,5 +1,6 @@
 import { type Trace, traceRecord } from '../../app/events.ts';
 import type { TracedKind } from '../../contract/names.ts';
+import { print, printJson } from '../print.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 /** `metersync trace`: the story of one record: events, workflows, runs, versions and times. */
@@ -8,18 +9,19 @@ export async function trace(kind: TracedKind, id: string, options: { json?: bool
     const story = await traceRecord(db, kind, id);
     const known = story.record !== null || story.events.length > 0 || story.rejected.length > 0;
     if (!known) process.exitCode = 1;
-    if (options.json) console.log(JSON.stringify(story));
-    else console.log(known ? describeTrace(story) : `No ${kind} ${id} is known, and no event told of one.`);
+    if (options.json) printJson(story);
+    else if (known) print(...describeTrace(story));
+    else print(`No ${kind} ${id} is known, and no event told of one.`);
   });
 }
 
-function describeTrace({ kind, id, record, ...story }: Trace): string {
+function describeTrace({ kind, id, record, ...story }: Trace): string[] {
   const head = [`${kind} ${id}`];
   if (record === null) head.push('  in no row of the warehouse');
   for (const [name, value] of Object.entries(record ?? {})) {
     if (value !== null) head.push(`  ${name}: ${value}`);
   }
-  return [...head, '', ...timeline({ ...story, record })].join('\n');
+  return [...head, '', ...timeline({ ...story, record })];
 }
 
 /** What happened, in order of time. */

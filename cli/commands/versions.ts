@@ -5,6 +5,7 @@ import {
   type VersionsDiff,
 } from '../../app/versions.ts';
 import { openContext, UsageError } from '../context.ts';
+import { print, printJson } from '../print.ts';
 import { createProgress, table } from '../terminal.ts';
 
 export interface VersionsOptions {
@@ -28,26 +29,30 @@ export async function versionsDiff({ from, to, company, records, json }: Version
       onProgress: (resource, compared) => progress.show([`${resource}: ${compared} records compared`]),
     });
     progress.done();
-    console.log(json ? JSON.stringify(diff) : describe(diff));
+    if (json) printJson(diff);
+    else print(...describe(diff));
   } finally {
     await context.stop();
   }
 }
 
-function describe({ from, to, resources }: VersionsDiff): string {
-  return resources.map((resource) => describeResource(resource, from, to)).join('\n\n');
+function describe({ from, to, resources }: VersionsDiff): string[] {
+  return resources.flatMap((resource, place) => [
+    ...(place === 0 ? [] : ['']),
+    ...describeResource(resource, from, to),
+  ]);
 }
 
 function describeResource(
   { resource, compared, unmatched, fields }: ResourceDiff,
   from: string,
   to: string,
-): string {
+): string[] {
   const alone = unmatched === 0 ? '' : `; ${unmatched} were shown by one version alone`;
   const head = `${resource}: ${compared.toLocaleString('en')} records in ${from} and ${to}${alone}`;
-  if (compared === 0) return `${head}: nothing to compare`;
-  if (fields.length === 0) return `${head}: the same`;
-  return `${head}\n${table(['field', 'change', from, to, 'records'], fields.map(rowOf))}`;
+  if (compared === 0) return [`${head}: nothing to compare`];
+  if (fields.length === 0) return [`${head}: the same`];
+  return [head, ...table(['field', 'change', from, to, 'records'], fields.map(rowOf))];
 }
 
 const rowOf = (field: FieldDifference): (string | number)[] => [

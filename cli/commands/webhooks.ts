@@ -1,5 +1,6 @@
 import { webhooksOf } from '../../app/service.ts';
 import { CommandError, type Context, openContext } from '../context.ts';
+import { print, printJson } from '../print.ts';
 
 export type WebhooksAction = 'enable' | 'disable' | 'portal' | 'status';
 
@@ -8,7 +9,8 @@ export async function webhooks(action: WebhooksAction, options: { json?: boolean
   const context = await openContext({ postgres: false, temporal: false, service: true, quiet: true });
   try {
     const result = await act(context, action);
-    console.log(options.json ? JSON.stringify(result) : describe(result));
+    if (options.json) printJson(result);
+    else print(...describe(result));
   } finally {
     await context.stop();
   }
@@ -31,9 +33,11 @@ async function act(context: Context, action: WebhooksAction): Promise<Result> {
   return { portal: await configuration.portal() };
 }
 
-function describe(result: Result): string {
-  if ('portal' in result) return `${result.portal}\n(valid for 7 days)`;
-  return result.enabled
-    ? 'Webhooks are enabled: the service sends events.'
-    : 'Webhooks are disabled: the service sends no events (metersync webhooks enable).';
+function describe(result: Result): string[] {
+  if ('portal' in result) return [result.portal, '(valid for 7 days)'];
+  return [
+    result.enabled
+      ? 'Webhooks are enabled: the service sends events.'
+      : 'Webhooks are disabled: the service sends no events (metersync webhooks enable).',
+  ];
 }

@@ -1,20 +1,20 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connect.ts';
-import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
+import { isRefusal, sqlMessage, withoutStatement } from '../failures.ts';
 import { FieldTree, type SeenField } from './field-tree.ts';
 import type { FieldKind } from './kinds.ts';
 
 /** How long counts may wait before they are in the warehouse: they are lost when the process is killed. */
 const countsEveryMs = 10_000;
-/** Resources and versions of the API of which fields are told apart. */
-const treesMax = 200;
+/** Resources and versions of the API of which fields are told apart: a worker meets some 16. See also `FieldTree`. */
+const treesMax = 32;
 
 /** Takes note of the fields of every record that is written. */
 export interface FieldCatalogue {
   /**
    * Looks at records as JSON.parse read them. What was never seen before is in the warehouse when it returns; counts
-   * follow. Call it before the cursor moves on.
-   * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble
+   * follow. Call it before the cursor moves on. It describes records and never keeps them from being written: whatever
+   * goes wrong is told to `onError`, and what could not be written is written with the next note.
    */
   note(resource: string, apiVersion: string, records: readonly unknown[]): Promise<void>;
   /** Writes what is left; the catalogue can go on. */
@@ -44,14 +44,15 @@ export function createFieldCatalogue(options: {
 }): FieldCatalogue {
   const { db, onNewField, onError } = options;
   const kept = new Map<string, Kept>();
+  const others = noneOf('*', '*');
   let writing: Promise<void> = Promise.resolve();
 
   const keptOf = (resource: string, apiVersion: string): Kept => {
     const key = JSON.stringify([resource, apiVersion]);
     const known = kept.get(key);
     if (known !== undefined) return known;
-    if (kept.size >= treesMax) return keptOf('*', '*');
-    const made: Kept = { resource, apiVersion, tree: new FieldTree(), told: 0, loaded: undefined };
+    if (kept.size >= treesMax) return others;
+    const made = noneOf(resource, apiVersion);
     kept.set(key, made);
     return made;
   };
@@ -76,6 +77,7 @@ export function createFieldCatalogue(options: {
   /** One statement at a time, and each has what its caller saw. */
   const write = (one: Kept, all: boolean): Promise<void> => {
     const turn = writing.then(async () => {
+      await load(one);
       const { news } = one.tree;
       if (!all && news === one.told) return;
       const seen = one.tree.take(all);
@@ -98,13 +100,13 @@ export function createFieldCatalogue(options: {
       await takeOver(one, sql`collapsed and path <> ''`);
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      // The catalogue describes records: it must not keep them from being written.
-      onError(new Error(`the field catalogue was refused: ${sqlMessage(error)}`, { cause: error }));
+      // What Postgres cannot hold is not tried again.
+      onError(inTrouble(error));
     }
   };
 
   const flush = async (): Promise<void> => {
-    for (const one of kept.values()) await write(one, true);
+    for (const one of [...kept.values(), others]) await write(one, true);
   };
   const timer = setInterval(() => void flush().catch(onError), countsEveryMs);
   timer.unref();
@@ -112,14 +114,15 @@ export function createFieldCatalogue(options: {
   return {
     async note(resource, apiVersion, records) {
       if (records.length === 0) return;
-      const one = keptOf(resource, apiVersion);
       try {
-        await load(one);
+        const one = keptOf(resource, apiVersion);
+        const [loading] = await Promise.allSettled([load(one)]);
         for (const record of records) one.tree.observe(record);
+        if (loading.status === 'rejected') throw loading.reason;
         // A map that another process knows of may turn up as an answer: then there is more to tell.
         while (one.tree.news > one.told) await write(one, false);
       } catch (error) {
-        throw warehouseFailure(error);
+        onError(inTrouble(error));
       }
     },
     flush,
@@ -129,6 +132,17 @@ export function createFieldCatalogue(options: {
     },
   };
 }
+
+const noneOf = (resource: string, apiVersion: string): Kept => {
+  // Analysts read the catalogue, and may not read what events held.
+  const namesAlone = resource === '*' || resource.startsWith('events/');
+  return { resource, apiVersion, tree: new FieldTree({ namesAlone }), told: 0, loaded: undefined };
+};
+
+const inTrouble = (error: unknown): Error =>
+  new Error(`the field catalogue could not be written: ${sqlMessage(error)}`, {
+    cause: withoutStatement(error),
+  });
 
 type KnownField = { readonly path: string; readonly kinds: FieldKind[]; readonly collapsed: boolean };
 

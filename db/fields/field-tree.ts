@@ -12,11 +12,16 @@ const depthMax = 8;
 export const fieldsMax = 300;
 /** Fields of all records of a resource: what memory and catalogue have room for. */
 const nodesMax = 5_000;
+/**
+ * Characters of their paths, and of their examples and values, of which each text counts as so many more. Past the
+ * one no field is told apart, past the other no value is kept: a tree takes some 2 MB of memory, whoever chose the
+ * names. The service's own documents take a tenth of it.
+ */
+const pathCharactersMax = 500_000;
+const valueCharactersMax = 500_000;
+const textOverhead = 40;
 /** Postgres refuses to index much longer ones. */
 const pathLengthMax = 2_000;
-
-/** Fields of which no value is kept, wherever they stand: they may open something (service-facts 2). */
-const secret = /secret|password|passphrase|token|credential|api[-_ ]?key|security[-_ ]?questions?/i;
 
 /** What was seen at one place of the records of a resource. */
 export interface SeenField {
@@ -25,7 +30,7 @@ export interface SeenField {
   readonly kinds: readonly FieldKind[];
   /** Records that have it and were seen since it was last told. */
   readonly records: number;
-  /** The first value that was seen, cut short; null for objects, arrays and secrets. */
+  /** The first value that was seen, cut short; null for objects and arrays. */
   readonly example: string | null;
   /** Distinct texts; null when they are no enumeration. */
   readonly values: readonly string[] | null;
@@ -36,26 +41,27 @@ export interface SeenField {
 interface FieldNode {
   readonly path: string;
   readonly depth: number;
-  readonly secret: boolean;
   kinds: number;
   records: number;
   /** The record that was counted last. */
   last: number;
   example: string | null;
-  values: Set<string> | null;
-  fields: Map<string, FieldNode>;
+  values: ReadonlySet<string> | null;
+  /** Made with the first field: most have none, and an empty map takes more memory than all else. */
+  fields: Map<string, FieldNode> | undefined;
   any: FieldNode | undefined;
   collapsed: boolean;
   /** Whether more was learnt than counts since it was last told. */
   fresh: boolean;
 }
 
-function fieldNode(path: string, depth: number, isSecret: boolean, fresh = true): FieldNode {
+/** Most fields have none, and each set of its own would take memory. */
+const noValues: ReadonlySet<string> = new Set();
+
+function fieldNode(path: string, depth: number, fresh = true): FieldNode {
   return {
-    ...{ path, depth, secret: isSecret, kinds: 0, records: 0, last: -1, example: null },
-    values: isSecret ? null : new Set(),
-    fields: new Map(),
-    ...{ any: undefined, collapsed: false, fresh },
+    ...{ path, depth, kinds: 0, records: 0, last: -1, example: null },
+    ...{ values: noValues, fields: undefined, any: undefined, collapsed: false, fresh },
   };
 }
 
@@ -65,10 +71,17 @@ function fieldNode(path: string, depth: number, isSecret: boolean, fresh = true)
  * the records are: an object with too many fields, or whose keys are UUIDs, becomes a map, whose fields are all one.
  */
 export class FieldTree {
-  readonly #root = fieldNode('', 0, false);
+  readonly #root: FieldNode;
   #nodes = 1;
+  #pathCharacters = 0;
+  #valueCharacters = 0;
   #record = 0;
   #news = 0;
+
+  /** @param namesAlone of records whose values are for few to read: none is kept as an example, or as one of an enumeration */
+  constructor({ namesAlone = false }: { readonly namesAlone?: boolean } = {}) {
+    this.#root = fieldNode('', 0, namesAlone);
+  }
 
   /** How often something was learnt that is more than a count. */
   get news(): number {
@@ -132,7 +145,7 @@ export class FieldTree {
     else if (typeof value === 'object') this.#seeParts(node, value);
     else {
       this.#learn(node, typeof value === 'number' ? kindBit.number : kindBit.boolean);
-      if (node.example === null && !node.secret) node.example = String(value);
+      if (node.example === null) node.example = this.#kept(String(value)) ?? null;
     }
   }
 
@@ -141,11 +154,12 @@ export class FieldTree {
     if (values === null ? (node.kinds & kindBit.text) !== 0 : values.has(text)) return;
     const kind = kindOfText(text);
     this.#learn(node, kindBit[kind]);
-    if (node.secret) return;
-    if (node.example === null) node.example = printable(text).slice(0, exampleLengthMax).toWellFormed();
+    if (node.example === null) node.example = this.#kept(printable(text.slice(0, exampleLengthMax))) ?? null;
     if (values === null || kind !== 'text') return;
-    if (values.size < valuesMax && text.length <= valueLengthMax) values.add(printable(text));
-    else node.values = null;
+    const fits = values.size < valuesMax && text.length <= valueLengthMax;
+    const value = fits ? this.#kept(printable(text)) : undefined;
+    if (value === undefined) for (const one of values) this.#valueCharacters -= sizeOf(one);
+    node.values = value === undefined ? null : new Set([...values, value]);
     this.#changed(node);
   }
 
@@ -163,7 +177,7 @@ export class FieldTree {
       return;
     }
     for (const key in value) {
-      const field = node.fields.get(key) ?? this.#fieldOf(node, key);
+      const field = node.fields?.get(key) ?? this.#fieldOf(node, key);
       if (field !== undefined) this.#see(field, (value as Record<string, unknown>)[key]);
     }
   }
@@ -181,50 +195,73 @@ export class FieldTree {
 
   #anyOf(node: FieldNode, fresh = true): FieldNode {
     if (node.any === undefined) {
-      node.any = fieldNode(`${node.path}/${anyStep}`, node.depth + 1, node.secret, fresh);
-      this.#added();
+      node.any = fieldNode(`${node.path}/${anyStep}`, node.depth + 1, fresh);
+      this.#added(node.any);
     }
     return node.any;
   }
 
   /** The field of a name, or what stands for it; undefined for a name that Postgres can't hold: nor can it the record. */
   #fieldOf(node: FieldNode, name: string, fresh = true): FieldNode | undefined {
-    const known = node.fields.get(name);
+    const known = node.fields?.get(name);
     if (known !== undefined) return known;
     if (name.includes('\0') || !name.isWellFormed()) return undefined;
     if (!node.collapsed) {
       const path = `${node.path}/${stepOf(name)}`;
       const fits =
-        node.fields.size < fieldsMax &&
+        (node.fields?.size ?? 0) < fieldsMax &&
         this.#nodes < nodesMax &&
+        this.#pathCharacters + path.length <= pathCharactersMax &&
         Buffer.byteLength(path) <= pathLengthMax &&
         !uuid.test(name);
       if (fits) {
-        const field = fieldNode(path, node.depth + 1, node.secret || secret.test(name), fresh);
+        const field = fieldNode(path, node.depth + 1, fresh);
+        node.fields ??= new Map();
         node.fields.set(name, field);
-        this.#added();
+        this.#added(field);
         return field;
       }
       this.#collapse(node);
     }
-    // No secret may become the example of its neighbours.
-    return node.depth === depthMax || secret.test(name) ? undefined : this.#anyOf(node);
+    return node.depth === depthMax ? undefined : this.#anyOf(node);
   }
 
-  #added(): void {
+  #added({ path }: FieldNode): void {
     this.#nodes += 1;
+    this.#pathCharacters += path.length;
     this.#news += 1;
+  }
+
+  /** A text that is kept, while there is room. */
+  #kept(text: string): string | undefined {
+    if (this.#valueCharacters + sizeOf(text) > valueCharactersMax) return undefined;
+    this.#valueCharacters += sizeOf(text);
+    // What is cut from a larger text would keep all of that in memory.
+    return Buffer.from(text).toString();
   }
 
   /** The fields of a map become one. A record's own fields stay: only those beyond them are one. */
   #collapse(node: FieldNode): void {
     node.collapsed = true;
     this.#changed(node);
-    if (node === this.#root || node.fields.size === 0) return;
+    if (node === this.#root || node.fields === undefined) return;
     const any = this.#anyOf(node);
     for (const field of node.fields.values()) this.#merge(any, field);
-    node.fields = new Map();
-    this.#nodes = [...this.#everyNode()].length;
+    node.fields = undefined;
+    this.#measure();
+  }
+
+  /** Counts anew what the nodes hold. */
+  #measure(): void {
+    this.#nodes = 0;
+    this.#pathCharacters = 0;
+    this.#valueCharacters = 0;
+    for (const { path, example, values } of this.#everyNode()) {
+      this.#nodes += 1;
+      this.#pathCharacters += path.length;
+      if (example !== null) this.#valueCharacters += sizeOf(example);
+      for (const value of values ?? []) this.#valueCharacters += sizeOf(value);
+    }
   }
 
   #merge(into: FieldNode, from: FieldNode): void {
@@ -233,10 +270,10 @@ export class FieldTree {
     into.example ??= from.example;
     const values =
       into.values === null || from.values === null ? null : new Set([...into.values, ...from.values]);
-    into.values = into.secret || values === null || values.size > valuesMax ? null : values;
+    into.values = values === null || values.size > valuesMax ? null : values;
     this.#changed(into);
     if (from.any !== undefined) this.#merge(this.#anyOf(into), from.any);
-    for (const [name, field] of from.fields) {
+    for (const [name, field] of from.fields ?? []) {
       const target = this.#fieldOf(into, name);
       if (target !== undefined) this.#merge(target, field);
     }
@@ -246,10 +283,12 @@ export class FieldTree {
   /** Parents before their fields. */
   *#everyNode(from: FieldNode = this.#root): Generator<FieldNode> {
     yield from;
-    for (const field of from.fields.values()) yield* this.#everyNode(field);
+    for (const field of from.fields?.values() ?? []) yield* this.#everyNode(field);
     if (from.any !== undefined) yield* this.#everyNode(from.any);
   }
 }
+
+const sizeOf = (text: string): number => text.length + textOverhead;
 
 /** Postgres holds no NUL, and no half of a surrogate pair. */
 const printable = (text: string): string => text.replaceAll('\0', '').toWellFormed();

@@ -47,7 +47,8 @@ function isDay(text: string): boolean {
   return day <= (month === 2 ? (leap ? 29 : 28) : [4, 6, 9, 11].includes(month) ? 30 : 31);
 }
 
-export type ColumnType = 'boolean' | 'numeric' | 'timestamptz' | 'date' | 'uuid' | 'text' | 'jsonb';
+export const columnTypes = ['boolean', 'numeric', 'timestamptz', 'date', 'uuid', 'text', 'jsonb'] as const;
+export type ColumnType = (typeof columnTypes)[number];
 
 /**
  * The narrowest type that holds every value that was seen: it only ever widens, through text to jsonb. Null when

@@ -1,5 +1,5 @@
 /** Bytes of a name that Postgres keeps; the rest it would cut off, wherever that is. */
-const nameBytesMax = 63;
+export const nameBytesMax = 63;
 
 /**
  * The name of a field as a name of SQL: snake_case, of letters and digits of any script, at most 63 bytes long. It

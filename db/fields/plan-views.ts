@@ -1,4 +1,3 @@
-import { secretFields } from '../write/page.ts';
 import { fieldsMax } from './field-tree.ts';
 import { type ColumnType, columnType, type FieldKind } from './kinds.ts';
 import { freeName, snakeCase } from './names.ts';
@@ -80,7 +79,7 @@ export function planViews(
     return name;
   };
   return viewedResources.flatMap(({ resource, table, key }) => {
-    const root = placesOf(fields.filter((field) => field.resource === resource && !isStripped(field.path)));
+    const root = placesOf(fields.filter((field) => field.resource === resource));
     const views: TypedView[] = [];
     const add = (place: Place, wanted: string): void => {
       const before = known.find((view) => view.resource === resource && view.path === place.path);
@@ -120,12 +119,6 @@ export function fixedColumns(key: string, path: string): string[] {
     columns.push(freeName(at === steps.length - 1 ? 'position' : level, (name) => columns.includes(name)));
   }
   return columns;
-}
-
-/** Whether it never is in the warehouse. */
-function isStripped(path: string): boolean {
-  const [first] = stepsOf(path);
-  return typeof first === 'object' && (secretFields as readonly string[]).includes(first.field);
 }
 
 function placesOf(fields: readonly CataloguedField[]): Place {

@@ -2,8 +2,17 @@ import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import type { Database, Executor, Transaction } from '../connect.ts';
 import { dropUnlessUsed, grantsOn } from '../dependents.ts';
+import { isMistake, isRefusal, sqlMessage } from '../failures.ts';
+import { lock } from '../locks.ts';
 import { roles } from '../roles.ts';
 import type { FieldKind } from './kinds.ts';
+import {
+  type ActualColumn,
+  describeWrong,
+  readKnownViews,
+  readRelations,
+  removeWrong,
+} from './known-views.ts';
 import {
   type CataloguedField,
   fixedColumns,
@@ -13,8 +22,6 @@ import {
   viewedResources,
 } from './plan-views.ts';
 import { viewComments, viewName, viewSelect } from './view-sql.ts';
-
-const lockKey = 0x66696c64;
 
 /** A view that could not take a wider type, as others were built on it. */
 export interface BlockedView {
@@ -30,17 +37,18 @@ export interface RefreshedViews {
   readonly made: readonly string[];
   readonly unchanged: number;
   readonly blocked: readonly BlockedView[];
+  /** What was wrong with the tables of typed views, or with one view, in words: all others were made. */
+  readonly warnings: readonly string[];
 }
 
 /**
  * Makes the typed views of schema analytics from the catalogue, in one transaction and one process at a time: columns
  * are added at the end, wider types have a view dropped and made again with its grants. A view that others were built
  * on only gets more columns, and is told of.
- * @throws Error of Postgres: 55P03 when somebody reads a view for longer than `lockTimeoutMs`
+ * @throws Error of Postgres: 55P03 when somebody reads or makes a view for longer than `lockTimeoutMs`
  */
 export async function refreshViews(db: Database, lockTimeoutMs: number): Promise<RefreshedViews> {
   return await db.transaction(async (tx) => {
-    await tx.execute(sql`select pg_advisory_xact_lock(${lockKey})`);
     await tx.execute(sql`select set_config('lock_timeout', ${String(lockTimeoutMs)}, true)`);
     return await refreshViewsIn(tx);
   });
@@ -48,32 +56,47 @@ export async function refreshViews(db: Database, lockTimeoutMs: number): Promise
 
 /** The same as part of a transaction that changes the schema. */
 export async function refreshViewsIn(tx: Transaction): Promise<RefreshedViews> {
-  await tx.execute(sql`select pg_advisory_xact_lock(${lockKey})`);
-  const [fields, known, relations] = [await readFields(tx), await readViews(tx), await readRelations(tx)];
-  const ours = new Set(known.map(({ name }) => name));
-  const planned = planViews(fields, known, (name) => relations.has(name) && !ours.has(name));
+  await lock(tx, 'typedViews', 'inTurn');
+  const relations = await readRelations(tx);
+  const [fields, { views: known, wrong }] = [await readFields(tx), await readKnownViews(tx, relations)];
+  const warnings = wrong.map((row) => `${describeWrong(row)}: the row was removed`);
+  await removeWrong(tx, wrong);
+  const planned = planViews(fields, known, (name) => relations.get(name)?.isTyped === false);
   const context = { zone: await zoneOf(tx), analyst: await hasAnalyst(tx), fields };
   const made: string[] = [];
   const blocked: BlockedView[] = [];
   for (const view of planned) {
     const before = known.find(({ name }) => name === view.name);
-    const result = await makeView(tx, view, before?.definition, relations.get(view.name), context);
+    const actual = relations.get(view.name)?.columns;
+    const result = await unlessWrong(tx, (part) => makeView(part, view, before?.definition, actual, context));
     if (result === 'unchanged') continue;
+    if (typeof result === 'object' && 'wrong' in result) {
+      warnings.push(`analytics.${view.name} could not be made: ${result.wrong}`);
+      continue;
+    }
     made.push(view.name);
     if (result !== 'made') blocked.push(result);
   }
-  return { made, unchanged: planned.length - made.length, blocked };
+  return { made, unchanged: planned.length - made.length, blocked, warnings };
+}
+
+/** What Postgres has against one view is no reason to do without all others. */
+async function unlessWrong<T>(
+  tx: Transaction,
+  work: (part: Transaction) => Promise<T>,
+): Promise<T | { readonly wrong: string }> {
+  try {
+    return await tx.transaction(work);
+  } catch (error) {
+    if (!isMistake(error) && !isRefusal(error)) throw error;
+    return { wrong: sqlMessage(error) };
+  }
 }
 
 interface Context {
   readonly zone: string;
   readonly analyst: boolean;
   readonly fields: readonly CataloguedField[];
-}
-
-interface ActualColumn {
-  readonly name: string;
-  readonly type: string;
 }
 
 async function makeView(
@@ -151,37 +174,12 @@ async function readFields(db: Executor): Promise<CataloguedField[]> {
   }));
 }
 
-async function readViews(db: Executor): Promise<(TypedView & { readonly definition: string })[]> {
-  const { rows } = await db.execute<{
-    name: string;
-    resource: string;
-    path: string;
-    definition: string;
-    columns: TypedColumn[];
-  }>(sql`
-    select v.name, v.resource, v.path, v.definition, coalesce((
-        select jsonb_agg(jsonb_build_object('name', c.name, 'path', c.path, 'type', c.type) order by c.position)
-        from metersync.typed_columns c where c.view_name = v.name), '[]') as columns
-    from metersync.typed_views v order by v.made_at, v.name`);
-  return rows;
-}
-
-/** Every relation of schema analytics, with its columns. */
-async function readRelations(db: Executor): Promise<Map<string, readonly ActualColumn[]>> {
-  const { rows } = await db.execute<{ name: string; columns: ActualColumn[] }>(sql`
-    select c.relname as name, coalesce((
-        select jsonb_agg(jsonb_build_object('name', a.attname, 'type',
-          replace(format_type(a.atttypid, null), 'timestamp with time zone', 'timestamptz')) order by a.attnum)
-        from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped), '[]') as columns
-    from pg_class c where c.relnamespace = to_regnamespace('analytics')`);
-  return new Map(rows.map(({ name, columns }) => [name, columns]));
-}
-
 async function keepView(db: Executor, view: TypedView, definition: string): Promise<void> {
   await db.execute(sql`
     insert into metersync.typed_views as v (name, resource, path, definition)
     values (${view.name}, ${view.resource}, ${view.path}, ${definition})
-    on conflict (name) do update set definition = excluded.definition, made_at = now()`);
+    on conflict (name) do update set resource = excluded.resource, path = excluded.path,
+      definition = excluded.definition, made_at = now()`);
   await db.execute(sql`delete from metersync.typed_columns where view_name = ${view.name}`);
   await db.execute(sql`
     insert into metersync.typed_columns (view_name, position, name, path, type)

@@ -92,6 +92,9 @@ const fixedComments: Readonly<Record<string, string>> = {
   position: 'Place in the array, from 1.',
 };
 
+/** Ends the comment of every typed view, by which it is known for one: views that exist have it, so it never changes. */
+export const madeBy = 'Made from ops.field_catalogue by metersync views refresh.';
+
 /** Statements that say of a view and each of its columns where it is from. */
 export function viewComments(
   view: TypedView,
@@ -106,7 +109,7 @@ export function viewComments(
       : view.path.endsWith(`/${anyStep}`)
         ? `Elements of the arrays${place} in records of ${resource.resource}`
         : `The objects${place} in records of ${resource.resource}`;
-  const about = `${rows}, with a column for each field that was ever seen. Made from ops.field_catalogue by metersync views refresh.`;
+  const about = `${rows}, with a column for each field that was ever seen. ${madeBy}`;
   const fixed = fixedColumns(resource.key, view.path).map(
     (column) =>
       [

@@ -7,7 +7,7 @@ import { dated, type RecordResource, tableOf } from '../resources.ts';
 import { decoded, relatedSites } from '../write/decoded.ts';
 import { type IntervalColumns, plainReadings, readingsAt } from '../write/interval-text.ts';
 import { itemTexts, pageOfTexts } from '../write/item-texts.ts';
-import { items, type RecordPage, rawOf } from '../write/page.ts';
+import { items, type RecordPage } from '../write/page.ts';
 import { refusedId } from '../write/rejected-records.ts';
 
 /** A record that the warehouse lacks, or holds otherwise than the service. */
@@ -82,7 +82,7 @@ async function compareRecords(
   const columnFields = sql.join(
     columns.map(
       ({ name, told, held }) =>
-        sql` union all select ${`column ${name}`}, (${told})::text, ${held}::text where t.raw is not distinct from ${rawOf}`,
+        sql` union all select ${`column ${name}`}, (${told})::text, ${held}::text where t.raw is not distinct from r`,
     ),
   );
   const recent =
@@ -94,14 +94,14 @@ async function compareRecords(
     select r ->> 'id' as id, t.id is null or t.deleted_at is not null as missing, (
       select coalesce(jsonb_agg(jsonb_build_object('field', field, 'service', a, 'warehouse', b)), '[]')
       from (
-        select key as field, (${rawOf} -> key)::text as a, (t.raw -> key)::text as b
-        from (select jsonb_object_keys(${rawOf}) as key union select jsonb_object_keys(t.raw)) keys
-        where ${rawOf} -> key is distinct from t.raw -> key
+        select key as field, (r -> key)::text as a, (t.raw -> key)::text as b
+        from (select jsonb_object_keys(r) as key union select jsonb_object_keys(t.raw)) keys
+        where r -> key is distinct from t.raw -> key
         ${columnFields}
       ) both_sides where a is distinct from b
     ) as fields
     from ${source} left join ${tableOf(resource)} t on t.id = ${id}
-    where (t.id is null or t.deleted_at is not null or t.raw is distinct from ${rawOf} ${belied}) and ${recent}`);
+    where (t.id is null or t.deleted_at is not null or t.raw is distinct from r ${belied}) and ${recent}`);
   return result.rows.map((row) =>
     row.missing ? { id: row.id, state: 'missing' } : { id: row.id, state: 'different', fields: row.fields },
   );

@@ -4,6 +4,9 @@ import type { EventKind } from '../../contract/event.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { isRefusal } from '../failures.ts';
+import { halving } from '../halving.ts';
+import { printedBytesMax } from '../record/printed-size.ts';
 
 /** Which events of the journal; a bound that is absent bounds nothing. Times are ISO 8601, of the receiver's clock. */
 export interface EventFilter {
@@ -101,10 +104,30 @@ export async function listEvents(
   return result.rows;
 }
 
+/**
+ * What Postgres prints of a payload, unless it is more than any that is recorded today: earlier versions kept payloads whose
+ * numbers unfold to gigabytes. Such a one is NULL, and past a gigabyte refused.
+ */
+const printed: SQL = sql`lateral (select payload::text as text offset 0) whole
+  cross join lateral (select case when octet_length(whole.text) <= ${printedBytesMax} then whole.text end as payload) printed`;
+
+/** Laid out where that is no more than some megabytes: each line of what is nested is indented by its depth. */
+const laidOut: SQL = sql`case
+  when octet_length(printed.payload) <= 100000
+    and length(printed.payload) - length(translate(printed.payload, '[{', '')) <= 200 then jsonb_pretty(e.payload)
+  else printed.payload end`;
+
+/** An event with what was signed; with neither payload nor body where that is too large to be read, or was dropped. */
 export async function readEvent(db: Executor, id: string): Promise<WholeEvent | undefined> {
-  const result = await db.execute<WholeEvent & Record<string, unknown>>(sql`
-    select ${columns}, jsonb_pretty(payload) as payload, body from metersync.events where id = ${id}`);
-  return result.rows[0];
+  const read = async (payload: SQL, from: SQL) =>
+    await db.execute<WholeEvent & Record<string, unknown>>(sql`
+      select ${columns}, ${payload} as payload, body from metersync.events e ${from} where id = ${id}`);
+  try {
+    return (await read(laidOut, sql`cross join ${printed}`)).rows[0];
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    return (await read(sql`null`, sql``)).rows[0];
+  }
 }
 
 /** Every event of a record, oldest first. */
@@ -119,10 +142,11 @@ export async function eventsOfRecord(
   return result.rows;
 }
 
-/** A kept event, ready to be recorded again; `event` is undefined when what was signed has been dropped. */
+/** A kept event, ready to be recorded again; `event` is undefined when what was signed was dropped, or is too large. */
 export interface KeptEvent {
   readonly id: string;
   readonly outcome: EventOutcome;
+  readonly dropped: boolean;
   readonly event: DeliveredEvent | undefined;
 }
 
@@ -151,23 +175,48 @@ export async function keptEvents(
     received_at: string;
     seconds: number;
     iso: string;
-    payload: string | null;
-    body: Buffer | null;
+    dropped: boolean;
   }>(sql`
     select id, outcome, received_at, floor(extract(epoch from received_at))::float8 as seconds,
-      to_char(received_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as iso, payload::text as payload, body
+      to_char(received_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as iso,
+      payload is null and body is null as dropped
     from metersync.events where ${matching(filter)} and ${chosen} and ${later}
     order by received_at, id limit ${page.limit}`);
   const last = result.rows.at(-1);
   const whole = result.rows.length === page.limit && last !== undefined;
+  const signed = await readSigned(
+    db,
+    result.rows.flatMap(({ id, dropped }) => (dropped ? [] : [id])),
+  );
   return {
-    events: result.rows.map(({ id, outcome, seconds, iso, payload, body }) => {
-      const text = payload ?? body?.toString('utf8');
-      const event = text === undefined ? undefined : { id, timestamp: seconds, receivedAt: iso, body: text };
-      return { id, outcome, event };
+    events: result.rows.map(({ id, outcome, seconds, iso, dropped }) => {
+      const body = signed.get(id);
+      const event = body === undefined ? undefined : { id, timestamp: seconds, receivedAt: iso, body };
+      return { id, outcome, dropped, event };
     }),
     next: whole ? { receivedAt: last.received_at, id: last.id } : undefined,
   };
+}
+
+/** Payloads read by one statement: those of today are 30 MB together at most. */
+const payloadsAtOnce = 20;
+
+/** What was signed of events, by their ids; those that are too large to be read are left out, and spoil no other. */
+async function readSigned(db: Executor, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const signed = new Map<string, string>();
+  for (let from = 0; from < ids.length; from += payloadsAtOnce) {
+    const read = async (some: readonly string[]): Promise<void> => {
+      const { rows } = await db.execute<{ id: string; payload: string | null; body: Buffer | null }>(sql`
+        select id, printed.payload, body from metersync.events e cross join ${printed}
+        where id = any(${array(some, 'text')})`);
+      for (const { id, payload, body } of rows) {
+        const text = payload ?? body?.toString('utf8');
+        if (text !== undefined) signed.set(id, text);
+      }
+    };
+    await halving(ids.slice(from, from + payloadsAtOnce), read, () => {});
+  }
+  return signed;
 }
 
 /** How many of the given events have which outcome. */

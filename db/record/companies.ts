@@ -3,54 +3,29 @@ import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 
 /**
- * Companies and sites that events name. An event gives a header only: the API's record is the truth, so a known
- * row keeps its values (but for `public_id`, which events alone may tell). Rows that are known are looked up rather
- * than conflicted with: a conflict locks them, and every group names the same few companies. Returns the companies
- * first seen here.
+ * What events tell of companies that are known: `public_id`, which events alone may tell. No event makes the row of a
+ * company (see db/strangers.ts), and what the API's record tells is the truth.
  */
-export async function applyCompanies(tx: Executor, eventIds: readonly string[]): Promise<string[]> {
-  const result = await tx.execute<{ id: string }>(sql`
-    with named as materialized (
-      select distinct on (company_id) company_id as id, payload -> 'company' as company
-      from metersync.events where id = any(${array(eventIds, 'text')}) and company_id is not null
-      order by company_id, occurred_at desc nulls last, payload -> 'company'
-    ), told as (
-      update utility.companies c set public_id = n.company ->> 'publicId'
-      from named n where c.id = n.id and c.public_id is null and n.company ->> 'publicId' is not null
-    )
-    insert into utility.companies (id, external_id, public_id, name)
-    select id, company ->> 'externalId', company ->> 'publicId', company ->> 'name' from named
-    where not exists (select from utility.companies known where known.id = named.id)
-    order by id
-    on conflict (id) do nothing
-    returning id`);
-  return result.rows.map((row) => row.id);
-}
-
-export async function applySites(tx: Executor, eventIds: readonly string[]): Promise<void> {
+export async function applyCompanies(tx: Executor, eventIds: readonly string[]): Promise<void> {
   await tx.execute(sql`
-    insert into utility.sites (id, company_id, name)
-    select distinct on (id) (site ->> 'id')::uuid as id, company_id, site ->> 'name'
-    from (
-      select company_id, occurred_at, payload -> 'site' as site
-      from metersync.events where id = any(${array(eventIds, 'text')}) and kind = 'document'
-      union all
-      select company_id, occurred_at, relation -> 'site'
-      from metersync.events, jsonb_array_elements(metersync.elements(payload -> 'sitesRelations')) relation
-      where id = any(${array(eventIds, 'text')}) and kind = 'connection'
-    ) named
-    where site ->> 'id' is not null
-      and not exists (select from utility.sites known where known.id = (site ->> 'id')::uuid)
-    order by id, occurred_at desc nulls last, site
-    on conflict (id) do nothing`);
+    with named as materialized (
+      select distinct on (company_id) company_id as id, payload #>> '{company,publicId}' as public_id
+      from metersync.events
+      where id = any(${array(eventIds, 'text')}) and payload #>> '{company,publicId}' is not null
+      order by company_id, occurred_at desc nulls last, payload -> 'company'
+    )
+    update utility.companies c set public_id = n.public_id
+    from named n where c.id = n.id and c.public_id is null`);
 }
 
-/** Companies that events brought, and that no backfill has begun to read. */
-export async function companiesNeverRead(tx: Executor, eventIds: readonly string[]): Promise<string[]> {
-  const result = await tx.execute<{ id: string }>(sql`
-    select distinct c.id from metersync.events e join utility.companies c on c.id = e.company_id
-    where e.id = any(${array(eventIds, 'text')})
-      and (c.synced_at is null or c.synced_at > c.first_synced_at)
-      and not exists (select from metersync.runs r where r.company_id = c.id)`);
-  return result.rows.map((row) => row.id);
+/**
+ * Events that took effect at once leave nothing to read. Where the company of one is not known it waits all the same, as
+ * the service has to be asked about the company.
+ */
+export async function awaitCompanies(tx: Executor, eventIds: readonly string[]): Promise<number> {
+  const result = await tx.execute(sql`
+    update metersync.events e set outcome = 'pending', applied_at = null
+    where id = any(${array(eventIds, 'text')}) and outcome = 'applied' and not exists (
+      select from utility.companies known where known.id = e.company_id)`);
+  return result.rowCount ?? 0;
 }

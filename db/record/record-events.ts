@@ -1,10 +1,11 @@
 import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { type DecodedEvent, decodeEvent, type EventKind, typeOfEvent } from '../../contract/event.ts';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
+import { jsonStopsAt } from '../../contract/json-members.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import type { Database, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
-import { applyCompanies, applySites, companiesNeverRead } from './companies.ts';
+import { applyCompanies, awaitCompanies } from './companies.ts';
 import { applyConnectionSites, applyConnections, applyStatusChanges } from './connections.ts';
 import {
   applyDocumentDeletes,
@@ -14,6 +15,7 @@ import {
   supersedeDeleted,
 } from './documents.ts';
 import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
+import { printedBytes, printedBytesMax } from './printed-size.ts';
 import { holdAwake, markAwake, wokenPerhapsInVain } from './wake.ts';
 
 /** What recording a group led to. */
@@ -24,8 +26,6 @@ export interface Recorded {
   readonly dead: number;
   /** Catch-ups that slept and must be woken. */
   readonly wake: readonly CatchUpKind[];
-  /** Companies that no backfill has read yet. */
-  readonly newCompanies: readonly string[];
 }
 
 /**
@@ -77,7 +77,6 @@ async function recordSplitting(
       duplicates: first.duplicates + second.duplicates,
       dead: first.dead + second.dead,
       wake: [...new Set([...first.wake, ...second.wake])],
-      newCompanies: [...first.newCompanies, ...second.newCompanies],
     };
   }
 }
@@ -102,9 +101,9 @@ async function recordTogether(
   const connections = idsOf('connection');
   const documents = idsOf('document');
   const deletes = alive.filter((e) => e.event.deletes);
+  const idsOfDeletes = deletes.map((e) => e.id);
   const records = [...connections, ...documents];
-  const newCompanies = records.length > 0 ? await applyCompanies(tx, records) : [];
-  if (records.length > 0) await applySites(tx, records);
+  if (records.length > 0) await applyCompanies(tx, records);
   if (connections.length > 0) {
     await applyConnections(tx, connections);
     await applyConnectionSites(tx, connections);
@@ -115,10 +114,7 @@ async function recordTogether(
     await applyDocuments(tx, documents);
     await applyDocumentSites(tx, documents);
     if (deletes.length > 0) {
-      await applyDocumentDeletes(
-        tx,
-        deletes.map((e) => e.id),
-      );
+      await applyDocumentDeletes(tx, idsOfDeletes);
       await supersedeDeleted(
         tx,
         deletes.flatMap((e) => e.event.recordId ?? []),
@@ -127,17 +123,15 @@ async function recordTogether(
     await supersede(tx, documents, 'document');
   }
   const kinds = new Set(alive.flatMap((e) => (e.event.deletes ? [] : (catchUpOf[e.event.kind] ?? []))));
+  if (deletes.length > 0 && (await awaitCompanies(tx, idsOfDeletes)) > 0) kinds.add('documents');
   const wake = new Set(kinds.size > 0 ? await markAwake(tx, [...kinds]) : []);
   const known = entries.filter((entry) => !isFresh.has(entry.id)).map((entry) => entry.id);
   if (known.length > 0) for (const kind of await wokenPerhapsInVain(tx, known)) wake.add(kind);
-  // Nothing new in the whole group: whoever recorded it may have been killed before it could tell what to do next.
-  if (freshIds.length === 0) newCompanies.push(...(await companiesNeverRead(tx, known)));
   return {
     fresh: freshIds.length,
     duplicates: known.length,
     dead: entries.filter((entry) => isFresh.has(entry.id) && entry.error !== null).length,
     wake: [...wake],
-    newCompanies,
   };
 }
 
@@ -150,10 +144,16 @@ function readDelivery(delivery: DeliveredEvent, { onPayload }: Recording): Journ
   try {
     payload = JSON.parse(text);
     const event = decodeEvent(payload);
+    if (printedBytes(text) > printedBytesMax)
+      throw new Failure(
+        'EVENT_UNREADABLE',
+        `its JSON is more than ${printedBytesMax} bytes once its numbers are written out`,
+      );
     onPayload?.(event.type, payload);
     return { ...sound, event };
   } catch (error) {
-    const reason = error instanceof Failure ? error.message : `not JSON: ${(error as Error).message}`;
+    const reason =
+      error instanceof Failure ? error.message : `not JSON from character ${jsonStopsAt(text)} on`;
     return buried({ ...sound, event: unreadable(payload) }, 'EVENT_UNREADABLE', reason);
   }
 }

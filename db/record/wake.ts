@@ -1,13 +1,12 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { lock } from '../locks.ts';
 
-/** Held shared by whoever records events and alone by a catch-up that wants to sleep: neither misses the other. */
-const sleepLock: SQL = sql`hashtext('metersync.catch_ups')`;
-
+/** Whoever records events holds this, and a catch-up that wants to sleep waits for it: neither misses the other. */
 export async function holdAwake(tx: Executor): Promise<void> {
-  await tx.execute(sql`select pg_advisory_xact_lock_shared(${sleepLock})`);
+  await lock(tx, 'catchUps', 'beside');
 }
 
 /** Marks catch-ups awake; returns those that slept and must be woken. */
@@ -37,7 +36,7 @@ export async function trySleep(
   tx: Executor,
   kind: CatchUpKind,
 ): Promise<{ asleep: boolean; dueInMs: number | null }> {
-  await tx.execute(sql`select pg_advisory_xact_lock(${sleepLock})`);
+  await lock(tx, 'catchUps', 'alone');
   const waiting = await tx.execute<{ due_in_ms: number | null }>(sql`
     select (extract(epoch from greatest(due, (select max(next_attempt_at) from metersync.parked)) - clock_timestamp())
       * 1000)::float8 as due_in_ms

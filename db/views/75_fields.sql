@@ -1,10 +1,22 @@
+-- Analysts read the catalogue and may not read the journal: no value of an event is kept in it, nor shown of those that earlier versions
+-- kept, nor one of a field whose name says that it may open something.
+update metersync.field_catalogue set example = null, enum_values = null
+where resource like 'events/%' and (example is not null or enum_values is not null);
+delete from ops.contract_changes where resource like 'events/%' and change = 'value';
+
 create or replace view ops.field_catalogue as
 select f.resource, f.api_version, f.path, f.types, f.first_seen_at, f.last_seen_at, f.records,
-  round(f.records::numeric / nullif(root.records, 0), 4) as share, f.example, nullif(f.enum_values, '{}') as enum_values,
+  round(f.records::numeric / nullif(root.records, 0), 4) as share,
+  case when hidden.hidden then null else f.example end as example,
+  case when hidden.hidden then null else nullif(f.enum_values, '{}') end as enum_values,
   f.collapsed
 from metersync.field_catalogue f
   join metersync.field_catalogue root
-    on root.resource = f.resource and root.api_version = f.api_version and root.path = '';
+    on root.resource = f.resource and root.api_version = f.api_version and root.path = ''
+  cross join lateral (
+    select f.resource like 'events/%'
+      or f.path ~* 'secret|password|passphrase|passcode|token|credential|api[-_ ]?key|security[-_ ]?(question|answer)|mfa' as hidden
+  ) hidden;
 comment on view ops.field_catalogue is 'Every field that a record was ever seen to have, for each resource and version of the API: what the service sends, learnt from what it sent.';
 select metersync.comment_columns('ops.field_catalogue', jsonb_build_object('share', 'Share of the resource''s records that have it, as read.') || (
   select jsonb_object_agg(a.attname, col_description(a.attrelid, a.attnum)) from pg_attribute a

@@ -248,13 +248,14 @@ create or replace function metersync.find_interval_issues(companies uuid[], toda
 $$;
 comment on function metersync.find_interval_issues is 'Evidence for the checks that run with intervals.';
 
--- One refresh of a warehouse at a time: two would open an issue twice.
+-- One refresh of a warehouse at a time: two would open an issue twice. The lock stands in nobody's way but another refresh's, and
+-- only who may write the table can take it.
 create or replace function ops.refresh_data_issues(
   companies uuid[], kinds text[] default array['bills', 'connections', 'intervals'], today date default current_date,
   checks_off text[] default '{}'
 ) returns table (opened integer, closed integer, still_open integer) language plpgsql as $$
 begin
-  perform pg_advisory_xact_lock(hashtextextended('ops.refresh_data_issues', 0));
+  lock table ops.data_issues in share update exclusive mode;
   return query
   with checks as (
     select c.check_name, c.run_with, c.entity_type, c.severity from ops.data_issue_checks c

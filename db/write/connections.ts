@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { decoded, inOrder, relatedSites } from './decoded.ts';
 import { lookAgain } from './missing.ts';
-import { confirmedBy, countWritten, items, newerRead, rawOf, setColumns, type UpsertPage } from './page.ts';
+import { confirmedBy, countWritten, items, newerRead, setColumns, type UpsertPage } from './page.ts';
 
 const columns = [
   'company_id',
@@ -19,7 +19,7 @@ export const upsertConnections: UpsertPage = async (tx, page) => {
   const { rows } = await tx.execute<{ id: string; inserted: boolean }>(sql`with ${items(page)}
     insert into utility.connections as c (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
     select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(columns, decoded.connections(page, sql`c`))},
-      ${rawOf}, ${page.apiVersion}, ${page.readAt}::timestamptz
+      r, ${page.apiVersion}, ${page.readAt}::timestamptz
     from item order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
     on conflict (id) do update set ${setColumns(columns)}
     where ${newerRead('c', columns, undefined, confirmedBy(page, 'c'))}
@@ -36,7 +36,7 @@ const replaceConnectionSites: UpsertPage = (tx, page) =>
     tx,
     sql`with ${items(page)}, current as (
       select distinct on (c.id) c.id, item.r -> 'sitesRelations' as relations
-      from item join utility.connections c on c.id = (item.r ->> 'id')::uuid and c.raw = ${rawOf}
+      from item join utility.connections c on c.id = (item.r ->> 'id')::uuid and c.raw = r
       where jsonb_typeof(item.r -> 'sitesRelations') = 'array' and c.raw_updated is not distinct from c.updated
     ), relation as (
       select distinct on (1, 2) id as connection_id, ${relatedSites}

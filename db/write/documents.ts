@@ -4,15 +4,7 @@ import { sqlMessage } from '../failures.ts';
 import { halving } from '../halving.ts';
 import { decoded, inOrder } from './decoded.ts';
 import { lookAgain } from './missing.ts';
-import {
-  confirmedBy,
-  items,
-  newerRead,
-  type RecordPage,
-  rawOf,
-  setColumns,
-  type UpsertPage,
-} from './page.ts';
+import { confirmedBy, items, newerRead, type RecordPage, setColumns, type UpsertPage } from './page.ts';
 import { rejectRecord, usageOfDocument } from './rejected-records.ts';
 import { documentsThatTellUsage, replaceUsageByRecord } from './usage-data.ts';
 
@@ -36,7 +28,7 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
   const { rows } = await tx.execute<Written>(sql`with ${items(page)}, written as (
     insert into utility.documents as d (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
     select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(columns, decoded.documents(page, sql`known`))},
-      ${rawOf}, ${page.apiVersion}, ${page.readAt}::timestamptz
+      r, ${page.apiVersion}, ${page.readAt}::timestamptz
     from item left join utility.documents known on known.id = (r ->> 'id')::uuid
     order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
     on conflict (id) do update set ${setColumns(columns)}

@@ -2,8 +2,8 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { Executor, Transaction } from '../connect.ts';
 
 /**
- * A page of records on its way into a table: the body exactly as the service sent it, which only Postgres reads, so
- * that no number passes through a float.
+ * A page of records on its way into a table: the body as the service client read it, less its secrets, which only Postgres
+ * reads, so that no number passes through a float.
  */
 export interface RecordPage {
   readonly body: string;
@@ -27,6 +27,8 @@ export interface RecordPage {
    * so that a page of before that is written after, and shows another state of the same `updated`, does not replace it.
    */
   readonly confirms?: boolean;
+  /** Of companies: whether those are left out that have no row; a backfill's list brings them, which reads them next. */
+  readonly knownOnly?: boolean | undefined;
   /** Of usage data: the document of each row, by the row's id, where the row itself does not name it. */
   readonly documentOf?: Readonly<Record<string, string>>;
 }
@@ -37,15 +39,6 @@ export interface WrittenRows {
 }
 
 export type UpsertPage = (tx: Transaction, page: RecordPage) => Promise<WrittenRows>;
-
-/** Never stored: fields by which someone could act in the customer's name (service-facts 2). */
-export const secretFields = [
-  'connectionMagicLinkSecret',
-  'password',
-  'securityQuestions',
-  'credentials',
-  'token',
-] as const;
 
 /** The page's records as a table `item(r, place)`. */
 export function items(page: RecordPage): SQL {
@@ -62,9 +55,6 @@ function itemList(page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>): SQL {
   return sql`(select coalesce(jsonb_agg(item), '[]') from jsonb_array_elements(${body}) one,
     jsonb_array_elements(${of(sql`one`)}) item)`;
 }
-
-/** `raw`: the record less its secret fields. */
-export const rawOf: SQL = sql.raw(`(r - '{${secretFields.join(',')}}'::text[])`);
 
 /** Counts what an upsert that ends with `returning (xmax = 0) as inserted` did. */
 export async function countWritten(tx: Executor, upsert: SQL): Promise<WrittenRows> {

@@ -12,8 +12,12 @@ export interface RejectedRecord {
   readonly error: string;
 }
 
-/** An id as Postgres can hold it. */
-const printable = (id: string): string => id.replaceAll('\0', '\\0').toWellFormed().slice(0, 200);
+/** As much of a text as is kept, as Postgres can hold it. */
+const printable = (text: string, length = 200): string =>
+  text.replaceAll('\0', '\\0').toWellFormed().slice(0, length);
+
+/** Characters of a reason: it may quote what a record says. */
+const reasonMax = 1_000;
 
 /** By what a record is known when it is refused: its id, as events and tables have it. */
 export const refusedId = (id: string): string => (uuid.test(id) ? id.toLowerCase() : printable(id));
@@ -32,7 +36,7 @@ export async function rejectRecords(db: Executor, rejected: readonly RejectedRec
     insert into metersync.rejected_records as x (resource, record_id, company_id, error, record)
     select distinct on (resource, id) resource, id, company_id::uuid, error, record
     from unnest(${column(({ resource }) => resource)}, ${column(idOf)}, ${column(({ companyId }) => companyId)},
-      ${column(({ error }) => error)}, ${column(({ text }) => text)})
+      ${column(({ error }) => printable(error, reasonMax))}, ${column(({ text }) => text)})
       with ordinality as t (resource, id, company_id, error, record, place)
     order by resource, id, place desc
     on conflict (resource, record_id) do update set

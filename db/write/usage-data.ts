@@ -7,7 +7,6 @@ import {
   items,
   newerRead,
   type RecordPage,
-  rawOf,
   setColumns,
   type UpsertPage,
   type WrittenRows,
@@ -52,7 +51,7 @@ function upsertRows(tx: Executor, told: SQL, page: RecordPage, guard: SQL): Prom
     tx,
     sql`with ${told}
     insert into utility.usage_data as u (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
-    select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(columns, values)}, ${rawOf}, ${page.apiVersion}, ${page.readAt}::timestamptz
+    select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(columns, values)}, r, ${page.apiVersion}, ${page.readAt}::timestamptz
     from told left join utility.documents d on d.id = document_id
     where d.deleted_reason is distinct from 'event'
       and (d.usage_read_at is null or d.usage_read_at <= ${page.readAt}::timestamptz

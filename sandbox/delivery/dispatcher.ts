@@ -2,6 +2,7 @@ import type { Pool } from 'pg';
 import type { Clock } from '../clock.ts';
 import { fromText, toText } from '../timestamps.ts';
 import { claimDue, nextDue, releaseClaims, unclaim } from './claim.ts';
+import { type Allows, connectorTo } from './destination.ts';
 import type { Disturbance } from './disturbance.ts';
 import { type Endpoint, listEndpoints } from './endpoints.ts';
 import { createLane, type Lane } from './lane.ts';
@@ -13,6 +14,8 @@ export interface DispatcherDependencies {
   readonly clock: Clock;
   readonly concurrency: number;
   readonly headerPrefix: string;
+  /** Where messages may be sent. */
+  readonly allows: Allows;
   readonly disturbance: (endpointId: string) => Disturbance;
   readonly signingTime: () => Date;
   readonly retryDelay: (number: number) => number | undefined;
@@ -47,6 +50,7 @@ const retryMs = 500;
 export async function createDispatcher(dependencies: DispatcherDependencies): Promise<Dispatcher> {
   const { pool, clock, report } = dependencies;
   const routes = new Map<string, Route>();
+  const connect = connectorTo(dependencies.allows);
   const ledger = createLedger({ pool, report, disabled: () => void reload().catch(report) });
 
   const wake = () => {
@@ -71,7 +75,8 @@ export async function createDispatcher(dependencies: DispatcherDependencies): Pr
   const open = (endpoint: Endpoint): Route => {
     const secrets = () => [endpoint.secret, ...stillValid(endpoint, clock.now())];
     const { concurrency, headerPrefix, signingTime, retryDelay } = dependencies;
-    const sender = createSender({ url: endpoint.url, secrets, connections: concurrency, headerPrefix });
+    const { url } = endpoint;
+    const sender = createSender({ url, secrets, connections: concurrency, headerPrefix, connect });
     const lane = createLane({
       endpointId: endpoint.id,
       sender,

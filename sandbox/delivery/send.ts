@@ -1,5 +1,5 @@
 import { Webhook } from 'standardwebhooks';
-import { Pool } from 'undici';
+import { type buildConnector, Pool } from 'undici';
 
 /** Seed 4.1.2: an answer comes within 15 seconds or the attempt has failed. */
 export const answerTimeoutMs = 15_000;
@@ -34,10 +34,12 @@ export interface SenderOptions {
   readonly connections: number;
   /** Seed 5.3: the vendor's prefix of the three header names. */
   readonly headerPrefix: string;
+  /** Makes the connections, and refuses those to where nothing may be sent. */
+  readonly connect: buildConnector.connector;
 }
 
 /** Posts signed messages to one endpoint over kept-alive connections. Redirects are answers like others. */
-export function createSender({ url, secrets, connections, headerPrefix }: SenderOptions): Sender {
+export function createSender({ url, secrets, connections, headerPrefix, connect }: SenderOptions): Sender {
   const { origin, pathname, search } = new URL(url);
   const signers = new Map<string, Webhook>();
   const signerOf = (secret: string): Webhook => {
@@ -45,7 +47,7 @@ export function createSender({ url, secrets, connections, headerPrefix }: Sender
     signers.set(secret, signer);
     return signer;
   };
-  const pool = new Pool(origin, { connections, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
+  const pool = new Pool(origin, { connect, connections, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
   return {
     async send({ id, payload, signedAt }) {
       const headers = {

@@ -122,6 +122,7 @@ test('readings that Postgres cannot hold are kept apart, with what the service s
     'a lone surrogate': { quality: '\ud800' },
     'a number beyond numeric': { usage: '1e200000' },
     'no such day': { start: '2026-04-31T01:00:00' },
+    'a meter whose name holds a NUL': { meterId: 'c\u0000d' },
   };
   let shown: readonly object[] = [];
   const under = await activitiesOn((asked) =>
@@ -140,11 +141,11 @@ test('readings that Postgres cannot hold are kept apart, with what the service s
   const kept = await db.execute<{ record: string }>(
     sql`select record from metersync.rejected_records where resource = 'intervals' order by record_id`,
   );
-  expect(kept.rows).toHaveLength(4);
-  for (const text of ['\\u0000', '\\ud800', '1e200000', '2026-04-31'])
+  expect(kept.rows).toHaveLength(5);
+  for (const text of ['a\\u0000b', '\\ud800', '1e200000', '2026-04-31', 'c\\u0000d'])
     expect(kept.rows.filter(({ record }) => record.includes(text))).toHaveLength(1);
   const readings = await db.execute(sql`select start_at from utility.intervals`);
-  expect(readings.rows).toHaveLength(4);
+  expect(readings.rows).toHaveLength(5);
   shown = Object.values(wrong).flatMap((_, at) => [reading(2 * at), reading(2 * at + 1)]);
   await announce(under, [['2026-04-30T00:00:00', day(2)]]);
   await catchUp(under);
@@ -234,11 +235,55 @@ describe('the ledger of a meter', () => {
       ranges: [{ start: pieces[0]?.[0], end: pieces.at(-1)?.[1] }],
       granularity: { shortest: 900, longest: 86_400 },
       range: 0,
-      piece: 2,
+      within: { from: pieces[1]?.[1], width: 4 },
     };
     const { run, activities } = under;
     await run(activities.catchUpOwners, { kind: 'intervals' as const, owners: [meterId] }, cursor);
     expect(rangesAsked(under).slice(asked)).toEqual(pieces.slice(2));
     expect(await outcomes(under)).toEqual({ applied: 2 });
+  });
+});
+
+describe('a range that an event makes up', () => {
+  const claimed: [string, string] = ['0001-01-01T00:00:00', '9999-12-31T00:00:00'];
+  /** A meter of five years of readings of a quarter of an hour, a hundred on a page, of which one a week is shown. */
+  const years = (asked: Asked): Reply => {
+    if (!asked.path.startsWith('/v2.2/interval/')) return oneReading(asked);
+    const [from, to] = [asked.query.get('startDate') ?? '', asked.query.get('endDate') ?? ''];
+    const shown = Array.from({ length: 260 }, (_, week) => Date.UTC(2021, 0, 1) + week * 7 * 86_400_000)
+      .map((time) => new Date(time).toISOString())
+      .filter((start) => start >= from && start < to);
+    const readings = shown.map((start) => ({ start, end: start.replace('00:00.', '15:00.'), usage: '1' }));
+    return pageOf(readings, asked, { key: 'intervals', total: 'totalIntervals' });
+  };
+
+  test.each([
+    ['the year 1 to 9999', [900]],
+    ['the same, of readings of a second', [1]],
+    ['the same, of readings of a second and of 31 years', [1, 999_999_999]],
+    ['the same, of readings of 31 years', [999_999_999]],
+  ])('%s costs few requests, and what is there is fetched', async (_name, granularitySeconds) => {
+    const under = await activitiesOn(years);
+    await recordEvents(under.warehouse.db, [
+      delivery({ ...intervalsEvent(meterId, ...claimed, 0), granularitySeconds }),
+    ]);
+    await catchUp(under);
+    expect(rangesAsked(under).length).toBeLessThan(45);
+    expect(await outcomes(under)).toEqual({ applied: 1 });
+    const readings = await under.warehouse.db.execute(sql`select from utility.intervals`);
+    expect(readings.rowCount).toBe(260);
+  });
+
+  test('a piece that is too much for one answer is read in pieces of the usual width', async () => {
+    const under = await activitiesOn((asked) => {
+      const [from, to] = [asked.query.get('startDate') ?? '', asked.query.get('endDate') ?? ''];
+      const tooMuch = from < '2022' && to > '2021' && Date.parse(to) - Date.parse(from) > 300 * 86_400_000;
+      return tooMuch ? { body: '<html>' } : years(asked);
+    });
+    await announce(under, [['2000-01-01T00:00:00', '2026-01-01T00:00:00']]);
+    await catchUp(under);
+    expect(await outcomes(under)).toEqual({ applied: 1 });
+    const readings = await under.warehouse.db.execute(sql`select from utility.intervals`);
+    expect(readings.rowCount).toBe(260);
   });
 });

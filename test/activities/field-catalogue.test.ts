@@ -52,13 +52,26 @@ test('the fields of all that is read and of all events are in the catalogue', as
   );
 });
 
-test('a page is not done before its new fields are there: what could not be told is told by the next attempt', async () => {
+test('a catalogue in trouble keeps no page and no event from being written; what it could not tell it tells next', async () => {
   const held = [{ id: randomUUID(), before: 1, after: 'x' }];
-  const { activities, run, warehouse } = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);
+  const world = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);
+  const { activities, run, warehouse, catalogueTroubles } = world;
   await warehouse.db.execute(sql`alter table metersync.field_catalogue rename to gone`);
-  await expect(run(activities.readCompany, input())).rejects.toThrow();
-  await warehouse.db.execute(sql`alter table metersync.gone rename to field_catalogue`);
   await run(activities.readCompany, input());
-  const { rows } = await warehouse.db.execute(sql`select path from metersync.field_catalogue order by path`);
+  const event = delivery(documentEvent('created', randomUUID(), '2026-05-01T00:00:00.000001'));
+  expect(await run(activities.recordGroup, { events: [event] })).toMatchObject({ fresh: 1, dead: 0 });
+  const written = await warehouse.db.execute(sql`select raw from utility.documents where raw is not null`);
+  expect(written.rows).toEqual([{ raw: expect.objectContaining({ after: 'x' }) }]);
+  expect(catalogueTroubles.splice(0)).toEqual(
+    Array.from({ length: 2 }, () =>
+      expect.objectContaining({ message: expect.stringContaining('catalogue') }),
+    ),
+  );
+  await warehouse.db.execute(sql`alter table metersync.gone rename to field_catalogue`);
+  held.push({ id: randomUUID(), before: 2, after: 'x' });
+  await run(activities.readCompany, input());
+  const { rows } = await warehouse.db.execute(
+    sql`select path from metersync.field_catalogue where resource = 'documents' order by path`,
+  );
   expect(rows.map(({ path }) => path)).toEqual(['', '/after', '/before', '/id']);
 });

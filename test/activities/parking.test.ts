@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { lastingAttempts } from '../../activities/own-trouble.ts';
+import { array } from '../../db/arrays.ts';
 import { readParked, readStatus } from '../../db/read/status.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { trySleep } from '../../db/record/wake.ts';
@@ -27,7 +28,10 @@ function service() {
 }
 
 const meters = (count: number) => Array.from({ length: count }, () => randomUUID());
+/** Of meters that the service has listed. */
 const announce = async ({ warehouse }: ActivitiesUnderTest, meterIds: readonly string[]) => {
+  await warehouse.db.execute(sql`insert into utility.meters (id)
+    select unnest(${array(meterIds, 'text')}) on conflict (id) do nothing`);
   const events = meterIds.map((id) => delivery(intervalsEvent(id, '2026-05-01', '2026-05-02', 0)));
   await recordEvents(warehouse.db, events);
 };

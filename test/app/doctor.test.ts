@@ -39,6 +39,7 @@ describe('the doctor', () => {
       databaseUrl: settings.databaseUrl ?? '',
       temporal: { address: inject('temporalAddress'), namespace, ...temporal },
       service: { url, apiKey },
+      insecure: [],
       standIn: false,
       secrets: () => secretsOf(settings.webhooks, log),
       log,
@@ -72,6 +73,8 @@ describe('the doctor', () => {
         'typed views': 'ok',
         Temporal: 'ok',
         workers: 'ok',
+        payloads: 'ok',
+        transport: 'ok',
         'webhook secrets': 'ok',
       },
       ...{ receiver: 'ok', 'event types': 'not checked', silence: 'ok' },
@@ -83,6 +86,22 @@ describe('the doctor', () => {
       { type: 'metersync.probe', outcome: 'ignored', record_id: null, company_id: null },
     ]);
     expect(await rows()).toEqual(before);
+  });
+
+  test('warns of a connection that is not safe on its way', async () => {
+    const url = new URL(pipeline.env.DATABASE_URL ?? '');
+    url.hostname = '0.0.0.0';
+    const env = { ...pipeline.env, DATABASE_URL: url.href };
+    const { status, stdout } = await runCommand(['doctor', '--json'], { env });
+    expect(status).toBe(0);
+    const { checks } = JSON.parse(stdout) as { checks: Check[] };
+    expect(checks.filter(({ state }) => state === 'warn')).toMatchObject([
+      {
+        name: 'transport',
+        saw: expect.stringContaining('DATABASE_URL leads to 0.0.0.0 without TLS'),
+        todo: expect.stringContaining('sslmode=verify-full'),
+      },
+    ]);
   });
 
   test('names what is wrong and what to do about it', async () => {

@@ -1,16 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { type Table, tableFromIPC } from 'apache-arrow';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { readParquet } from 'parquet-wasm/node';
+import { from as copyFrom } from 'pg-copy-streams';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { exportRelation } from '../../app/export/export.ts';
+import { type ExportOptions, exportRelation } from '../../app/export/export.ts';
 import { BilledCompany } from '../support/bills.ts';
-import { runCommand } from '../support/command.ts';
+import { runCommand, startCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 const seed = Number(process.env.SEED ?? 20_261_124);
@@ -25,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => Promise.all([warehouse.drop(), folder.remove()]));
 
 /** Everything that is written, and the largest piece of it. */
-async function exported(input: { relation: string; format: 'csv' | 'parquet'; companyId?: string }) {
+async function exported(input: Pick<ExportOptions, 'relation' | 'format' | 'companyId' | 'spreadsheet'>) {
   const pieces: Buffer[] = [];
   const sink = new Writable({
     write: (piece: Buffer, _, done) => {
@@ -47,6 +50,23 @@ function raw(table: Table, name: string): unknown[] {
   return column.data.flatMap((part) =>
     Array.from({ length: part.length }, (_, at) => (part.getValid(at) ? part.values[at] : null)),
   );
+}
+
+/** Rows of a CSV file, as another program reads it: Postgres's COPY, into columns of texts. */
+async function readBack(bytes: Buffer): Promise<Record<string, string | null>[]> {
+  const [head = ''] = bytes.toString('utf8').split('\n', 1);
+  const client = await warehouse.pool.connect();
+  try {
+    await client.query(`create temp table read_back (${head.replaceAll(/[^,]+/g, '"$&" text')})`);
+    await pipeline(
+      Readable.from([bytes]),
+      client.query(copyFrom('copy read_back from stdin (format csv, header)')),
+    );
+    return (await client.query<Record<string, string | null>>('select * from read_back')).rows;
+  } finally {
+    await client.query('drop table if exists read_back');
+    client.release();
+  }
 }
 
 const types = (table: Table) => Object.fromEntries(table.schema.fields.map((f) => [f.name, String(f.type)]));
@@ -203,6 +223,26 @@ describe('csv', () => {
     expect(lines.at(-2)).toBe('2,,,,,,,,,,,,"",,,,,');
   });
 
+  test('for a spreadsheet no text begins a formula, and numbers, dates and ids are as they were', async () => {
+    const begun = [...'=+-@＝＋－＠−', ' =', '\t', '\r', '\n', '\u200b+', "\u00a0@SUM(1)'"];
+    const text = fc
+      .tuple(fc.constantFrom('', ...begun), fc.string({ unit: 'grapheme' }))
+      .map(([first, rest]) => `${first}${rest}`.replaceAll('\0', ''));
+    const texts = [`=cmd|'/C calc'!A0`, '', 'a-b', ...begun, ...fc.sample(text, { seed, numRuns: 200 })];
+    const rows = texts.map((said) => full.map((value, at) => (at === 11 ? said : (value ?? null))));
+    const relation = await createTyped([...rows, nothing]);
+    const plain = await readBack((await exported({ relation, format: 'csv' })).bytes);
+    const guarded = await readBack((await exported({ relation, format: 'csv', spreadsheet: true })).bytes);
+    expect(plain.map(({ said }) => said)).toEqual([...texts, null]);
+    const risky = /^[\s\p{Cc}\p{Cf}]*[=+\-@＝＋－＠−]|^[\t\r\n]/u;
+    for (const [at, { said, ...others }] of guarded.entries()) {
+      const { said: was = null, ...same } = plain[at] ?? {};
+      expect(others).toEqual(same);
+      expect(said).toBe(was !== null && risky.test(was) ? `'${was}` : was);
+    }
+    expect(guarded[0]).toMatchObject({ n: full[0], small: '-32768', said: `'=cmd|'/C calc'!A0` });
+  });
+
   test('one company is the rows of that company, in views as in its own table', async () => {
     const [mine, other] = [new BilledCompany(warehouse), new BilledCompany(warehouse)];
     for (const company of [mine, other]) {
@@ -244,11 +284,59 @@ describe('metersync export', () => {
       ...{ status: 0, stdout: '', stderr: expect.stringMatching(/^2 rows written to .*bills\.parquet$/m) },
     });
     expect(read(readFileSync(out)).numRows).toBe(2);
+    expect(await run('bills', '--format', 'parquet', '--spreadsheet')).toMatchObject({
+      ...{ status: 2, stderr: expect.stringContaining('--spreadsheet is for CSV') },
+    });
+    expect(await run('bills', '--spreadsheet')).toMatchObject({ status: 0, stderr: '' });
     const wrong = await run('analytics.bill');
     expect(wrong).toMatchObject({ status: 2, stdout: '' });
     expect(wrong.stderr).toContain(
       'there is no table or view analytics.bill in analytics, utility, ops, history',
     );
     expect(wrong.stderr).toContain('analytics.bills');
+  });
+
+  test('follows no link that somebody planted, and writes for its user alone', async () => {
+    const dir = join(folder.path, 'planted');
+    mkdirSync(dir);
+    const [out, report] = [join(dir, 'bills.csv'), join(dir, 'report.html')];
+    const victims = [out, report].flatMap((name) =>
+      ['', '.unfinished'].map((more) => {
+        const victim = `${name}${more}.victim`;
+        writeFileSync(victim, 'mine');
+        symlinkSync(victim, `${name}${more}`);
+        return victim;
+      }),
+    );
+    expect((await run('bills', '--out', out)).status).toBe(0);
+    const reported = await runCommand(['report', '--html', report], {
+      env: { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path },
+    });
+    expect(reported.status, reported.stderr).toBe(0);
+    expect(victims.map((victim) => readFileSync(victim, 'utf8'))).toEqual(victims.map(() => 'mine'));
+    for (const file of [out, report, join(folder.path, 'metersync.log')]) {
+      const { mode } = lstatSync(file);
+      expect([file, (mode & 0o777).toString(8)]).toEqual([file, '600']);
+    }
+  });
+
+  test('leaves nothing unfinished when it is interrupted', async () => {
+    await warehouse.db.execute(
+      sql`create view ops.slow as select n, pg_sleep(1)::text as waited from generate_series(1, 600) as n`,
+    );
+    const dir = join(folder.path, 'interrupted');
+    mkdirSync(dir);
+    for (const [signal, status] of [
+      ['SIGINT', 130],
+      ['SIGTERM', 143],
+    ] as const) {
+      const exporting = startCommand(['export', 'slow', '--out', join(dir, 'slow.csv')], {
+        cwd: folder.path,
+        env: { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path },
+      });
+      await until('it writes', () => readdirSync(dir).length > 0);
+      expect(await exporting.end(signal)).toEqual({ status, signal: null });
+      expect(readdirSync(dir)).toEqual([]);
+    }
   });
 });

@@ -4,6 +4,7 @@ import { closeSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
+import { steering } from '../support/steering.ts';
 
 const log = resolve(import.meta.dirname, '../../app/log.ts');
 
@@ -32,4 +33,32 @@ test('a log on a full disk loses its lines, and the process goes on and ends', a
     once(child, 'exit'),
   ]);
   expect({ said, status }).toEqual({ said: 'went on', status: 7 });
+});
+
+/** As pino-pretty sets it. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it begins with one
+const colour = /\u001b\[\d+m/g;
+const hostile = 'x\u001b]0;OWNED\u0007\u009b2J\u202e\n12:00 INFO: forged';
+
+const quoting = `
+  import { createLog } from ${JSON.stringify(log)};
+  const hostile = ${JSON.stringify(hostile)};
+  createLog({ level: 'info' }).warn({ [hostile]: [hostile], err: new Error(hostile) }, hostile);
+`;
+
+test('what a log quotes steers no terminal, and is the same in JSON', async () => {
+  const piped = spawn(process.execPath, ['--input-type=module', '--eval', quoting], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const json = await text(piped.stdout);
+  expect(steering(json)).toEqual([]);
+  expect(JSON.parse(json)).toMatchObject({ msg: hostile, [hostile]: [hostile], err: { message: hostile } });
+  const words = [process.execPath, '--input-type=module', '--eval', quoting];
+  const command = words.map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`).join(' ');
+  const terminal = spawn('script', ['-qec', command, '/dev/null'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  // The ends of lines are the terminal's, the colours ours.
+  const shown = (await text(terminal.stdout)).replaceAll('\r\n', '\n').replaceAll(colour, '');
+  expect(steering(shown)).toEqual([]);
+  expect(shown).toContain(String.raw`WARN: x\u001b]0;OWNED\u0007\u009b2J\u202e\n12:00 INFO: forged`);
+  expect(shown).not.toMatch(/^12:00/m);
 });

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { defaultPayloadConverter, type Payload } from '@temporalio/common';
+import { defaultPayloadConverter, type Payload, type SerializationContext } from '@temporalio/common';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type CodecKey, payloadCodec } from '../../app/payload-codec.ts';
@@ -22,20 +22,79 @@ describe('the payload codec', () => {
     );
   });
 
-  test('keys rotate: the first encrypts, all decrypt, and what was never encrypted passes', async () => {
+  test('keys rotate: the first encrypts, all decrypt', async () => {
     const [older, newer] = [keyOf('2026-01'), keyOf('2026-07')];
     const [before = {}] = await payloadCodec([older]).encode([payloadOf('before')]);
     const rotated = payloadCodec([newer, older]);
     const [after = {}] = await rotated.encode([payloadOf('after')]);
     expect(Buffer.from(after.metadata?.['encryption-key-id'] ?? []).toString()).toBe('2026-07');
-    const decoded = await rotated.decode([before, after, payloadOf('plain')]);
-    expect(decoded.map(plainOf)).toEqual(['before', 'after', 'plain']);
+    expect((await rotated.decode([before, after])).map(plainOf)).toEqual(['before', 'after']);
     expect(plainOf((await payloadCodec([newer]).decode([after]))[0])).toBe('after');
   });
 
   test('without keys nothing is encrypted', async () => {
     const payload = payloadOf({ hello: 'world' });
     expect(await payloadCodec([]).encode([payload])).toEqual([payload]);
+  });
+
+  test('with keys what is bare is refused, unless it is accepted', async () => {
+    const bare = payloadOf('plain');
+    await expect(payloadCodec([keyOf('a')]).decode([bare])).rejects.toMatchObject({
+      code: 'PAYLOAD_REFUSED',
+      message: expect.stringContaining('is not encrypted'),
+    });
+    expect((await payloadCodec([keyOf('a')], 'accepted').decode([bare])).map(plainOf)).toEqual(['plain']);
+    expect((await payloadCodec([]).decode([bare])).map(plainOf)).toEqual(['plain']);
+  });
+
+  test('a payload is read where it was encrypted for, whatever the namespace, and nowhere else', async () => {
+    const codec = payloadCodec([keyOf('a')]);
+    const text = fc.constantFrom('', 'a', 'b', 'a","b', 'event/1', 'event/1/2');
+    const place = fc.oneof(
+      fc.record({ type: fc.constant('workflow' as const), workflowId: text }),
+      fc.record({ type: fc.constant('activity' as const), workflowId: text, activityId: text }),
+    );
+    await fc.assert(
+      fc.asyncProperty(place, place, fc.boolean(), async (made, read, isLocal) => {
+        const of = (where: typeof made, namespace: string): SerializationContext =>
+          where.type === 'workflow' ? { ...where, namespace } : { ...where, namespace, isLocal };
+        const encoded = await codec.encode([payloadOf('group')], of(made, 'one'));
+        const decoded = codec.decode(encoded, of(read, 'another'));
+        if (JSON.stringify(made) === JSON.stringify(read)) {
+          const [payload] = await decoded;
+          expect(plainOf(payload)).toBe('group');
+          expect(Object.keys(payload?.metadata ?? {})).toEqual(['encoding']);
+        } else {
+          await expect(decoded).rejects.toMatchObject({ code: 'PAYLOAD_REFUSED' });
+        }
+        expect((await codec.decode(encoded)).map(plainOf)).toEqual(['group']);
+      }),
+    );
+  });
+
+  test('runs of one schedule read the results of one another, those of another schedule do not', async () => {
+    const codec = payloadCodec([keyOf('a')]);
+    const of = (workflowId: string): SerializationContext => ({
+      type: 'workflow',
+      namespace: 'n',
+      workflowId,
+    });
+    const result = await codec.encode([payloadOf('done')], of('nightly-2026-01-01T03:00:00Z'));
+    expect((await codec.decode(result, of('nightly-2026-01-02T03:12:07Z'))).map(plainOf)).toEqual(['done']);
+    for (const other of ['hourly-2026-01-02T03:00:00Z', 'nightly-2026', 'nightly-2026-01-02T03:00:00Z/1']) {
+      await expect(codec.decode(result, of(other))).rejects.toMatchObject({ code: 'PAYLOAD_REFUSED' });
+    }
+  });
+
+  test('a payload is read under the name of its key alone, even where another name has the same bytes', async () => {
+    const known = keyOf('a');
+    const [secret = {}] = await payloadCodec([known]).encode([payloadOf('secret')]);
+    const renamed = { ...secret, metadata: { ...secret.metadata, 'encryption-key-id': Buffer.from('b') } };
+    for (const plaintext of ['refused', 'accepted'] as const) {
+      await expect(payloadCodec([known, { ...known, id: 'b' }], plaintext).decode([renamed])).rejects.toThrow(
+        /under another name of its key/,
+      );
+    }
   });
 
   test('a key that is missing or another is told by its name', async () => {

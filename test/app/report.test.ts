@@ -62,7 +62,9 @@ test('an empty warehouse says so', async () => {
   const parts: string[] = [];
   const report = await readReport(warehouse.db, undefined, (part) => parts.push(part));
   expect(parts).toContain('load profile');
-  expect(reportText(report)).toContain('There is nothing in the warehouse yet: run metersync backfill all');
+  expect(reportText(report).join('\n')).toContain(
+    'There is nothing in the warehouse yet: run metersync backfill all',
+  );
   expect(await reportPage(report)).toContain('There is nothing in the warehouse yet');
 });
 
@@ -102,11 +104,11 @@ describe('a warehouse with bills and readings', () => {
     const [issue] = await listDataIssues(warehouse.db, { companyId: company.id }, 1);
     await acknowledgeIssue(warehouse.db, issue?.id ?? 0, {});
     expect(await counted()).toEqual({ open: open - 1, acknowledged: 1 });
-    expect(reportText(await readReport(warehouse.db, company.id))).toMatch(
+    expect(reportText(await readReport(warehouse.db, company.id)).join('\n')).toMatch(
       /^issues of the data: \d+ errors?, .*; acknowledged: 1 more$/m,
     );
     const none = await readReport(warehouse.db, randomUUID());
-    expect(reportText(none)).toContain('There is nothing in the warehouse yet');
+    expect(reportText(none).join('\n')).toContain('There is nothing in the warehouse yet');
   });
 
   test('the page is one file that works without script and network, is accessible, and shows names as text', async () => {

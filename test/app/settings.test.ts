@@ -33,8 +33,10 @@ describe('defaults', () => {
         ...{ secrets: [], secretsFile: undefined, headerPrefix: undefined },
         ...{ toleranceSeconds: 300, publicUrl: undefined },
       },
+      ...{ strictTls: false, plaintextHosts: [], certificatesIgnored: false },
       ...{ silenceHours: 72, databaseUrl: undefined, temporalConfigured: false, makeSchedules: true },
       ...{ ...{ reconcileDays: 2, checksOff: [] }, temporalCodecKeys: [] },
+      temporalPlaintext: 'refused',
       receiver: { host: '127.0.0.1', port: 8080 },
       ...{ logLevel: 'info', dataDir: '.metersync' },
     });
@@ -64,10 +66,12 @@ describe('what is set', () => {
       ...{ WEBHOOK_TOLERANCE_SECONDS: '60', DATABASE_URL: 'postgresql://u:p@h/w' },
       ...{ RECEIVER_HOST: '0.0.0.0', RECEIVER_PORT: '0', LOG_LEVEL: 'debug', METERSYNC_DIR: '/var/lib/m' },
       MAKE_SCHEDULES: 'off',
+      ...{ STRICT_TLS: 'on', PLAINTEXT_HOSTS: 'postgres, Temporal', NODE_TLS_REJECT_UNAUTHORIZED: '0' },
       RECONCILE_DAYS: '5',
       CHECKS_OFF: 'late_bill, bill_gap',
       TEMPORAL_CODEC_KEYS:
         'new:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=, old:AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=',
+      TEMPORAL_PLAINTEXT: 'accepted',
       ...{ RECEIVER_PUBLIC_URL: 'https://hooks.example/webhooks', SILENCE_HOURS: '0' },
     });
     expect(settings).toEqual({
@@ -81,12 +85,14 @@ describe('what is set', () => {
         ...{ headerPrefix: 'Acme-', toleranceSeconds: 60, publicUrl: 'https://hooks.example/webhooks' },
       },
       silenceHours: 0,
+      ...{ strictTls: true, plaintextHosts: ['postgres', 'temporal'], certificatesIgnored: true },
       ...{ databaseUrl: 'postgresql://u:p@h/w', temporalConfigured: false, makeSchedules: false },
       ...{ reconcileDays: 5, checksOff: ['late_bill', 'bill_gap'] },
       temporalCodecKeys: [
         { id: 'new', key: Buffer.alloc(32, 1) },
         { id: 'old', key: Buffer.alloc(32, 2) },
       ],
+      temporalPlaintext: 'accepted',
       receiver: { host: '0.0.0.0', port: 0 },
       ...{ logLevel: 'debug', dataDir: '/var/lib/m' },
     });
@@ -137,7 +143,7 @@ describe('what is wrong', () => {
       'SERVICE_MAX_CONCURRENCY has to be a whole number from 1 to 100',
       'WEBHOOK_HEADER_PREFIX has to be the start of header names, for example webhook-',
       'WEBHOOK_TOLERANCE_SECONDS has to be a whole number from 1 to 86400',
-      'DATABASE_URL has to be a URL, for example postgres://user:password@host:5432/warehouse',
+      'DATABASE_URL has to be a URL, for example postgres://user:password@host:5432/warehouse?sslmode=verify-full',
       'TEMPORAL_ADDRESS has to be a host and a port, for example temporal.example:7233',
       'RECEIVER_PORT has to be a whole number from 0 to 65535',
       'LOG_LEVEL has to be trace, debug, info, warn, error or silent',
@@ -160,8 +166,10 @@ describe('what is wrong', () => {
     ['SERVICE_TIME_ZONE', '+0200', 'has to be a time zone'],
     ['DATABASE_URL', 'localhost:5432/warehouse', 'has to be a URL'],
     ['LOG_LEVEL', 'INFO', 'has to be trace'],
+    ['STRICT_TLS', 'yes', 'has to be on or off'],
     ['TEMPORAL_CODEC_KEYS', 'a:c2hvcnQ=', 'has to hold id:key pairs'],
     ['TEMPORAL_CODEC_KEYS', `a:${'A'.repeat(43)}=,a:${'B'.repeat(43)}=`, 'each id once'],
+    ['TEMPORAL_PLAINTEXT', 'on', 'has to be refused or accepted'],
   ])('%s=%s', (name, value, right) => {
     const problems = problemsOf({ ...service, [name]: value });
     expect(problems).toHaveLength(1);

@@ -49,6 +49,7 @@ async function backfill(version: string, companies?: readonly string[]): Promise
       apiVersion,
       log,
       wake: async () => {},
+      backfillFirst: async () => {},
       isRunning: async () => false,
     },
     ...{

@@ -7,9 +7,9 @@ import { temporaryFolder } from '../support/folder.ts';
 test('the sandbox runs on a database that it is given, in a folder where nothing ran before', async () => {
   const [database, folder] = await Promise.all([createDatabase('sandbox'), temporaryFolder()]);
   const size = ['--companies', '1', '--documents', '1', '--interval-days', '1'];
-  const sandbox = startCommand(['sandbox', ...size, '--database-url', database.url], {
+  const sandbox = startCommand(['sandbox', ...size], {
     cwd: folder.path,
-    env: { METERSYNC_DIR: join(folder.path, 'fresh') },
+    env: { METERSYNC_DIR: join(folder.path, 'fresh'), SANDBOX_DATABASE_URL: database.url },
   });
   onTestFinished(async () => {
     await sandbox.end('SIGKILL');

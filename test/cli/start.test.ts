@@ -1,14 +1,19 @@
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
 import { sql } from 'drizzle-orm';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { taskQueues, workflowNames } from '../../contract/names.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
 import { startEmbedded } from '../../embedded/start.ts';
 import { type RunningCommand, startCommand } from '../support/command.ts';
 import { deliver } from '../support/deliver.ts';
+import { delivery } from '../support/events.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
@@ -136,7 +141,7 @@ describe('metersync start on nothing but an empty folder', () => {
       for (const name of ['DATABASE_URL', 'TEMPORAL_ADDRESS', 'SERVICE_URL']) {
         expect(drained.stdout()).toContain(`${name} is not set: `);
       }
-      expect(drained.stdout()).toMatch(/psql postgres:\/\/\S+\/metersync/);
+      expect(drained.stdout()).toMatch(/PGPASSWORD=\w+ psql postgres:\/\/metersync_owner@\S+\/metersync/);
       const servers = processesIn(folder.path);
       expect(servers.map(isRunning)).toEqual([true, true, true, true]);
       const ended = await drained.end('SIGTERM');
@@ -155,6 +160,60 @@ describe('metersync start on nothing but an empty folder', () => {
     } finally {
       await killed.end('SIGKILL');
     }
+  });
+});
+
+describe('the stand-ins of metersync start, to other users of the machine', () => {
+  let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+  let start: RunningCommand;
+  beforeAll(async () => {
+    folder = await temporaryFolder();
+    start = startCommand(['start'], {
+      cwd: folder.path,
+      env: {
+        ...{ PATH: `${projectBinDir()}:${process.env.PATH}`, RECEIVER_PORT: String(await freePort()) },
+      },
+    });
+    await start.printed(/worker: running/, 90_000);
+  }, 100_000);
+  afterAll(async () => {
+    await start?.end('SIGTERM');
+    await folder.remove();
+  });
+
+  test('take no event from them: who reaches Temporal has not the key', { timeout: 60_000 }, async () => {
+    const { temporal, postgres } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
+    const connection = await Connection.connect({ address: temporal?.address ?? '' });
+    const event = delivery({ eventType: 'document.created.v2' });
+    await new Client({ connection }).workflow.start(workflowNames.applyEvents, {
+      workflowId: 'event/forged/1',
+      taskQueue: taskQueues.events,
+      args: [{ events: [event] }],
+    });
+    await connection.close();
+    await start.printed(/PAYLOAD_REFUSED.*event\/forged\/1|event\/forged\/1.*PAYLOAD_REFUSED/);
+    const db = new pg.Client({
+      ...{ host: '127.0.0.1', port: postgres?.port, user: postgres?.user, password: postgres?.password },
+      database: 'metersync',
+    });
+    await db.connect();
+    const kept = await db.query('select from metersync.events where id = $1', [event.id]);
+    await db.end();
+    expect(kept.rowCount).toBe(0);
+  });
+
+  test('keep what is secret in files of their user alone', () => {
+    const dir = join(folder.path, '.metersync');
+    for (const name of ['temporal-codec-key', 'sandbox.json', 'running.json', 'temporal.db']) {
+      expect((statSync(join(dir, name)).mode & 0o777).toString(8), name).toBe('600');
+    }
+    // Root's Postgres runs as an account of its own, which has to pass through.
+    expect((statSync(dir).mode & 0o066).toString(8)).toBe('0');
+    if (process.getuid?.() !== 0) return;
+    const nobody = { uid: 65_534, gid: 65_534, cwd: '/', encoding: 'utf8' } as const;
+    const read = `cat "${dir}/temporal-codec-key" "${dir}/sandbox.json" "${dir}/running.json" 2>&1 || true`;
+    const said = execFileSync('/bin/sh', ['-c', read], nobody).trim().split('\n');
+    expect(said).toEqual(Array.from({ length: 3 }, () => expect.stringContaining('Permission denied')));
   });
 });
 

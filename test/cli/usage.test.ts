@@ -41,7 +41,7 @@ describe('help', () => {
       '--documents <n>',
       '--interval-days <n>',
       '--port <n>',
-      '--database-url <url>',
+      'SANDBOX_DATABASE_URL',
     ],
     demo: ['--companies <n>', '--documents <n>', '--interval-days <n>', '--events <n>', '--keep'],
   };

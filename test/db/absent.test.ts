@@ -188,18 +188,35 @@ describe('a decision', () => {
 });
 
 describe('the list of companies', () => {
-  test('tombstones a company that it no longer shows, not one that only events told of', async () => {
-    const [listed, gone, told] = [randomUUID(), randomUUID(), randomUUID()];
+  test('tombstones a company that it no longer shows, or that events alone told of, not one whose records were read', async () => {
+    const [listed, gone, claimed, configured] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+    const { companyId: read } = await documentsOf(1);
     await writeRecords(warehouse, 'companies', [{ id: listed }, { id: gone }], { readAt: await now() });
-    await warehouse.db.execute(sql`insert into utility.companies (id) values (${told}::uuid)`);
-    const list = { resource: 'companies', companyId: null } as const;
+    await warehouse.db.execute(sql`
+      insert into utility.companies (id) values (${read}::uuid), (${claimed}::uuid), (${configured}::uuid)`);
+    const list = { resource: 'companies', companyId: null, configured: [configured] } as const;
     const seen = { ids: [listed], beganAt: await now() };
     await retireAbsent(warehouse.db, randomUUID(), list, seen, roomy);
-    expect(await rowOf(warehouse, 'companies', gone)).toMatchObject({ deleted_reason: 'absent' });
-    for (const id of [listed, told])
+    for (const id of [gone, claimed])
+      expect(await rowOf(warehouse, 'companies', id)).toMatchObject({ deleted_reason: 'absent' });
+    for (const id of [listed, read, configured])
       expect(await rowOf(warehouse, 'companies', id)).toMatchObject({ deleted_at: null });
     await writeRecords(warehouse, 'companies', [{ id: gone }], { readAt: await now() });
     expect(await rowOf(warehouse, 'companies', gone)).toMatchObject({ deleted_at: null });
+  });
+
+  test('tombstones companies that events alone told of, however many; one that lists nothing tombstones none', async () => {
+    const list = { resource: 'companies', companyId: null } as const;
+    const listed = randomUUID();
+    await writeRecords(warehouse, 'companies', [{ id: listed }], { readAt: await now() });
+    await warehouse.db.execute(sql`insert into utility.companies (id, name)
+      select gen_random_uuid(), 'claimed' from generate_series(1, 100)`);
+    const claimed = sql`select from utility.companies where name = 'claimed' and deleted_at is null`;
+    const cap = { rows: 10, percent: 0 };
+    await retireAbsent(warehouse.db, randomUUID(), list, { ids: [], beganAt: await now() }, cap);
+    expect((await warehouse.db.execute(claimed)).rowCount).toBe(100);
+    await retireAbsent(warehouse.db, randomUUID(), list, { ids: [listed], beganAt: await now() }, cap);
+    expect((await warehouse.db.execute(claimed)).rowCount).toBe(0);
   });
 
   test('tells which sites a company has: others are absent, for sure where it was so before the pass', async () => {

@@ -32,7 +32,7 @@ describe('recordEvents', () => {
     const id = randomUUID();
     const event = delivery(documentEvent('created', id, '2026-01-02T03:04:05.678901'));
     const recorded = await recordEvents(warehouse.db, [event]);
-    expect(recorded).toMatchObject({ fresh: 1, duplicates: 0, dead: 0, newCompanies: [company.id] });
+    expect(recorded).toMatchObject({ fresh: 1, duplicates: 0, dead: 0 });
     expect(recorded.wake).toContain('documents');
     expect(
       await rows(

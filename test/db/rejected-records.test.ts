@@ -75,6 +75,14 @@ describe('a record that Postgres refuses', () => {
     expect(await rejected('documents', 'not a uuid')).toMatchObject({ record: '{"id":"not a uuid"}' });
   });
 
+  test('the sites of a company without an id are nobody’s: nothing would ever take them away', async () => {
+    const [stray, site] = [randomUUID(), randomUUID()];
+    const page = [{ sites: [{ id: stray }] }, { id: randomUUID(), sites: [{ id: site }] }];
+    await writeRecords(warehouse, 'sites', page);
+    expect(await rowOf(warehouse, 'sites', stray)).toBeUndefined();
+    expect(await rowOf(warehouse, 'sites', site)).toBeDefined();
+  });
+
   test('an id that holds a NUL does not keep the record from being kept', async () => {
     const page = ['{"id":"a\\u0000b"}', `{"id":"${randomUUID()}"}`];
     expect(await writeRecords(warehouse, 'documents', page)).toMatchObject({ inserted: 1, rejected: 1 });

@@ -1,15 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DeliveredEvent, Replay } from '../../contract/delivery.ts';
-import { keptEvents } from '../../db/read/events.ts';
+import { isRefusal } from '../../db/failures.ts';
+import { keptEvents, readEvent } from '../../db/read/events.ts';
+import { printedBytes } from '../../db/record/printed-size.ts';
 import { type Recorded, recordEvents } from '../../db/record/record-events.ts';
-import { delivery, documentEvent, intervalsEvent } from '../support/events.ts';
+import { company, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
+import { hostileJson } from '../support/hostile-json.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
 beforeAll(async () => {
   warehouse = await createWarehouse();
+  await warehouse.db.execute(sql`insert into utility.companies (id) values (${company.id}::uuid)`);
 });
 afterAll(() => warehouse.drop());
 
@@ -161,4 +166,58 @@ test('the journal says which workflow recorded an event, and how many readings a
     { ...noted, interval_count: '96' },
     { ...noted, interval_count: null },
   ]);
+});
+
+describe('numbers that unfold to more than anybody reads', () => {
+  const body = (count: number) => `{"eventType":"any.v1","n":[${Array(count).fill('1e131071').join(',')}]}`;
+
+  test('make an event dead, with its bytes, whatever few there are; its neighbours are applied', async () => {
+    const [few, many, beside] = [delivery(body(3)), delivery(body(500)), delivery({ eventType: 'any.v1' })];
+    expect(await recordEvents(warehouse.db, [few, many, beside])).toMatchObject({ fresh: 3, dead: 1 });
+    expect(await journal(many)).toMatchObject({ outcome: 'dead', error_code: 'EVENT_UNREADABLE' });
+    expect(await readEvent(warehouse.db, many.id)).toMatchObject({
+      payload: null,
+      body: Buffer.from(body(500)),
+    });
+    expect(await replay(many)).toMatchObject({ dead: 1 });
+    expect(await journal(few)).toMatchObject({ outcome: 'ignored' });
+  });
+
+  test('and were kept by an earlier version are neither shown nor replayed, and spoil no replay of others', async () => {
+    const [large, beside] = [delivery({ eventType: 'large.v1' }), delivery({ eventType: 'large.v1' })];
+    await recordEvents(warehouse.db, [large, beside]);
+    await warehouse.db.execute(
+      sql`update metersync.events set payload = ${body(500)}::jsonb where id = ${large.id}`,
+    );
+    const ids = [large.id, beside.id];
+    const { events } = await keptEvents(warehouse.db, { ids }, 'all', { limit: 500, after: undefined });
+    const kept = new Map(events.map(({ id, event, dropped }) => [id, { body: event?.body, dropped }]));
+    expect(kept.get(large.id)).toEqual({ body: undefined, dropped: false });
+    expect(kept.get(beside.id)).toEqual({ body: '{"eventType": "large.v1"}', dropped: false });
+    expect(await readEvent(warehouse.db, large.id)).toMatchObject({ payload: null, body: null });
+  });
+
+  test('are measured no smaller than Postgres prints them', async () => {
+    await fc.assert(
+      fc.asyncProperty(hostileJson, async (json) => {
+        const { rows: found } = await warehouse.db
+          .execute<{ bytes: number }>(sql`select octet_length(${json}::jsonb::text) as bytes`)
+          .catch((error) => {
+            if (!isRefusal(error)) throw error;
+            return { rows: [] };
+          });
+        const [row] = found;
+        if (row !== undefined) expect(printedBytes(json)).toBeGreaterThanOrEqual(row.bytes);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test('nor does an event that nests deep become large when it is shown', async () => {
+    const deep = delivery(`{"eventType":"deep.v1","deep":${'['.repeat(3_000)}1${']'.repeat(3_000)}}`);
+    await record(deep);
+    const shown = await readEvent(warehouse.db, deep.id);
+    expect(JSON.parse(shown?.payload ?? '')).toMatchObject({ eventType: 'deep.v1' });
+    expect(shown?.payload?.length).toBeLessThan(10_000);
+  });
 });

@@ -4,6 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { refreshDataIssues } from '../../db/check-data.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { migrateWarehouse, missingMigrations } from '../../db/migrate.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { writeIntervals } from '../../db/write/intervals.ts';
@@ -114,6 +115,46 @@ describe('a user with the role of the analyst', () => {
     for (const { name } of views.rows)
       await expect(attempt(analyst, `select * from ${name}`), name).resolves.toBeDefined();
     await expect(attempt(analyst, 'select * from analytics.bills_as_of(now())')).resolves.toBeDefined();
+  });
+
+  test('reads no value of an event, nor of a field named like a secret, in the catalogue of fields', async () => {
+    const [told, secret, shown] = [randomUUID(), randomUUID(), randomUUID()];
+    const catalogue = createFieldCatalogue({
+      db: warehouse.db,
+      onError: (error) => expect(error).toBeUndefined(),
+    });
+    const company = { name: `Acme ${told}`, address: [`${told} Main street`] };
+    await catalogue.note('events/document.created.v2', 'webhooks', [
+      { company },
+      { company: { name: `B ${told}` } },
+    ]);
+    await catalogue.note('connections', 'v2.2', [{ login: { password: secret }, status: `S ${shown}` }]);
+    await catalogue.close();
+    // As a version before this one kept them.
+    await warehouse.db.execute(sql`
+      update metersync.field_catalogue set example = ${told}, enum_values = array[${told}] where resource like 'events/%'`);
+    await warehouse.db.execute(sql`
+      insert into metersync.field_catalogue (resource, api_version, path, types, records, example, enum_values)
+      values ('connections', 'v2.2', '/mfaCode', '{text}', 1, ${secret}, array[${secret}])`);
+    const seen = async () => {
+      const texts = ['ops.field_catalogue', 'ops.contract_changes'].map(async (relation) =>
+        JSON.stringify((await attempt(analyst, `select * from ${relation}`)).rows),
+      );
+      return (await Promise.all(texts)).join('');
+    };
+    expect(await seen()).toContain('/company/name');
+    expect(await seen()).toContain(shown);
+    expect(await seen()).not.toMatch(new RegExp(`${secret}`));
+    expect(JSON.stringify((await attempt(analyst, 'select * from ops.field_catalogue')).rows)).not.toContain(
+      told,
+    );
+    await warehouse.db.execute(sql`update metersync_migrations.views set version = 'earlier'`);
+    await migrateWarehouse(warehouse.db);
+    expect(await seen()).not.toContain(told);
+    const kept = await warehouse.db.execute(
+      sql`select from metersync.field_catalogue where example like ${`%${told}%`}`,
+    );
+    expect(kept.rowCount).toBe(0);
   });
 
   test.each([

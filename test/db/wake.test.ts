@@ -3,7 +3,6 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { parkOwner } from '../../db/catch-up.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { trySleep } from '../../db/record/wake.ts';
-import { startRun } from '../../db/runs.ts';
 import { company, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -44,22 +43,17 @@ describe('a catch-up that wants to sleep', () => {
 describe('a group that is recorded again, as its worker was killed before it told what to do next', () => {
   const event = () => delivery(documentEvent('created', randomUUID(), '2026-01-02T00:00:00.000001'));
 
-  test('tells again of catch-ups to wake and of companies to read', async () => {
+  test('tells again of catch-ups to wake', async () => {
     const group = [event(), event()];
-    const first = await recordEvents(warehouse.db, group);
-    expect(first).toMatchObject({ wake: ['documents'], newCompanies: [company.id] });
+    expect(await recordEvents(warehouse.db, group)).toMatchObject({ fresh: 2, wake: ['documents'] });
     const again = await recordEvents(warehouse.db, group);
-    expect(again).toMatchObject({
-      fresh: 0,
-      duplicates: 2,
-      wake: ['documents'],
-      newCompanies: [company.id],
-    });
+    expect(again).toMatchObject({ fresh: 0, duplicates: 2, wake: ['documents'] });
   });
 
   test('also where what they were marked awake for was settled meanwhile: else nobody would wake them again', async () => {
     const id = randomUUID();
     const updated = '2026-01-02T00:00:00.000001';
+    await writeRecords(warehouse, 'companies', [company]);
     const group = [
       delivery(documentEvent('created', id, updated)),
       delivery(documentEvent('deleted', id, updated)),
@@ -68,30 +62,5 @@ describe('a group that is recorded again, as its worker was killed before it tol
     expect((await recordEvents(warehouse.db, group)).wake).toEqual(['documents']);
     await warehouse.db.transaction((tx) => trySleep(tx, 'documents'));
     expect((await recordEvents(warehouse.db, group)).wake).toEqual([]);
-  });
-
-  test('does not once a backfill has begun to read the company, or a listing brought it', async () => {
-    const group = [event()];
-    await recordEvents(warehouse.db, group);
-    await startRun(warehouse.db, {
-      runId: randomUUID(),
-      companyId: company.id,
-      resource: 'connections',
-    });
-    expect((await recordEvents(warehouse.db, group)).newCompanies).toEqual([]);
-
-    const listed = { ...company, id: randomUUID() };
-    await writeRecords(warehouse, 'companies', [listed]);
-    const known = delivery(
-      documentEvent('created', randomUUID(), '2026-01-02T00:00:00', { company: listed }),
-    );
-    await recordEvents(warehouse.db, [known]);
-    expect((await recordEvents(warehouse.db, [known])).newCompanies).toEqual([]);
-  });
-
-  test('a duplicate among new events is no such group', async () => {
-    const [first, second] = [event(), event()];
-    await recordEvents(warehouse.db, [first]);
-    expect((await recordEvents(warehouse.db, [first, second])).newCompanies).toEqual([]);
   });
 });

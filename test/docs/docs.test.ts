@@ -96,6 +96,14 @@ describe('settings.md', () => {
     for (const name of variables) expect(read('docs/settings.md')).toContain(`| \`${name}\` |`);
   });
 
+  test('examples of addresses of Postgres verify its certificate', () => {
+    const examples = pages.flatMap((page) =>
+      [...read(page).matchAll(/postgres(?:ql)?:\/\/[^\s'"`|]+@[^\s'"`|]+/g)].map(String),
+    );
+    expect(examples.length).toBeGreaterThan(1);
+    for (const example of examples) expect(example).toContain('sslmode=verify-full');
+  });
+
   test('the defaults that it names are those of the code', () => {
     const defaults = Object.entries(settings).flatMap(([name, setting]) =>
       setting.default === undefined ? [] : [[name, setting.default]],

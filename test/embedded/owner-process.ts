@@ -29,11 +29,15 @@ export function temporaryFolder(): string {
   return dir;
 }
 
-/** Starts `owner.ts` in a process group of its own, as a terminal would, and returns when its stack is ready. */
-export async function startOwner(dir: string): Promise<OwnerProcess> {
+/** Starts `owner.ts` in a process group of its own, as a terminal would, and returns when its stack is ready. `env` is added to ours. */
+export async function startOwner(
+  dir: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<OwnerProcess> {
   const script = join(import.meta.dirname, 'owner.ts');
   const child = spawn(process.execPath, [script, dir, projectBinDir()], {
     detached: true,
+    env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const lines = createInterface({ input: child.stdout });

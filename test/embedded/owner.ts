@@ -13,7 +13,7 @@ const stack = await startEmbedded({ dir, binDir, postgres: true, temporal: true 
 const awake = setInterval(() => {}, 60_000);
 
 process.on('SIGINT', async () => {
-  const client = new pg.Client({ connectionString: stack.postgres?.url('postgres') });
+  const client = new pg.Client({ connectionString: stack.postgres?.superuserUrl('postgres') });
   await client.connect();
   await client.query('select 1');
   await client.end();

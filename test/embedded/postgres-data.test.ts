@@ -61,7 +61,7 @@ test('Postgres runs on a data folder below one that no other user can enter', as
 });
 
 async function answer(stack: Embedded): Promise<unknown> {
-  const client = new pg.Client({ connectionString: stack.postgres?.url('postgres') });
+  const client = new pg.Client({ connectionString: stack.postgres?.superuserUrl('postgres') });
   await client.connect();
   try {
     return (await client.query('select 1 as n')).rows[0].n;

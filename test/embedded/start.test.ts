@@ -28,7 +28,8 @@ describe('a restart', () => {
   test('keeps rows, namespaces and workflows, and the addresses', async () => {
     const dir = temporaryFolder();
     const first = await start(dir);
-    await query(await first.postgres?.ensureDatabase('warehouse'), 'create table t as select 7 as n');
+    const url = await first.postgres?.ensureDatabase('warehouse');
+    await query(url, 'create table t as select 7 as n');
     await inTemporal(first, 'default', async ({ connection }) => {
       await connection.workflowService.registerNamespace({
         namespace: 'kept',
@@ -45,8 +46,8 @@ describe('a restart', () => {
     const second = await start(dir);
     expect(second.owned).toBe(true);
     expect(second.temporal).toEqual(first.temporal);
-    expect(second.postgres?.url('warehouse')).toBe(first.postgres?.url('warehouse'));
-    expect(await query(second.postgres?.url('warehouse'), 'select n from t')).toEqual([{ n: 7 }]);
+    expect(await second.postgres?.ensureDatabase('warehouse')).toBe(url);
+    expect(await query(url, 'select n from t')).toEqual([{ n: 7 }]);
     await inTemporal(second, 'kept', async (client) => {
       const { status, memo } = await client.workflow.getHandle('kept').describe();
       expect([status.name, memo]).toEqual(['RUNNING', { n: 7 }]);
@@ -56,12 +57,12 @@ describe('a restart', () => {
   test('takes another port when something else has taken the last one', async () => {
     const dir = temporaryFolder();
     const first = await startPostgres(dir);
-    const port = Number(new URL(first.postgres?.url('postgres') ?? '').port);
+    const port = Number(new URL(first.postgres?.superuserUrl('postgres') ?? '').port);
     await first.stop();
     const other = await listen(port);
     const second = await startPostgres(dir);
-    expect(Number(new URL(second.postgres?.url('postgres') ?? '').port)).not.toBe(port);
-    expect(await query(second.postgres?.url('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
+    expect(Number(new URL(second.postgres?.superuserUrl('postgres') ?? '').port)).not.toBe(port);
+    expect(await query(second.postgres?.superuserUrl('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
     await second.stop();
     other.close();
   });
@@ -70,7 +71,7 @@ describe('a restart', () => {
 describe('the servers', () => {
   test('are durable, listen on the loopback address alone, and want a password', async () => {
     const stack = await startPostgres(temporaryFolder());
-    const url = stack.postgres?.url('postgres') ?? '';
+    const url = stack.postgres?.superuserUrl('postgres') ?? '';
     const names = ['fsync', 'synchronous_commit', 'full_page_writes', 'listen_addresses'];
     const rows = await query(url, `select name, setting from pg_settings where name = any('{${names}}')`);
     expect(Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))).toEqual({
@@ -91,6 +92,31 @@ describe('the servers', () => {
     });
     expect(version).toMatch(/^\d+\.\d+/);
   });
+
+  test('take nothing that a web page of another site posts to Temporal', async () => {
+    const stack = await run({ dir: temporaryFolder(), postgres: false, temporal: true });
+    const { clusters } = await inTemporal(stack, 'default', ({ connection }) =>
+      connection.operatorService.listClusters({}),
+    );
+    const httpAddress = clusters?.[0]?.httpAddress;
+    const post = async (base: string) => {
+      const answer = await fetch(`${base}/api/v1/namespaces/default/workflows/posted`, {
+        method: 'POST',
+        headers: {
+          'content-type': 'text/plain',
+          'sec-fetch-site': 'cross-site',
+          origin: 'https://evil.example',
+        },
+        body: JSON.stringify({ workflowType: { name: 'w' }, taskQueue: { name: 'q' } }),
+      });
+      return answer.status;
+    };
+    expect(await post(`http://${httpAddress}`)).toBe(403);
+    expect(await post(stack.temporal?.uiUrl ?? '')).toBeGreaterThanOrEqual(400);
+    await inTemporal(stack, 'default', async (client) => {
+      await expect(client.workflow.getHandle('posted').describe()).rejects.toThrow(/not found/);
+    });
+  });
 });
 
 describe('a second caller', () => {
@@ -101,7 +127,7 @@ describe('a second caller', () => {
     const stack = await start(dir);
     expect(stack.owned).toBe(false);
     await stack.stop();
-    expect(await query(stack.postgres?.url('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
+    expect(await query(stack.postgres?.superuserUrl('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
     const attached = await attachEmbedded({ dir, postgres: true, temporal: true });
     expect(attached?.temporal).toEqual(stack.temporal);
   });
@@ -120,7 +146,7 @@ describe('a second caller', () => {
     await until('the first stops', () => readRunning(dir)?.state === 'stopping');
     const second = await start(dir);
     expect(second.owned).toBe(true);
-    expect(await query(second.postgres?.url('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
+    expect(await query(second.postgres?.superuserUrl('postgres'), 'select 1 as n')).toEqual([{ n: 1 }]);
     await stopped;
   });
 

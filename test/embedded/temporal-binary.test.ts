@@ -1,28 +1,52 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { dirname, join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { delimiter, dirname, join, relative } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { findTemporalBinary, type TemporalSearch } from '../../embedded/temporal-binary.ts';
 import { downloadTemporal, installTemporal } from '../../embedded/temporal-fetchers.ts';
 import { temporaryFolder } from './owner-process.ts';
+
+/** Prints what `temporal --version` does. */
+const script = (says = 'temporal version 1.9.1 (Server 1.32.0)') => `#!/bin/sh\necho "${says}"\n`;
+const digestOf = (text: string) => createHash('sha256').update(text).digest('hex');
 
 /** Where there is nothing at all: each test adds what it is about. */
 const nowhere = (): TemporalSearch => ({
   searchPath: join(temporaryFolder(), 'empty'),
   cacheDir: join(temporaryFolder(), 'bin'),
+  digest: digestOf(script()),
   fetchers: [],
   log: () => {},
 });
 
-/** A program that answers as `temporal --version` does. */
-function placeProgram(path: string, says = 'temporal version 1.9.1 (Server 1.32.0)'): string {
+function placeProgram(path: string, text = script()): string {
   mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, `#!/bin/sh\necho "${says}"\n`);
+  writeFileSync(path, text);
   chmodSync(path, 0o755);
   return path;
+}
+
+/** A program that leaves a mark when it is run, and else passes for Temporal. */
+function treacherous(): { text: string; wasRun: () => boolean } {
+  const mark = join(temporaryFolder(), 'mark');
+  return {
+    text: `#!/bin/sh\ntouch ${mark}\necho "temporal version 1.9.1"\n`,
+    wasRun: () => existsSync(mark),
+  };
 }
 
 test('when no program can be had, one error lists everything that was tried and what to do', async () => {
@@ -62,7 +86,7 @@ test('a program on the search path is taken before the one in the cache', async 
 
 test('another program that is called temporal is passed over', async () => {
   const search = nowhere();
-  placeProgram(join(search.searchPath, 'temporal'), 'a calendar');
+  placeProgram(join(search.searchPath, 'temporal'), script('a calendar'));
   const cached = placeProgram(join(search.cacheDir, 'temporal'));
   expect(await findTemporalBinary(search)).toBe(cached);
 });
@@ -77,17 +101,23 @@ test('a path that was given is the only one that is tried', async () => {
   expect(await findTemporalBinary({ ...search, explicit })).toBe(explicit);
 });
 
-test('the download is unpacked into the cache, and the next start finds it there', async () => {
+/** A download service that answers with an archive of these files; `answer` replaces what it says of the archive. */
+async function downloads(files: Readonly<Record<string, string>>, answer: object = {}) {
   const folder = temporaryFolder();
-  placeProgram(join(folder, 'temporal'));
-  execFileSync('tar', ['-czf', 'archive.tar.gz', 'temporal'], { cwd: folder });
+  for (const [name, text] of Object.entries(files)) placeProgram(join(folder, name), text);
+  execFileSync('tar', ['-czf', 'archive.tar.gz', ...Object.keys(files)], { cwd: folder });
   const asked: string[] = [];
-  const origin = await serve((request, response) => {
+  const origin: string = await serve((request, response) => {
     asked.push(request.url ?? '');
     const archiveUrl = `${origin}/archive.tar.gz`;
     if (request.url === '/archive.tar.gz') response.end(readFileSync(join(folder, 'archive.tar.gz')));
-    else response.end(JSON.stringify({ archiveUrl, fileToExtract: 'temporal' }));
+    else response.end(JSON.stringify({ archiveUrl, fileToExtract: 'temporal', ...answer }));
   });
+  return { origin, asked };
+}
+
+test('the download is unpacked into the cache, and the next start finds it there', async () => {
+  const { origin, asked } = await downloads({ temporal: script() });
   const search = { ...nowhere(), fetchers: [downloadTemporal(origin)] };
   const cached = join(search.cacheDir, 'temporal');
   expect(await findTemporalBinary(search)).toBe(cached);
@@ -97,16 +127,119 @@ test('the download is unpacked into the cache, and the next start finds it there
   expect(readdirSync(search.cacheDir)).toEqual(['temporal']);
 });
 
-test('what was fetched and does not run on this machine is not kept, and the next way is tried', async () => {
-  const alien = {
-    title: 'a program of another machine',
-    fetch: async (f: string) => placeProgram(`${f}/t`, ''),
-  };
+test('what was fetched and is another program is neither run nor kept, and the next way is tried', async () => {
+  const { text, wasRun } = treacherous();
+  const { origin } = await downloads({ temporal: text });
   const right = { title: 'the right one', fetch: async (folder: string) => placeProgram(`${folder}/t`) };
-  const search = { ...nowhere(), fetchers: [alien, right] };
+  const search = { ...nowhere(), fetchers: [downloadTemporal(origin), right] };
   expect(await findTemporalBinary(search)).toBe(join(search.cacheDir, 'temporal'));
-  const error = await findTemporalBinary({ ...nowhere(), fetchers: [alien] }).catch(String);
-  expect(error).toContain('a program of another machine: is not the Temporal CLI');
+  const error = await findTemporalBinary({ ...nowhere(), fetchers: [downloadTemporal(origin)] }).catch(
+    String,
+  );
+  expect(error).toContain(`from ${origin}: is not the program that is expected (SHA-256)`);
+  expect(wasRun()).toBe(false);
+});
+
+test('what was fetched and does not run on this machine is not kept', async () => {
+  const text = script('of another machine');
+  const alien = { title: 'an alien', fetch: async (folder: string) => placeProgram(`${folder}/t`, text) };
+  const search = { ...nowhere(), digest: digestOf(text), fetchers: [alien] };
+  await expect(findTemporalBinary(search)).rejects.toThrow('an alien: is not the Temporal CLI');
+  expect(readdirSync(search.cacheDir)).toEqual([]);
+});
+
+test('an archive is taken from where the question was sent to, and from nowhere else', async () => {
+  const elsewhere = await downloads({ temporal: script() });
+  const asking = await downloads(
+    { temporal: script() },
+    { archiveUrl: `${elsewhere.origin}/archive.tar.gz` },
+  );
+  const redirecting = await serve((_, response) =>
+    response.writeHead(302, { location: `${elsewhere.origin}/cli` }).end(),
+  );
+  const fetchers = [downloadTemporal(asking.origin), downloadTemporal(redirecting)];
+  const error = await findTemporalBinary({ ...nowhere(), fetchers }).catch(String);
+  expect(error).toContain(`the archive is elsewhere, at ${elsewhere.origin}`);
+  expect(error).toContain('redirect');
+  expect(elsewhere.asked).toEqual([]);
+});
+
+test('no name out of an answer reaches tar, and a link in an archive is no program', async () => {
+  const mark = join(temporaryFolder(), 'mark');
+  const { origin } = await downloads({ temporal: script() }, { fileToExtract: `--to-command=touch ${mark}` });
+  const search = { ...nowhere(), fetchers: [downloadTemporal(origin)] };
+  expect(await findTemporalBinary(search)).toBe(join(search.cacheDir, 'temporal'));
+  expect(existsSync(mark)).toBe(false);
+
+  const sound = placeProgram(join(temporaryFolder(), 'sound'));
+  const linking = {
+    title: 'a link',
+    fetch: async (folder: string) => {
+      symlinkSync(sound, join(folder, 'temporal'));
+      return join(folder, 'temporal');
+    },
+  };
+  await expect(findTemporalBinary({ ...nowhere(), fetchers: [linking] })).rejects.toThrow(
+    'a link: is no file',
+  );
+});
+
+describe('a program in the cache', () => {
+  test('that is not the expected one is not run, and another is fetched in its place', async () => {
+    const { text, wasRun } = treacherous();
+    const search = nowhere();
+    placeProgram(join(search.cacheDir, 'temporal'), text);
+    await expect(findTemporalBinary(search)).rejects.toThrow('temporal: is not the program that is expected');
+    const right = { title: 'the right one', fetch: async (folder: string) => placeProgram(`${folder}/t`) };
+    const cached = await findTemporalBinary({ ...search, fetchers: [right] });
+    expect(readFileSync(cached, 'utf8')).toBe(script());
+    expect(wasRun()).toBe(false);
+  });
+
+  test('that other users can write, or put there, is not run', async () => {
+    const search = nowhere();
+    const cached = placeProgram(join(search.cacheDir, 'temporal'));
+    for (const [path, mode] of [
+      [cached, 0o757],
+      [cached, 0o775],
+      [search.cacheDir, 0o777],
+      [search.cacheDir, 0o775],
+    ] as const) {
+      chmodSync(path, mode);
+      await expect(findTemporalBinary(search)).rejects.toThrow('temporal: can be written by other users');
+      chmodSync(path, 0o755);
+    }
+    expect(await findTemporalBinary(search)).toBe(cached);
+    // A file can be given away by root alone.
+    if (process.getuid?.() !== 0) return;
+    for (const path of [cached, search.cacheDir]) {
+      chownSync(path, 65_534, 65_534);
+      await expect(findTemporalBinary(search)).rejects.toThrow('temporal: belongs to user 65534');
+      chownSync(path, 0, 0);
+    }
+  });
+
+  test('is not run on a platform for which no digest is known', async () => {
+    const search = { ...nowhere(), digest: undefined };
+    placeProgram(join(search.cacheDir, 'temporal'));
+    await expect(findTemporalBinary(search)).rejects.toThrow(/no digest of it is known for \w+ on \w+/);
+  });
+});
+
+test('a folder of PATH that depends on where the command was started is passed over', async () => {
+  const { text, wasRun } = treacherous();
+  const folder = dirname(placeProgram(join(temporaryFolder(), 'bin', 'temporal'), text));
+  const searchPath = ['', relative(process.cwd(), folder)].join(delimiter);
+  await expect(findTemporalBinary({ ...nowhere(), searchPath })).rejects.toThrow('no Temporal server');
+  expect(wasRun()).toBe(false);
+});
+
+test('an installer runs in an empty folder, as Python takes modules from the one it is started in', async () => {
+  const said = join(temporaryFolder(), 'said');
+  const tell = `require('fs').writeFileSync(${JSON.stringify(said)}, process.cwd()); process.exit(1)`;
+  const search = { ...nowhere(), fetchers: [installTemporal(process.execPath, ['-e', tell, '--'])] };
+  await expect(findTemporalBinary(search)).rejects.toThrow('no Temporal server');
+  expect(dirname(readFileSync(said, 'utf8'))).toBe(realpathSync(search.cacheDir));
 });
 
 async function serve(listener: RequestListener): Promise<string> {

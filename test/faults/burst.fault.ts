@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { expect } from 'vitest';
 import { until } from '../support/poll.ts';
 import { fault, seeds } from './fault.ts';
-import { lastDelivery, readWaits } from './ledger.ts';
+import { lastAttempt, readWaits } from './ledger.ts';
 import { seedOf } from './plan.ts';
 import { startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
@@ -22,7 +22,7 @@ fault('C17', '5,000 events come at once', seeds().slice(0, 1), async (seed) => {
     await until('it has served', async () => (await service.status()).quiet, { timeoutMs: 120_000 });
     await service.disturb({ delayMs: [hourSeconds * 1000, hourSeconds * 1000] });
     const before = residentBytes(parts.receiver.pid);
-    const earlier = await lastDelivery(service.databaseUrl);
+    const earlier = await lastAttempt(service.databaseUrl);
     const events = await service.random(burst, seedOf(seed, 'C17'));
     await service.disturb({});
     await service.advance(hourSeconds);

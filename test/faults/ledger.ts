@@ -47,26 +47,30 @@ export async function readSent(databaseUrl: string): Promise<Sent> {
   });
 }
 
-/** How long the service waited for its answers, in ms: half of those to deliveries after this one, and 99 of 100. */
-export async function readWaits(databaseUrl: string, after: string): Promise<{ p50: number; p99: number }> {
+/** How long the service waited for its answers, in ms: half of those to attempts that began after this time, 99 of 100, and all. */
+export async function readWaits(
+  databaseUrl: string,
+  after: string,
+): Promise<{ p50: number; p99: number; max: number }> {
   return await withBooks(databaseUrl, async (books) => {
-    const { rows } = await books.query<{ p50: number; p99: number }>(
+    const { rows } = await books.query<{ p50: number; p99: number; max: number }>(
       `select percentile_disc(0.5) within group (order by duration_ms) as p50,
-        percentile_disc(0.99) within group (order by duration_ms) as p99
-      from sandbox.attempts where delivery_id > $1`,
+        percentile_disc(0.99) within group (order by duration_ms) as p99,
+        max(duration_ms) as max
+      from sandbox.attempts where at > $1::timestamp`,
       [after],
     );
-    return rows[0] ?? { p50: 0, p99: 0 };
+    return rows[0] ?? { p50: 0, p99: 0, max: 0 };
   });
 }
 
-/** The delivery that the service planned last. */
-export async function lastDelivery(databaseUrl: string): Promise<string> {
+/** When the service last began an attempt, by its own clock. */
+export async function lastAttempt(databaseUrl: string): Promise<string> {
   return await withBooks(databaseUrl, async (books) => {
-    const { rows } = await books.query<{ id: string }>(
-      `select coalesce(max(id), 0) as id from sandbox.deliveries`,
+    const { rows } = await books.query<{ at: string }>(
+      `select coalesce(max(at), '-infinity')::text as at from sandbox.attempts`,
     );
-    return rows[0]?.id ?? '0';
+    return rows[0]?.at ?? '-infinity';
   });
 }
 

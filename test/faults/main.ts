@@ -21,7 +21,7 @@ const command = new Command('test:faults')
   .description(
     'Does faults to real processes under load, and holds both sides against each other afterwards.',
   )
-  .argument('[faults...]', 'which of C1 to C18; all when none is named')
+  .argument('[faults...]', 'which of C1 to C19; all when none is named')
   .option('--seed <n>', 'the first seed; drawn when not given (FAULTS_SEED)', process.env.FAULTS_SEED)
   .option('--seeds <n>', 'how many seeds the killing faults run with, one after the other', '5')
   .option('--times <n>', 'how many times as many blows as by default', '1')

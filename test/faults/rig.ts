@@ -14,6 +14,7 @@ import type { ServerCommand } from '../../embedded/servers.ts';
 import { temporalAnswers, temporalServer } from '../../embedded/temporal.ts';
 import { findTemporalBinary } from '../../embedded/temporal-binary.ts';
 import { temporalFetchers } from '../../embedded/temporal-fetchers.ts';
+import { temporalDigest } from '../../embedded/temporal-release.ts';
 import { runCommand, startCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
@@ -159,6 +160,7 @@ async function prepareServers(dirs: { postgres: string; temporal: string }) {
       explicit: undefined,
       searchPath: process.env.PATH ?? '',
       cacheDir: projectBinDir(),
+      digest: temporalDigest,
       fetchers: temporalFetchers(),
       log: () => {},
     }),
@@ -182,7 +184,7 @@ async function prepareServers(dirs: { postgres: string; temporal: string }) {
         until('Temporal answers', () => temporalAnswers(temporal.address), within),
       ),
     temporalAddress: temporal.address.address,
-    databaseUrl: embeddedPostgres(postgres.address).url('metersync'),
+    databaseUrl: embeddedPostgres(postgres.address).superuserUrl('metersync'),
     createDatabase: () => embeddedPostgres(postgres.address).ensureDatabase('metersync'),
   };
 }

@@ -31,7 +31,7 @@ test('the demo goes from an empty folder to an audit without differences, and le
     expect(said).toMatch(/│ p99\s+│/);
     expect(said).not.toMatch(/│ pending\s+│/);
     expect(said).toMatch(/^0 differences in [1-9][\d,]* records$/m);
-    expect(said).toMatch(/^psql postgres:\/\/\S+\/metersync$/m);
+    expect(said).toMatch(/^PGPASSWORD=\w+ psql postgres:\/\/metersync_owner@127\.0\.0\.1:\d+\/metersync$/m);
     expect(started.filter(isRunning)).toEqual([]);
   } finally {
     await demo.end('SIGKILL');

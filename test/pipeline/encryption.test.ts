@@ -1,13 +1,19 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { ScheduleOverlapPolicy } from '@temporalio/client';
+import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { Worker } from '@temporalio/worker';
+import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
+import { checkTemporal } from '../../app/doctor/temporal.ts';
 import type { CodecKey } from '../../app/payload-codec.ts';
 import { connectClient, dataConverterOf } from '../../app/temporal.ts';
 import { bundleWorkflows } from '../../app/workflow-bundle.ts';
-import { workflowIds } from '../../contract/names.ts';
+import { failureTypes } from '../../contract/failures.ts';
+import { scheduleIds, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
+import { delivery, documentEvent } from '../support/events.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
@@ -62,6 +68,31 @@ test('a history holds no payload in plain text; events and backfills flow as the
   }
 });
 
+test('a schedule starts one run after the other, each of which is handed the result of the one before', {
+  timeout: 120_000,
+}, async () => {
+  const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = pipeline.env;
+  const { client, close } = await connectClient({ address, namespace, codecKeys: [older] });
+  onTestFinished(close);
+  const schedule = client.schedule.getHandle(scheduleIds.wakeCatchUps);
+  const results = async () => {
+    const { info } = await schedule.describe();
+    return info.recentActions.map(({ action }) => action.workflow);
+  };
+  for (const runs of [1, 2]) {
+    await schedule.trigger(ScheduleOverlapPolicy.BUFFER_ALL);
+    await until(`${runs} runs were started`, async () => (await results()).length >= runs);
+    for (const { workflowId, firstExecutionRunId } of await results()) {
+      await client.workflow.getHandle(workflowId, firstExecutionRunId).result();
+    }
+    // Runs are named by the second.
+    await until('a second is over', async () => {
+      const last = (await results()).at(-1)?.workflowId ?? '';
+      return Date.now() >= Date.parse(last.slice(-20)) + 1_000;
+    });
+  }
+});
+
 test('an encrypted history replays with its key among others', { timeout: 120_000 }, async () => {
   const workflowBundle = await bundleWorkflows(pino({ level: 'silent' }));
   const some = await histories();
@@ -95,4 +126,78 @@ test('keys rotate while events come; a worker that lacks a key says which, and w
   await restart('worker', newer, older);
   await pipeline.settled(120_000);
   expect((await pipeline.audit()).differences).toBe(0);
+});
+
+/** As somebody who reaches Temporal and has no key. */
+async function forge(workflowId: string, ...payloads: Payload[]): Promise<void> {
+  await pipeline.client.workflowService.startWorkflowExecution({
+    namespace: pipeline.client.options.namespace,
+    workflowId,
+    workflowType: { name: workflowNames.applyEvents },
+    taskQueue: { name: taskQueues.events },
+    input: { payloads },
+    requestId: randomUUID(),
+  });
+}
+
+async function recorded(eventId: string): Promise<boolean> {
+  const { rows } = await pipeline.warehouse.db.execute(
+    sql`select from metersync.events where id = ${eventId}`,
+  );
+  return rows.length > 0;
+}
+
+/** What Temporal says of the workflow's task, once a worker failed it. */
+async function whyItWaits(workflowId: string): Promise<string> {
+  return await until(`a worker refuses ${workflowId}`, async () => {
+    const { events } = await pipeline.client.workflow.getHandle(workflowId).fetchHistory();
+    return events?.findLast((event) => event.workflowTaskFailedEventAttributes)
+      ?.workflowTaskFailedEventAttributes?.failure?.message;
+  });
+}
+
+const forgedGroup = () => {
+  const event = delivery(documentEvent('created', randomUUID(), '2026-01-02T00:00:00.000001'));
+  return { event, payload: defaultPayloadConverter.toPayload({ events: [event] }) };
+};
+
+test('a group that nobody with the keys made is never recorded, says so, and keeps no other waiting', {
+  timeout: 240_000,
+}, async () => {
+  const { service, client } = pipeline;
+  const bare = forgedGroup();
+  await service.random(5, 11);
+  const genuine = await until('a group of events is listed', async () =>
+    (await histories()).find(({ workflowId }) => workflowId.startsWith('event')),
+  );
+  const moved = genuine.history.events?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads ?? [];
+  await forge('event/bare/1', bare.payload);
+  await forge('event/moved/1', ...moved);
+  expect(await whyItWaits('event/bare/1')).toMatch(/for event\/bare\/1 is not encrypted/);
+  expect(await whyItWaits('event/moved/1')).toMatch(/for event\/moved\/1 was encrypted for another/);
+  const address = inject('temporalAddress');
+  const { namespace } = client.options;
+  const place = { address, namespace, codecKeys: [newer, older] };
+  const toldByDoctor = async () => (await checkTemporal(place)).find(({ name }) => name === 'payloads');
+  // Temporal lists a workflow a moment after it began.
+  const told = await until('the doctor tells of both', async () => {
+    const said = await toldByDoctor();
+    return said?.saw.startsWith('2 workflows wait') ? said : undefined;
+  });
+  expect(told).toMatchObject({ state: 'warn', todo: failureTypes.PAYLOAD_REFUSED.operator });
+  expect(told.saw).toMatch(/ event\/(bare|moved)\/1, event\/(bare|moved)\/1$/);
+  await pipeline.part('worker').printed(/PAYLOAD_REFUSED.*event\/bare\/1|event\/bare\/1.*PAYLOAD_REFUSED/);
+
+  await service.random(20, 12);
+  await until('the service has delivered everything', async () => (await service.status()).quiet);
+  const acknowledged = await service.delivered();
+  for (const id of acknowledged) await until(`event ${id} is recorded`, () => recorded(id));
+  expect(await recorded(bare.event.id)).toBe(false);
+
+  // A receiver that lacks the keys looks the same: what it was told is not lost.
+  await pipeline.part('worker').end('SIGTERM');
+  await pipeline.start('worker', { ...under(newer, older), TEMPORAL_PLAINTEXT: 'accepted' });
+  await until('what is bare is recorded', () => recorded(bare.event.id), { timeoutMs: 120_000 });
+  await client.workflow.getHandle('event/moved/1').terminate();
+  await until('nothing waits', async () => (await toldByDoctor())?.state === 'ok');
 });

@@ -57,6 +57,8 @@ const dead: [row: string, what: string, body: string][] = [
     created(sound, { n: 1 }).replace('"n":1', `"n":1e${'9'.repeat(6)}`),
   ],
   ['54', 'an escaped NUL', created(sound, { note: 'a\u0000b' })],
+  ['54', 'an escaped NUL in the type', '{"eventType":"a\\u0000b"}'],
+  ['54', 'a lone surrogate in the type', '{"eventType":"a\\ud800b"}'],
   ['54', 'a lone surrogate', created(sound, { note: 'NOTE' }).replace('NOTE', '\\ud800')],
   ['55', 'the 30th of February', created('2026-02-30T00:00:00')],
   ['55', 'the year 275761', created('+275761-01-01T00:00:00')],

@@ -7,24 +7,29 @@ import type { DeliveredEvent, EventGroup } from '../../contract/delivery.ts';
 import { Failure } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
+import { array } from '../../db/arrays.ts';
 import { dueOwners, dueRecords, settleRecords, warehouseNow } from '../../db/catch-up.ts';
 import type { Warehouse } from '../../db/connect.ts';
 import { warehouseFailure } from '../../db/failures.ts';
 import {
   dueRanges,
+  nextPiece,
+  nextWidth,
   noteFetched,
+  type RangeProgress,
   settleRanges,
-  splitRange,
   type TimeRange,
 } from '../../db/interval-ledger.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { trySleep } from '../../db/record/wake.ts';
+import { admitCompany, isStranger, postponeStranger } from '../../db/strangers.ts';
 import { writeDocumentSets } from '../../db/write/document-sets.ts';
 import { writeIntervals } from '../../db/write/intervals.ts';
 import { createGroupCommit } from '../../receiver/group-commit.ts';
 import type { StartRequest } from '../../receiver/start-group.ts';
 import { RecordingLog } from '../receiver/listening.ts';
 import { ManualClock } from '../receiver/manual-clock.ts';
+import { connectionEvent, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 import { type Change, columnsOf, Life, slots } from '../support/life.ts';
 import { expectedOf, storedOf } from '../support/life-rows.ts';
 import { pageOfRecords, writeRecords } from '../support/pages.ts';
@@ -33,6 +38,8 @@ import { createWarehouse } from '../support/warehouse.ts';
 /** What the service does, one after the other. */
 interface Step {
   readonly change?: Change;
+  /** What somebody who can sign events makes up: of a company, or a meter, that the service does not have. */
+  readonly forge?: 'document' | 'deletion' | 'connection' | 'readings';
   /** Which of the events that exist by now it delivers, perhaps not for the first time. */
   readonly deliver?: number | 'newest';
   /** For how many statements of others it then does nothing. */
@@ -47,6 +54,9 @@ type Fate = 'returns' | 'fails' | 'repeats';
 /** Receiver, Temporal, worker and service around a warehouse, each of whose steps takes its turn when it is let. */
 class World {
   readonly life: Life;
+  /** Companies and meters that were made up, and their events. */
+  readonly forged = new Set<string>();
+  readonly #forgeries: DeliveredEvent[] = [];
   readonly #warehouse: Warehouse;
   readonly #turn: (label: string) => Promise<unknown>;
   readonly #fates: Iterator<Fate>;
@@ -80,8 +90,9 @@ class World {
   async play(steps: readonly Step[]): Promise<void> {
     const answers: Promise<void>[] = [];
     const { life } = this;
-    for (const { change, deliver, rest = 0, fetched = false } of steps) {
+    for (const { change, deliver, forge, rest = 0, fetched = false } of steps) {
       const before = this.#fetches;
+      if (forge !== undefined) answers.push(this.#deliver(this.#forgery(forge)));
       if (change !== undefined) life.change(change);
       if (deliver === 'newest') answers.push(this.#deliver(life.events.at(-1)));
       else if (deliver !== undefined) answers.push(this.#deliver(life.events[deliver % life.events.length]));
@@ -93,7 +104,7 @@ class World {
         await setTimeout(1);
       }
     }
-    for (const event of this.life.events) answers.push(this.#deliver(event));
+    for (const event of [...this.life.events, ...this.#forgeries]) answers.push(this.#deliver(event));
     let answered = false;
     const all = Promise.all(answers).then(() => {
       answered = true;
@@ -109,6 +120,22 @@ class World {
     await this.#makeDue();
     this.#over.resolve('over');
     for (const { ended } of [...this.#catchingUp.values()]) await ended;
+  }
+
+  #forgery(of: NonNullable<Step['forge']>): DeliveredEvent {
+    const id = randomUUID();
+    this.forged.add(id);
+    const at = '2026-03-01T00:00:00.000001';
+    const names = { company: { id, name: 'Forged' }, site: { id: randomUUID(), name: 'Nowhere' } };
+    const event = delivery(
+      of === 'readings'
+        ? intervalsEvent(id, '2026-01-01T00:00:00', '2026-01-02T00:00:00', 96)
+        : of === 'connection'
+          ? { ...connectionEvent('created', randomUUID(), at, 'PENDING'), ...names }
+          : documentEvent(of === 'document' ? 'created' : 'deleted', randomUUID(), at, names),
+    );
+    this.#forgeries.push(event);
+    return event;
   }
 
   /** The time comes of all that was postponed. */
@@ -177,7 +204,10 @@ class World {
       await this.#turn(`what is due of ${kind}`);
       const owners = await patiently(() => dueOwners(db, kind, 10));
       for (const owner of owners) {
-        await patiently(() => (kind === 'intervals' ? this.#fetch(owner) : this.#read(kind, owner)));
+        await patiently(async () => {
+          if (this.forged.has(owner)) await this.#refuse(kind, owner);
+          else await (kind === 'intervals' ? this.#fetch(owner) : this.#read(kind, owner));
+        });
       }
       if (owners.length > 0) continue;
       await this.#turn(`${kind} try to sleep`);
@@ -195,6 +225,14 @@ class World {
     }
   }
 
+  /** As activities/parking.ts, of what the service does not have. */
+  async #refuse(kind: CatchUpKind, owner: string): Promise<void> {
+    const { db } = this.#warehouse;
+    await this.#turn(`the service does not know whose ${kind} are asked for`);
+    expect(await isStranger(db, kind, owner)).toBe(true);
+    await postponeStranger(db, kind, owner, '404');
+  }
+
   /** As activities/catch-up-documents.ts and catch-up-connections.ts. */
   async #read(kind: Exclude<CatchUpKind, 'intervals'>, companyId: string): Promise<void> {
     const { db } = this.#warehouse;
@@ -207,6 +245,7 @@ class World {
     if (kind === 'connections') {
       await this.#turn('connections are written');
       await writeRecords(this.#warehouse, 'connections', life.connections(shown), read);
+      await admitCompany(db, companyId);
       await settleRecords(db, kind, due, readAt);
       return;
     }
@@ -222,6 +261,7 @@ class World {
       const usage = rows.length > 0 ? page(rows) : undefined;
       await writeDocumentSets(db, { documentIds: [document.id], readAt, documents: page([document]), usage });
     }
+    await admitCompany(db, companyId);
     await settleRecords(db, kind, due, readAt, document === undefined ? due : []);
   }
 
@@ -234,22 +274,26 @@ class World {
     const readAt = await warehouseNow(db);
     const { ranges, granularity } = await dueRanges(db, meterId, 50);
     for (const range of ranges) {
-      for (const piece of await splitRange(db, range, granularity, pieces)) {
+      let at: RangeProgress | null = { from: range.start, width: 1 };
+      while (at !== null) {
+        const { piece, next } = await nextPiece(db, range, at, granularity, pieceReadings);
         let fate: Fate | undefined;
+        let held = 0;
         do {
-          await this.#writeReadings(meterId, piece);
+          held = await this.#writeReadings(meterId, piece);
           fate = this.#fates.next().value;
           if (fate === 'repeats') return await this.#fetch(meterId);
         } while (fate === 'fails');
         await this.#turn('a piece is noted');
         await noteFetched(db, { meterId, ...piece });
+        at = next === null ? null : { from: next, width: nextWidth(at.width, held, pieceReadings) };
       }
     }
     await this.#turn('ranges are settled');
     await settleRanges(db, meterId, readAt, ranges);
   }
 
-  async #writeReadings(meterId: string, { start, end }: TimeRange): Promise<void> {
+  async #writeReadings(meterId: string, { start, end }: TimeRange): Promise<number> {
     const { life } = this;
     const readAt = await warehouseNow(this.#warehouse.db);
     await this.#turn('the service shows readings');
@@ -259,6 +303,7 @@ class World {
     await this.#turn('readings are written');
     const columns = columnsOf(readings.map((reading) => ({ life, ...reading })));
     await writeIntervals(this.#warehouse, meterId, readAt, columns, { confirms: true });
+    return readings.length;
   }
 }
 
@@ -275,7 +320,7 @@ async function patiently<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** Two readings of a quarter of an hour: a wide range is fetched in two pieces. */
-const pieces = { readings: 2, piecesMax: 200 };
+const pieceReadings = 2;
 
 const readings: fc.Arbitrary<Change> = fc.record({
   of: fc.constant('readings' as const),
@@ -296,12 +341,17 @@ const change: fc.Arbitrary<Change> = fc.oneof(
   }),
   readings,
 );
+const forge = fc.constantFrom(...(['document', 'deletion', 'connection', 'readings'] as const));
 const steps: fc.Arbitrary<Step[]> = fc.oneof(
   // Anything changes and is told some time.
   {
     weight: 2,
     arbitrary: fc.array(
-      fc.oneof(fc.record({ change, rest: fc.nat(4) }), fc.record({ deliver: fc.nat(7), rest: fc.nat(4) })),
+      fc.oneof(
+        { weight: 4, arbitrary: fc.record({ change, rest: fc.nat(4) }) },
+        { weight: 4, arbitrary: fc.record({ deliver: fc.nat(7), rest: fc.nat(4) }) },
+        { weight: 1, arbitrary: fc.record({ forge, rest: fc.nat(4) }) },
+      ),
       { maxLength: 5 },
     ),
   },
@@ -353,6 +403,20 @@ class Lane {
       select count(*)::int as pending, array(select kind from metersync.catch_ups where awake) as awake
       from metersync.events where outcome = 'pending'`);
     expect(left.rows).toEqual([{ pending: 0, awake: [] }]);
+    const { db } = this.#warehouse;
+    const forged = array([...world.forged], 'text');
+    // The connection is never deleted: once it was read, its company is known.
+    const companies = await db.execute(sql`select id::text as id from utility.companies
+      where id::text = any(${forged}) or id = ${world.life.place.company.id}::uuid`);
+    expect(companies.rows).toEqual([{ id: world.life.place.company.id }]);
+    const told = await db.execute(sql`select count(*)::int as n from metersync.events
+      where outcome = 'missing' and (company_id::text = any(${forged}) or record_id = any(${forged}))`);
+    expect(told.rows).toEqual([{ n: world.forged.size }]);
+    for (const table of ['documents', 'connections', 'sites']) {
+      const live = await db.execute(sql`select from ${sql.raw(`utility.${table}`)}
+        where company_id::text = any(${forged}) and deleted_at is null`);
+      expect(live.rowCount).toBe(0);
+    }
     return world.life;
   }
 
@@ -367,7 +431,11 @@ class Lane {
       }
     }
     const missing = await this.#warehouse.db.execute(
-      sql`select meter_id, missing from metersync.interval_ledger where not isempty(missing)`,
+      sql`select meter_id, missing from metersync.interval_ledger where not isempty(missing)
+        and meter_id = any(${array(
+          lives.map(({ place }) => place.meterId),
+          'text',
+        )})`,
     );
     if (different.size === 0) expect(missing.rows).toEqual([]);
     return different;

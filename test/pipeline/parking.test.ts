@@ -31,8 +31,7 @@ const parked = async () => (await json<{ parked: Parked[] }>('status')).parked;
 
 /** Requests that the fault struck. */
 async function refusals(): Promise<number> {
-  const answer = await fetch(`${pipeline.service.url}/sandbox/faults`);
-  const { faults } = (await answer.json()) as { faults: { struck: number }[] };
+  const { faults } = await pipeline.service.control<{ faults: { struck: number }[] }>('GET', 'faults');
   return faults.reduce((sum, { struck }) => sum + struck, 0);
 }
 

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { scheduleIds } from '../../contract/names.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { createDeployment } from '../support/deployment.ts';
-import { delivery, documentEvent } from '../support/events.ts';
+import { company, delivery, documentEvent } from '../support/events.ts';
 import { until } from '../support/poll.ts';
 
 test('a schedule of the worker drops old payloads from the journal, as long as the settings say so', {
@@ -20,6 +20,8 @@ test('a schedule of the worker drops old payloads from the journal, as long as t
   const events = Array.from({ length: 2_500 }, () =>
     delivery(documentEvent('deleted', randomUUID(), '2026-01-01T00:00:00.000001')),
   );
+  // Events of a company that is not known would wait, and what waits keeps its payload.
+  await db.execute(sql`insert into utility.companies (id, raw) values (${company.id}::uuid, '{}')`);
   await recordEvents(db, events);
   await db.execute(sql`update metersync.events set received_at = clock_timestamp() - case
     when id = ${events[0]?.id} then interval '29 days' else interval '31 days' end`);

@@ -108,6 +108,30 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect(sent).toBeLessThan(64 * 1024 * 1024);
   });
 
+  test('59: a body in a million chunks of a byte is answered 400 after some thousand of them', async () => {
+    const { port, receiver, deliver } = await listening();
+    const connection = await RawConnection.open(port);
+    connection.write(requestBytes({ headers: [...signedHeaders(), ['transfer-encoding', 'chunked']] }));
+    connection.write('1\r\nx\r\n'.repeat(1_000_000));
+    expect(await connection.answer()).toMatchObject({ status: 400, headers: { connection: 'close' } });
+    await connection.closed;
+    expect(receiver.counters['too-many-pieces']).toBe(1);
+    expect((await deliver()).status).toBe(204);
+  });
+
+  test('59: as many chunks as a network may make of the largest body are taken', async () => {
+    const { port } = await listening();
+    const body = 'x'.repeat(limits.webhookBodyBytesMax);
+    const connection = await RawConnection.open(port);
+    connection.write(
+      requestBytes({ headers: [...signedHeaders({ body }), ['transfer-encoding', 'chunked']] }),
+    );
+    for (let at = 0; at < body.length; at += 512) connection.write(`200\r\n${body.slice(at, at + 512)}\r\n`);
+    connection.write('0\r\n\r\n');
+    expect((await connection.answer()).status).toBe(204);
+    connection.end();
+  });
+
   test.each([
     ['text/plain'],
     ['application/json; charset=utf-16'],

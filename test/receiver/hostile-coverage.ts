@@ -6,6 +6,7 @@ const files = [
   'receiver/hostile-headers.test.ts',
   'receiver/hostile-bodies.test.ts',
   'receiver/hostile-http.test.ts',
+  'receiver/flood.test.ts',
   'receiver/secrets.test.ts',
   'receiver/server.test.ts',
   'receiver/verify.test.ts',

@@ -3,7 +3,7 @@ import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { fixedSecrets } from '../../receiver/secrets.ts';
 import { listening } from './listening.ts';
-import { exchange } from './raw-http.ts';
+import { exchange, RawConnection, requestBytes } from './raw-http.ts';
 import {
   frozenNow,
   golden,
@@ -49,6 +49,26 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     const answer = await exchange(port, { headers: [...headers, ['webhook-signature', signature]], body });
     expect(answer.status).toBe(204);
   });
+
+  const unsigned = signedHeaders().slice(0, 2);
+  test.each([
+    ['2', 'no id', signedHeaders().slice(1), 401],
+    ['4', 'no signature', unsigned, 401],
+    ['5', 'two families mixed', [...unsigned, ['svix-signature', golden.signature]], 401],
+    ['8', 'an id with a dot', signedHeaders({ id: 'msg.1' }), 401],
+    ['14', 'an old timestamp', signedHeaders({ timestamp: seconds(-301) }), 401],
+    ['25', 'half a signature', [...unsigned, ['webhook-signature', golden.signature.slice(0, 20)]], 401],
+    ['44', 'an encoding', [...signedHeaders(), ['content-encoding', 'gzip']], 415],
+  ] as [string, string, [string, string][], number][])(
+    '%s: %s is refused before a byte of the body is sent, and the socket ends',
+    async (_row, _what, headers, status) => {
+      const { port } = await listening();
+      const connection = await RawConnection.open(port);
+      connection.write(requestBytes({ headers: [...headers, ['content-length', '1000000']] }));
+      expect(await connection.answer()).toMatchObject({ status, headers: { connection: 'close' } });
+      await connection.closed;
+    },
+  );
 
   test.each([
     ['2', 'webhook-id'],

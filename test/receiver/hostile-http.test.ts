@@ -130,6 +130,35 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     expect((await deliver()).status).toBe(204);
   });
 
+  test('43: busy sockets beyond the bound make room, the oldest first, for deliveries and for each other', async () => {
+    const limits = { connectionsMax: 60, connectionsBeforeStrangersEnd: 40 };
+    const { port, deliver, receiver } = await listening({ limits });
+    const known = await RawConnection.open(port);
+    known.write(requestBytes({ headers: signedHeaders({ id: 'msg_known' }), body: golden.body }));
+    expect((await known.answer()).status).toBe(204);
+    const strangers: RawConnection[] = [];
+    for (let n = 0; n < 200; n += 1) {
+      const stranger = await RawConnection.open(port);
+      // Half of them trickle headers, half a body.
+      stranger.write(n % 2 === 0 ? longHead.subarray(0, 10 + n) : head);
+      strangers.push(stranger);
+      if (n % 20 === 0) expect((await deliver({ id: `msg_${n}` })).status).toBe(204);
+    }
+    expect(receiver.counters.busy).toBeGreaterThanOrEqual(200 - limits.connectionsBeforeStrangersEnd);
+    expect(await strangers[0]?.answer()).toMatchObject({ status: 503, headers: { connection: 'close' } });
+    const stay = strangers.map(({ socket }) => !socket.destroyed);
+    expect(stay.slice(0, 100).some(Boolean)).toBe(false);
+    expect(stay.slice(-20).every(Boolean)).toBe(true);
+    const open = await new Promise<number>((resolve) => {
+      receiver.server.getConnections((_error, count) => resolve(count));
+    });
+    expect(open).toBeLessThanOrEqual(limits.connectionsBeforeStrangersEnd);
+    // A socket that brought a delivery stays, though it is the oldest of all.
+    known.write(requestBytes({ headers: signedHeaders({ id: 'msg_again' }), body: golden.body }));
+    expect((await known.answer()).status).toBe(204);
+    for (const connection of [known, ...strangers]) connection.end();
+  });
+
   // A gibibyte: 1 MB when it is packed once, 2 kB when twice.
   const packed = Buffer.concat(Array(64).fill(gzipSync(Buffer.alloc(16 * 1024 * 1024), { level: 9 })));
   test.each([
@@ -172,6 +201,10 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     ],
     ['a chunk size that is no number', `${begun}${signed}Transfer-Encoding: chunked\r\n\r\nzz\r\n`],
     ['no Host', `POST /webhooks HTTP/1.1\r\n${signed}${length}\r\n${golden.body}`],
+    ['two Host', `${begun}Host: b\r\n${signed}${length}\r\n${golden.body}`],
+    ['the same Host twice', `${begun}HOST: a\r\n${signed}${length}\r\n${golden.body}`],
+    ['two Host where nothing is signed', 'GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
+    ['two Host where nothing is', 'GET /nothing HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
     ['not HTTP at all', '\x16\x03\x01\x02\x00\x01\x00'],
   ])('45: %s is answered 400 and ends the socket', async (_what, bytes) => {
     const { port, starts } = await listening();

@@ -1,15 +1,17 @@
-import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { fileSecrets, fixedSecrets, parseSecrets, SecretsError } from '../../receiver/secrets.ts';
 import { RecordingLog } from './listening.ts';
-import { frozenNow, golden, oldSecret, otherSecret, secretOf } from './signing.ts';
+import { golden, oldSecret, otherSecret, secretOf } from './signing.ts';
+
+const at = Number(golden.timestamp);
 
 const signs = (secret: string, source: ReturnType<typeof fixedSecrets>) => {
-  const signature = fixedSecrets([secret])()[0]?.sign('msg', new Date(frozenNow), 'body');
-  return source().some((webhook) => webhook.sign('msg', new Date(frozenNow), 'body') === signature);
+  const signature = fixedSecrets([secret])()[0]?.sign('msg', at, 'body');
+  return source().some((key) => key.sign('msg', at, 'body') === signature);
 };
 
 describe('secrets', () => {
@@ -22,13 +24,16 @@ describe('secrets', () => {
     'MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
     `WHSEC_${golden.secret.slice(6)}`,
     secretOf(Buffer.alloc(8, 1)),
+    secretOf(Buffer.alloc(24)),
+    secretOf(Buffer.alloc(64)),
     short,
     `${golden.secret} `,
     `${golden.secret}\n`,
     golden.secret.replace('Mf', 'M-'),
+    secretOf(Buffer.alloc(25)),
     // 25 bytes whose last character has bits that no byte holds.
-    `${secretOf(Buffer.alloc(25)).slice(0, -3)}B==`,
-    secretOf(Buffer.alloc(32)).replace(/=+$/, ''),
+    `${secretOf(Buffer.alloc(25, 1)).slice(0, -3)}B==`,
+    secretOf(Buffer.alloc(32, 1)).replace(/=+$/, ''),
     `whpk_${Buffer.alloc(32).toString('base64')}`,
   ];
 
@@ -60,9 +65,12 @@ describe('secrets', () => {
     expect(parseSecrets(many.slice(1))).toHaveLength(16);
   });
 
-  test('every key of 24 bytes or more is taken, and a repeated one counts once', () => {
+  test('every key of 24 bytes or more but zeros is taken, and a repeated one counts once', () => {
+    const keys = fc
+      .uint8Array({ minLength: 24, maxLength: 80 })
+      .filter((key) => key.some((byte) => byte > 0));
     fc.assert(
-      fc.property(fc.uint8Array({ minLength: 24, maxLength: 80 }), (key) => {
+      fc.property(keys, (key) => {
         const secret = secretOf(Buffer.from(key));
         expect(parseSecrets([secret, secret])).toHaveLength(1);
       }),
@@ -71,11 +79,12 @@ describe('secrets', () => {
 });
 
 describe('secrets in a file', () => {
-  function inFile(text: string) {
+  function inFile(text: string, mode = 0o600) {
     const folder = mkdtempSync(join(tmpdir(), 'secrets-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const path = join(folder, 'secrets');
     writeFileSync(path, text);
+    chmodSync(path, mode);
     const log = new RecordingLog();
     let time = 0;
     const source = fileSecrets({ path, now: () => time, log });
@@ -111,10 +120,57 @@ describe('secrets in a file', () => {
 
   test('a swapped link is a new version', () => {
     const { path, folder, later } = inFile(golden.secret);
-    writeFileSync(join(folder, 'next'), otherSecret);
+    writeFileSync(join(folder, 'next'), otherSecret, { mode: 0o600 });
     symlinkSync(join(folder, 'next'), join(folder, 'link'));
     renameSync(join(folder, 'link'), path);
     expect(signs(otherSecret, later(1_000))).toBe(true);
+  });
+
+  test.each([0o620, 0o602, 0o666])('a file of mode %o, which others can write, is refused', (mode) => {
+    expect(() => inFile(golden.secret, mode)).toThrow(SecretsError);
+    expect(() => inFile(golden.secret, mode)).toThrow(/written by other users .*: chmod 600/);
+  });
+
+  test('one that others can write meanwhile is not read again before that is mended', () => {
+    const { path, later, log } = inFile(golden.secret);
+    writeFileSync(path, otherSecret);
+    chmodSync(path, 0o666);
+    expect(signs(otherSecret, later(1_000))).toBe(false);
+    expect(signs(golden.secret, later(1_000))).toBe(true);
+    expect(log.lines).toMatchObject([
+      { level: 'error', fields: { problem: expect.stringMatching(/written/) } },
+    ]);
+    chmodSync(path, 0o600);
+    expect(signs(otherSecret, later(1_000))).toBe(true);
+    expect(signs(golden.secret, later(1_000))).toBe(false);
+  });
+
+  test('one that everybody can read is warned of, each time that it is read', () => {
+    const { path, later, log } = inFile(golden.secret, 0o644);
+    const warning = { level: 'warn', message: expect.stringMatching(/read by every user/) };
+    expect(log.lines).toMatchObject([warning]);
+    writeFileSync(path, otherSecret);
+    later(1_000)();
+    expect(log.lines).toMatchObject([warning, warning, { level: 'info' }]);
+    expect(inFile(golden.secret, 0o640).log.lines).toEqual([]);
+  });
+
+  test('an emptied file revokes nothing, as it may be one that is being written; the word none revokes all', () => {
+    const { path, later, log } = inFile(golden.secret);
+    writeFileSync(path, '');
+    expect(signs(golden.secret, later(1_000))).toBe(true);
+    expect(log.lines.at(-1)).toMatchObject({
+      level: 'error',
+      message: expect.stringMatching(/the word none$/),
+    });
+    writeFileSync(path, '# it leaked\nnone\n');
+    expect(later(1_000)()).toEqual([]);
+    expect(log.lines).toContainEqual(expect.objectContaining({ level: 'warn' }));
+    writeFileSync(path, `none\n${otherSecret}\n`);
+    expect(later(1_000)()).toEqual([]);
+    writeFileSync(path, otherSecret);
+    expect(signs(otherSecret, later(1_000))).toBe(true);
+    expect(inFile('none').source()).toEqual([]);
   });
 
   test('a wrong version, or none, is logged once and leaves the secrets before it in force', () => {

@@ -190,20 +190,46 @@ describe('answers to deliveries', () => {
     expect((await waiting).status).toBe(204);
   });
 
-  test('bodies being read are bounded together: past it 503, and not when they are gone', async () => {
-    const { port, deliver, receiver } = await listening({ limits: { bodiesBytesMax: 100_000 } });
-    const body = 'x'.repeat(60_000);
+  test('42: large bodies being read are bounded together: past it the one that began first makes room', async () => {
+    const { port, deliver, receiver } = await listening({ limits: { largeBodiesBytesMax: 300_000 } });
+    const body = 'x'.repeat(140_000);
+    const headers = [...signedHeaders({ id: 'msg_half', body }), ['content-length', '140000']] as const;
     const halves: RawConnection[] = [];
-    for (let n = 0; n < 2; n += 1) {
+    for (let n = 0; n < 3; n += 1) {
       const half = await RawConnection.open(port);
-      const headers = [...signedHeaders({ id: `msg_${n}`, body }), ['content-length', '60000']] as const;
-      half.write(requestBytes({ headers, body: body.slice(0, 59_000) }));
+      half.write(requestBytes({ headers, body: body.slice(0, 139_000) }));
       halves.push(half);
+      // Read by the time that this is answered.
+      expect((await exchange(port, { method: 'GET', path: '/healthz' })).status).toBe(200);
     }
-    await expect.poll(() => receiver.counters.busy).toBe(1);
-    for (const half of halves) half.end();
-    await expect.poll(() => receiver.counters['cut-short']).toBe(1);
-    expect((await deliver({ body: 'y'.repeat(99_000) })).status).toBe(204);
+    const [first, ...others] = halves as [RawConnection, RawConnection, RawConnection];
+    expect(await first.answer()).toMatchObject({
+      status: 503,
+      headers: { connection: 'close', 'retry-after': '10' },
+    });
+    for (const half of others) half.write(body.slice(139_000));
+    for (const half of others) expect((await half.answer()).status).toBe(204);
+    expect(receiver.counters.busy).toBe(1);
+    expect((await deliver({ body: 'y'.repeat(290_000) })).status).toBe(204);
+    for (const half of others) half.end();
+  });
+
+  test('42: what large bodies hold is no loss of small ones', async () => {
+    const small = 'y'.repeat(60_000);
+    const { port, receiver } = await listening({ limits: { largeBodiesBytesMax: 100_000 } });
+    const half = await RawConnection.open(port);
+    const headers = signedHeaders({ id: 'msg_small', body: small });
+    const bytes = requestBytes({ headers, body: small });
+    half.write(bytes.subarray(0, -1));
+    for (let n = 0; n < 5; n += 1) {
+      const large = await RawConnection.open(port);
+      const length = ['content-length', '90000'] as const;
+      large.write(requestBytes({ headers: [...signedHeaders(), length], body: 'x'.repeat(89_999) }));
+      await expect.poll(() => receiver.counters.busy).toBe(n);
+    }
+    half.write(bytes.subarray(-1));
+    expect((await half.answer()).status).toBe(204);
+    half.end();
   });
 
   test('an error of ours is 503, is logged, and tells the sender nothing', async () => {
@@ -287,7 +313,7 @@ describe('answers to everything else', () => {
 
   test('healthz says that the process is alive, readyz whether it can take events', async () => {
     let isReady: () => boolean | Promise<boolean> = () => true;
-    const { port } = await listening({ ready: () => isReady() });
+    const { port } = await listening({ ready: () => isReady(), limits: { readyForMs: 0 } });
     const get = async (path: string) => (await exchange(port, { method: 'GET', path })).status;
     expect([await get('/healthz'), await get('/readyz')]).toEqual([200, 200]);
     isReady = async () => false;
@@ -297,6 +323,22 @@ describe('answers to everything else', () => {
     };
     expect([await get('/healthz'), await get('/readyz')]).toEqual([200, 503]);
     expect((await exchange(port, { method: 'HEAD', path: '/healthz' })).status).toBe(200);
+  });
+
+  test('readyz asks whether events can be taken once a second, however many want to know', async () => {
+    const clock = new ManualClock();
+    let asked = 0;
+    const ready = () => {
+      asked += 1;
+      return true;
+    };
+    const { port } = await listening({ ready, socketClock: clock });
+    const get = async () => (await exchange(port, { method: 'GET', path: '/readyz' })).status;
+    expect(await Promise.all(Array.from({ length: 50 }, get))).toEqual(Array(50).fill(200));
+    expect(asked).toBe(1);
+    await clock.advance(httpLimits.readyForMs);
+    expect(await get()).toBe(200);
+    expect(asked).toBe(2);
   });
 });
 

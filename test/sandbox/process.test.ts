@@ -28,8 +28,15 @@ async function newDatabase(): Promise<string> {
   return database.url;
 }
 
-function run(args: readonly string[], stdin: 'pipe' | 'ignore' = 'ignore'): ChildProcess {
-  const child = spawn(process.execPath, ['sandbox/main.ts', ...args], { stdio: [stdin, 'pipe', 'pipe'] });
+function run(
+  databaseUrl: string,
+  args: readonly string[],
+  stdin: 'pipe' | 'ignore' = 'ignore',
+): ChildProcess {
+  const child = spawn(process.execPath, ['sandbox/main.ts', ...args], {
+    env: { ...process.env, SANDBOX_DATABASE_URL: databaseUrl },
+    stdio: [stdin, 'pipe', 'pipe'],
+  });
   children.push(child);
   return child;
 }
@@ -47,12 +54,12 @@ const small = [
 ];
 
 async function start(databaseUrl: string, more: readonly string[] = [], stdin: 'pipe' | 'ignore' = 'ignore') {
-  const child = run(['--database-url', databaseUrl, ...small, ...more], stdin);
+  const child = run(databaseUrl, [...small, ...more], stdin);
   const stderr: string[] = [];
   child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk.toString()));
   for await (const line of createInterface({ input: child.stdout as NodeJS.ReadableStream })) {
-    const { url, apiUrl, apiKey } = JSON.parse(line) as Record<'url' | 'apiUrl' | 'apiKey', string>;
-    const sandbox = { url, apiUrl, apiKey, organizations: [], close: async () => undefined };
+    const ready = JSON.parse(line) as Record<'url' | 'apiUrl' | 'apiKey' | 'controlToken', string>;
+    const sandbox = { ...ready, organizations: [], close: async () => undefined };
     return { child, service: talkTo(sandbox, databaseUrl) };
   }
   throw new Error(`the sandbox ended: ${stderr.join('')}`);
@@ -83,7 +90,7 @@ describe('the process', () => {
   });
 
   it('prints a summary with a curl line otherwise', async () => {
-    const child = run(['--database-url', await newDatabase(), '--companies', '1', '--documents', '0']);
+    const child = run(await newDatabase(), ['--companies', '1', '--documents', '0']);
     let output = '';
     child.stdout?.on('data', (chunk: Buffer) => {
       output += chunk;
@@ -100,17 +107,18 @@ describe('the process', () => {
     expect(await exitOf(child)).toBe(0);
   });
 
-  it.each([[[]], [['--database-url', 'x', '--port', 'many']], [['--nonsense']]])(
-    'explains a wrong command line and ends with 2: %j',
-    async (args) => {
-      const { code, output } = await outcome(run(args));
-      expect(code).toBe(2);
-      expect(output).toContain('--');
-    },
-  );
+  it.each([
+    ['', []],
+    ['x', ['--port', 'many']],
+    ['x', ['--nonsense']],
+  ])('explains a wrong command line and ends with 2: %j %j', async (databaseUrl, args) => {
+    const { code, output } = await outcome(run(databaseUrl, args));
+    expect(code).toBe(2);
+    expect(output).toContain('--');
+  });
 
   it('ends with 1 when its database is away', async () => {
-    const { code, output } = await outcome(run(['--database-url', 'postgres://127.0.0.1:1/none']));
+    const { code, output } = await outcome(run('postgres://127.0.0.1:1/none', []));
     expect(code).toBe(1);
     expect(output).toContain('ECONNREFUSED');
   });

@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { once as eventOf } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { inspect } from 'node:util';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
@@ -80,13 +82,17 @@ describe('an answer', () => {
 
   const long = `{"documents": [], "x": "${'y'.repeat(100_000)}"}`;
   const unreadable: [string, Reply, string][] = [
-    ['in an encoding that was not asked for', packed(brotliCompressSync(body), 'br'), 'encoded as "br"'],
+    ['in an encoding that was not asked for', packed(brotliCompressSync(body), 'br'), 'encoding is br'],
     ['that is not the gzip it says', packed(Buffer.from(body), 'gzip'), 'incorrect header check'],
     ['whose gzip is cut short', packed(gzipSync(body).subarray(0, 30), 'gzip'), 'unexpected end of file'],
     ['that unpacks without end', packed(gzipSync(long), 'gzip'), 'larger than 50000 bytes'],
     ['that is too long', { body: long }, 'longer than 50000 bytes'],
     ['that is not UTF-8', { body: Buffer.from([0x5b, 0x22, 0xff, 0x22, 0x5d]) }, 'not UTF-8'],
-    ['that is a web page', { body: '<html>maintenance</html>' }, 'expected JSON, got "<html>maintenance'],
+    [
+      'that is a web page',
+      { body: '<html>maintenance</html>' },
+      'expected JSON, got 24 characters of application/json: no JSON from character 0 on',
+    ],
     ['that is JSON cut in the middle', { body: body.slice(0, 20) }, 'expected JSON'],
     ['that is empty', { body: '' }, 'an empty body'],
     ['without content', { status: 204, body: '' }, 'answered 204'],
@@ -142,6 +148,31 @@ describe('an answer', () => {
   });
 });
 
+describe('secrets', () => {
+  const text =
+    '{"documents": [{"id": "a", "login": {"Password": "hush"}, "amount": 1.10}], "hasNext": false}';
+  const kept = '{"documents": [{"id": "a", "login": {}, "amount": 1.10}], "hasNext": false}';
+
+  test('are in no page and no record, neither as text nor as values', async () => {
+    const { client } = await setup(({ path }) => ({
+      body: path.endsWith('/d1') ? text.replace('documents', 'x') : text,
+    }));
+    const page = await client.page(documents());
+    expect(page.body).toBe(kept);
+    expect(page.items).toEqual([{ id: 'a', login: {}, amount: 1.1 }]);
+    expect(await client.record(document)).toMatchObject({ body: kept.replace('documents', 'x') });
+  });
+
+  test('are in no quote of a refusal', async () => {
+    const { client } = await setup(
+      () => ({ status: 403, json: { detail: 'no', accessToken: 'hush' } }),
+      once,
+    );
+    const error = await rejection(client.page(documents()));
+    expect(`${error}`).toContain('answered 403 with "{\\"detail\\":\\"no\\"}"');
+  });
+});
+
 describe('a record', () => {
   test('comes as it was received, and parsed', async () => {
     const { client } = await setup(() => ({ body: '{"id": "d1", "amount": 1.10}' }));
@@ -181,20 +212,20 @@ describe('ping', () => {
     ['{"apiVersion": "v2.1"}', 'v2.1'],
     ['"v2"', 'v2'],
     ['{"ok": true}', null],
+    ['{"version": "of the key abcdef"}', null],
     ['pong', null],
     ['', null],
   ])('reads %j as version %j', async (body, version) => {
     const { client } = await setup(() => ({ body }));
-    expect(await client.ping()).toEqual({ body, version, date: expect.stringMatching(/GMT$/) });
+    expect(await client.ping()).toEqual({ version, date: expect.stringMatching(/GMT$/) });
   });
 });
 
 describe('the API key', () => {
   const echo: [string, Reply][] = [
-    ['an error body', { status: 500, json: { headers: { 'x-api-key': apiKey } } }],
+    ['an error body', { status: 500, json: { received: { authorization: apiKey } } }],
     ['a refusal', { status: 401, body: `key ${apiKey} is unknown` }],
-    ['an unreadable page', { body: `<html>${apiKey}` }],
-    ['an unreadable envelope', { json: { key: apiKey } }],
+    ['a refusal in lower case', { status: 403, body: `key ${apiKey.toUpperCase()} is unknown` }],
   ];
   test.each(echo)('is in no error and no log when the service echoes it in %s', async (_, reply) => {
     const { client, logged } = await setup(() => reply);
@@ -202,6 +233,38 @@ describe('the API key', () => {
     expect(inspect(error, { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toContain(apiKey);
     expect(inspect(logged, { depth: Number.POSITIVE_INFINITY })).not.toContain(apiKey);
     expect(`${error}`).toMatch(/\[API key\]/);
+  });
+
+  test.each<Reply>([
+    { body: `<html>${apiKey}` },
+    { json: { key: apiKey } },
+    { body: 'x', headers: { 'content-encoding': apiKey, 'content-type': apiKey } },
+    { status: 206, body: apiKey },
+  ])('is in no error when a success holds it: %j', async (reply) => {
+    const { client, logged } = await setup(() => reply);
+    const error = await rejection(client.page(documents()));
+    expect(error).toMatchObject({ code: 'SERVICE_ANSWER_UNREADABLE' });
+    expect(inspect([error, logged], { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toContain(
+      apiKey,
+    );
+  });
+
+  test('is in no error when what answers speaks no HTTP, but echoes it', async () => {
+    const server = createServer((socket) =>
+      socket.end(`HTTP/1.1 200 OK\r\nx y\x01: ${apiKey}\r\n\r\n${apiKey}`),
+    );
+    server.listen(0, '127.0.0.1');
+    await eventOf(server, 'listening');
+    const client = createServiceClient({
+      ...silent,
+      ...once,
+      baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v2.2`,
+    });
+    const error = await rejection(client.page(documents()));
+    await client.close();
+    server.close();
+    expect(error).toMatchObject({ code: 'SERVICE_ANSWER_UNREADABLE' });
+    expect(inspect(error, { depth: Number.POSITIVE_INFINITY, showHidden: true })).not.toContain(apiKey);
   });
 
   test.each<Reply>(['hang up', { cut: '[' }])('is in no error when the network fails: %j', async (reply) => {

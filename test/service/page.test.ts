@@ -1,11 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { readPage } from '../../service/page.ts';
-import { createQuote } from '../../service/quote.ts';
 
-const quote = createQuote('the-key');
 const endpoint = { path: '/document/company/{companyId}', items: 'documents', total: 'totalDocuments' };
 const read = (value: unknown, asked = 1) =>
-  readPage({ body: typeof value === 'string' ? value : JSON.stringify(value), endpoint, asked, quote });
+  readPage(
+    {
+      text: typeof value === 'string' ? value : JSON.stringify(value),
+      contentType: 'text/html; charset=utf-8',
+    },
+    endpoint,
+    asked,
+  );
 
 const full = {
   totalDocuments: 201,
@@ -112,31 +117,32 @@ describe('a page', () => {
 });
 
 describe('what is no page', () => {
+  const array = 'expected an array "documents", got';
   test.each([
-    ['another object', { detail: 'nothing here' }, 'nothing here'],
-    ['two arrays of unknown names', { a: [], b: [] }, 'an array \\"documents\\"'],
-    ['records that are null', { documents: null }, 'documents'],
-    ['a scalar', '7', '7'],
-    ['null', 'null', 'null'],
-    ['a web page', '<html>\n<title>Log in</title>', 'Log in'],
-    ['an answer cut short', JSON.stringify(full).slice(0, 80), 'totalDocuments'],
-    ['nothing at all', '', 'an empty body'],
-  ])('%s is SERVICE_ANSWER_UNREADABLE, quoted', (_, value, quoted) => {
+    ['another object', { detail: 'nothing here' }, `${array} 25 characters of text/html: it has no array`],
+    ['two arrays of unknown names', { a: [], b: ['hush'], 'x 1': [] }, 'it has the arrays a, b'],
+    ['records that are null', { documents: null }, 'it has no array'],
+    ['a scalar', '7', `${array} 1 characters of text/html: it is no object`],
+    ['null', 'null', 'it is no object'],
+    [
+      'a web page',
+      '<html>\n<title>hush</title>',
+      'expected JSON, got 26 characters of text/html: no JSON from character 0 on',
+    ],
+    ['an answer that goes wrong', '{"documents": [hush]}', 'no JSON from character 15 on'],
+    ['an answer cut short', '{"documents": [{"note": "hush"},', 'cut short'],
+    ['a text that JSON does not allow', '["hush\0"]', 'wrong inside one of its texts'],
+    ['nothing at all', '', 'expected JSON, got an empty body'],
+  ])('%s is SERVICE_ANSWER_UNREADABLE, told without quoting it', (_, value, told) => {
     expect(() => read(value)).toThrow(expect.objectContaining({ code: 'SERVICE_ANSWER_UNREADABLE' }));
-    expect(() => read(value)).toThrow(quoted.replaceAll('\\"', '"'));
+    expect(() => read(value)).toThrow(told);
+    expect(() => read(value)).not.toThrow(/hush|nothing here/);
   });
 
-  test('is quoted in some 200 characters, on one line, without the key', () => {
-    const message = quote(`{"echo": "the-key",\n ${'x'.repeat(10_000)}`);
-    expect(message).not.toContain('the-key');
-    expect(message).toContain('[API key]');
-    expect(message.length).toBeLessThan(230);
-    expect(message).not.toContain('\n');
-  });
-
-  test('hides a key that crosses the end of the quotation', () => {
-    for (let before = 180; before < 210; before++) {
-      expect(quote(`${'x'.repeat(before)}the-key${'y'.repeat(50)}`)).not.toMatch(/the-/);
-    }
+  test('is told of with the types that everybody knows, and no other word of the answer', () => {
+    const told = (contentType: string | undefined) => () => readPage({ text: '7', contentType }, endpoint, 1);
+    expect(told('Application/JSON; charset=hush')).toThrow('of application/json: it');
+    expect(told('application/hush')).toThrow('of an unknown type: it');
+    expect(told(undefined)).toThrow('of no type: it');
   });
 });

@@ -1,9 +1,12 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { webhookConfiguration } from '../../service/webhooks.ts';
+import { until } from '../support/poll.ts';
 import { type Reply, ScriptedServer } from './scripted-server.ts';
+import { VirtualClock } from './virtual-clock.ts';
 
 const apiKey = 'key-that-no-error-shows';
 let server: ScriptedServer | undefined;
+let clock: VirtualClock;
 afterEach(async () => {
   await server?.stop();
   server = undefined;
@@ -11,7 +14,8 @@ afterEach(async () => {
 
 const against = async (reply: Reply) => {
   server = await ScriptedServer.start(() => reply);
-  return webhookConfiguration({ baseUrl: server.url, apiKey });
+  clock = new VirtualClock();
+  return webhookConfiguration({ baseUrl: server.url, apiKey, clock });
 };
 
 describe('webhookConfiguration', () => {
@@ -44,13 +48,40 @@ describe('webhookConfiguration', () => {
   });
 
   test.each([
-    ['no JSON', { body: '<html>' }],
+    ['no JSON', { body: '<html>hush' }],
     ['another shape', { json: { enabled: 'yes' } }],
-    ['a portal without an address', { json: { url: 7 } }],
+    ['a portal without an address', { json: { url: 'hush' } }],
   ])('%s is an unreadable answer', async (_name, reply) => {
     const webhooks = await against(reply);
     await expect(webhooks.enabled()).rejects.toMatchObject({ code: 'SERVICE_ANSWER_UNREADABLE' });
-    await expect(webhooks.portal()).rejects.toMatchObject({ code: 'SERVICE_ANSWER_UNREADABLE' });
+    await expect(webhooks.portal()).rejects.toMatchObject({
+      code: 'SERVICE_ANSWER_UNREADABLE',
+      message: expect.not.stringContaining('hush'),
+    });
+  });
+
+  test('an answer has a bound of bytes, whatever it is', async () => {
+    const enabled = `{"enabled":true,"more":"${'x'.repeat(1024 * 1024)}"}`;
+    const webhooks = await against({ body: enabled });
+    const tooLong = { code: 'SERVICE_ANSWER_UNREADABLE', message: expect.stringContaining('longer than') };
+    await expect(webhooks.enabled()).rejects.toMatchObject(tooLong);
+    await expect(webhooks.portal()).rejects.toMatchObject(tooLong);
+  });
+
+  test('of a long refusal no more is read than is quoted', async () => {
+    const webhooks = await against({ body: 'x'.repeat(64 * 1024 * 1024), status: 500 });
+    await expect(webhooks.enabled()).rejects.toMatchObject({ code: 'SERVICE_ERROR' });
+  });
+
+  test.each<Reply>(['silence', 'trickle'])('an answer that is %s has a bound of time', async (reply) => {
+    const webhooks = await against(reply);
+    const asked = webhooks.enabled().catch((error: unknown) => error);
+    await until('the deadline is set', async () => clock.sleeping === 1);
+    await clock.advance(30_000);
+    expect(await asked).toMatchObject({
+      code: 'SERVICE_UNREACHABLE',
+      message: expect.stringContaining('30000'),
+    });
   });
 
   test('a cut connection is a service that cannot be reached', async () => {

@@ -1,7 +1,7 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { pino } from 'pino';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { type Activities, createActivities } from '../../activities/create-activities.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
@@ -15,6 +15,10 @@ export interface ActivitiesUnderTest {
   readonly activities: Activities;
   readonly warehouse: Warehouse & { readonly url: string };
   readonly woken: CatchUpKind[];
+  /** Companies whose first backfill was asked for. */
+  readonly backfilled: string[];
+  /** What the field catalogue could not do: nothing, unless a test expects and removes it. */
+  readonly catalogueTroubles: unknown[];
   /** Requests so far, as `GET` path and query below the version. */
   asked(): string[];
   /** Runs an activity as a worker would, `heartbeatDetails` being those of an attempt before. */
@@ -35,13 +39,14 @@ export async function activitiesOn(
   onTestFinished(() => warehouse.drop());
   const { client, server } = await setup(script, { endpoints: { ...defaultEndpoints, ...endpoints } });
   const woken: CatchUpKind[] = [];
-  const catalogue = createFieldCatalogue({
-    db: warehouse.db,
-    onError: (error) => {
-      throw error;
-    },
+  const backfilled: string[] = [];
+  const catalogueTroubles: unknown[] = [];
+  const onError = (error: unknown): void => void catalogueTroubles.push(error);
+  const catalogue = createFieldCatalogue({ db: warehouse.db, onError });
+  onTestFinished(async () => {
+    await catalogue.close();
+    expect(catalogueTroubles).toEqual([]);
   });
-  onTestFinished(() => catalogue.close());
   const activities = createActivities({
     warehouse,
     catalogue,
@@ -53,6 +58,7 @@ export async function activitiesOn(
     reconcileDays: 2,
     checksOff: [],
     wake: async (kind) => void woken.push(kind),
+    backfillFirst: async (companyId) => void backfilled.push(companyId),
     isRunning: async () => false,
     now: () => performance.now(),
     log: pino({ level: 'silent' }),
@@ -60,7 +66,7 @@ export async function activitiesOn(
   return {
     activities,
     warehouse,
-    woken,
+    ...{ woken, backfilled, catalogueTroubles },
     asked: () =>
       server.asked.map(({ path, query }) => {
         const search = query.toString();

@@ -58,6 +58,7 @@ export async function startSandbox(
       method,
       headers: {
         'x-api-key': service.apiKey,
+        authorization: `Bearer ${service.controlToken}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),

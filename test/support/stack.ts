@@ -27,7 +27,7 @@ export default async function startStack(project: TestProject): Promise<() => Pr
   });
   if (stack.postgres === undefined || stack.temporal === undefined)
     throw new Error('The stack lacks a server.');
-  const postgresUrl = stack.postgres.url('postgres');
+  const postgresUrl = stack.postgres.superuserUrl('postgres');
   await waitForNoDisk(postgresUrl);
   project.provide('postgresUrl', postgresUrl);
   project.provide('temporalAddress', stack.temporal.address);

@@ -149,6 +149,15 @@ describe('the field catalogue', () => {
     expect(calls).toBe(4);
   });
 
+  test('tells apart the fields of so many resources, and puts those of the others under one name', async () => {
+    const catalogue = open();
+    for (let n = 0; n < 250; n++) await catalogue.note(`${resource} ${n}`, 'v2', [{ [`f${n}`]: n }]);
+    await catalogue.note(`${resource} 0`, 'v2', [{ last: 1 }]);
+    expect((await fields(`${resource} 0`)).map(({ path }) => path)).toEqual(['', '/f0', '/last']);
+    expect((await fields(`${resource} 249`)).length).toBe(0);
+    expect((await fields('*')).map(({ path }) => path)).toContain('/f249');
+  });
+
   test('takes names and texts of any kind', async () => {
     const record =
       JSON.parse(`{"__proto__": 1, "": 2, "a/b~c*": 3, "\\u0000": 4, "'; drop --": 5, "naïve 😀": "\\u0000x",

@@ -49,25 +49,6 @@ describe('a field of records', () => {
     expect(seenOf(many).get('/note')?.values).toBeNull();
   });
 
-  test('that may be secret has neither example nor values, and nor has what stands in it', () => {
-    const values = { token: 't0p', list: ['t0p'], deep: { name: 't0p' } };
-    const names = [
-      'connectionMagicLinkSecret',
-      'password',
-      'securityQuestions',
-      'credentials',
-      'apiKey',
-      'Token',
-    ];
-    const seen = seenOf([
-      { ...Object.fromEntries(names.map((name) => [name, values])), x: { password: 't0p' } },
-    ]);
-    expect(JSON.stringify([...seen.values()])).not.toContain('t0p');
-    expect(seen.get('/x/password')).toMatchObject({ kinds: ['text'], example: null, values: null });
-    const map = Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`k${n}`, 'open']));
-    expect(JSON.stringify([...seenOf([{ map: { ...map, password: 't0p' } }]).values()])).not.toContain('t0p');
-  });
-
   test('has an example that is cut short and that Postgres can hold', () => {
     const { example } = seenOf([{ a: `\0${'😀'.repeat(100)}\ud800` }]).get('/a') as SeenField;
     expect(example?.length).toBeLessThanOrEqual(80);
@@ -143,6 +124,35 @@ describe('memory is bounded:', () => {
       tree.observe({ [`group ${n % 250}`]: Object.fromEntries(fields) });
     }
     expect(tree.take(true).length).toBeLessThan(10_000);
+  });
+
+  test('a million characters of names, examples and values, whoever chose them', () => {
+    const charactersOf = (name: (n: number) => string, value: (n: number, round: number) => unknown) => {
+      const tree = new FieldTree();
+      for (let group = 0; group < 17; group++) {
+        for (let round = 0; round < 20; round++) {
+          const fields = Array.from({ length: 290 }, (_, n) => [name(n), value(n, round)]);
+          tree.observe({ [`group ${group}`]: Object.fromEntries(fields) });
+        }
+      }
+      const seen = tree.take(true);
+      expect(seen.length).toBeGreaterThan(17);
+      return seen.map(({ path, example, values }) => path + example + (values ?? []).join('')).join('')
+        .length;
+    };
+    const [long, short] = [(n: number) => `${n}`.padEnd(1_900, 'x'), (n: number) => `f${n}`];
+    expect(charactersOf(long, () => 1)).toBeLessThan(1_000_000);
+    expect(charactersOf(short, (n, round) => `${n} ${round}`.padEnd(40, 'é'))).toBeLessThan(1_000_000);
+  });
+
+  test('values of fields that are no enumeration leave room for others', () => {
+    const tree = new FieldTree();
+    for (let n = 0; n < 300; n++) {
+      const names = Array.from({ length: 100 }, (_, m) => [`name ${m}`, `${n} ${m} any text`]);
+      tree.observe(Object.fromEntries(names));
+    }
+    tree.observe({ status: 'OPEN' });
+    expect(tree.take(true).find(({ path }) => path === '/status')?.values).toEqual(['OPEN']);
   });
 });
 

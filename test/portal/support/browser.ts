@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import axe from 'axe-core';
 import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { expect, inject } from 'vitest';
+import { fontNames, loadFonts, useFont } from './fonts.ts';
 
 const args = [
   '--headless',
@@ -62,29 +63,49 @@ const screenshots = join(tmpdir(), 'metersync-portal-screenshots');
 export const eventually = <T>(read: () => T | Promise<T>) => expect.poll(read, { timeout: 30_000 });
 
 const views = [
-  { where: 'desk', size: desktop, colorScheme: 'light' },
-  { where: 'phone', size: phone, colorScheme: 'dark' },
+  { where: 'a desk', size: desktop, textPercent: 100, colorScheme: 'light' },
+  // A browser that zooms to 200 % lays out half of its width.
+  { where: 'a desk zoomed to 200 %', size: { width: 640, height: 450 }, textPercent: 100 },
+  { where: 'a phone', size: phone, textPercent: 100, colorScheme: 'dark' },
+  { where: 'a phone with text of 200 %', size: phone, textPercent: 200 },
 ] as const;
 
 /**
- * Looks at a page as people do: light and dark, at a desk and on a phone. Nothing reaches beyond its width, and axe
- * finds no serious violation. Leaves a picture of each in the machine's folder for temporary files.
+ * Looks at a page as people do: at a desk and on a phone, zoomed, with large text, in the fonts of different machines.
+ * Nothing reaches beyond its width. In light at a desk and in dark on a phone axe finds no serious violation, and a
+ * picture stays in the machine's folder for temporary files.
  */
 export async function expectGoodPage(page: Page, name: string): Promise<void> {
   await mkdir(screenshots, { recursive: true });
-  for (const { where, size, colorScheme } of views) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+  await loadFonts(page);
+  for (const { where, size, textPercent, ...look } of views) {
     await page.setViewportSize(size);
-    await page.screenshot({ path: join(screenshots, `${name}-${where}-${colorScheme}.png`), fullPage: true });
+    for (const font of fontNames) {
+      await useFont(page, font, textPercent);
+      expect(await beyondWidth(page), `${name}: what reaches beyond ${where} in ${font}`).toEqual([]);
+    }
+    if (!('colorScheme' in look)) continue;
+    const { colorScheme } = look;
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    const picture = `${name}-${where.replaceAll(' ', '-')}-${colorScheme}.png`;
+    await page.screenshot({ path: join(screenshots, picture), fullPage: true });
     expect(await seriousViolations(page), `${name}, ${where}, ${colorScheme}`).toEqual([]);
-    const beyond = await page.evaluate<number>(
-      'document.documentElement.scrollWidth - document.documentElement.clientWidth',
-    );
-    expect(beyond, `${name}: what reaches beyond the width of a ${where}`).toBe(0);
   }
+  await useFont(page);
   await page.emulateMedia({ colorScheme: 'light' });
   await page.setViewportSize(desktop);
 }
+
+/** How far a page reaches beyond its width, and its parts that do; nothing, if it fits. */
+const beyondWidth = (page: Page) =>
+  page.evaluate<string[]>(`(() => {
+    const page = document.documentElement;
+    if (page.scrollWidth <= page.clientWidth) return [];
+    const reach = (part) => Math.ceil(part.getBoundingClientRect().right - page.clientWidth);
+    const parts = [...document.body.querySelectorAll('*')].filter((part) => reach(part) > 0);
+    const shown = parts.slice(-10).map((part) => reach(part) + ' px: ' + part.outerHTML.slice(0, 100));
+    return [page.scrollWidth - page.clientWidth + ' px in all', ...shown];
+  })()`);
 
 async function seriousViolations(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);

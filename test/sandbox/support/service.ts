@@ -100,9 +100,11 @@ export function talkTo(sandbox: Sandbox, databaseUrl: string, errors: Error[] = 
   const control = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
     const answer = await send<T>(sandbox.url + path, {
       method,
-      ...(body === undefined
-        ? {}
-        : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+      headers: {
+        authorization: `Bearer ${sandbox.controlToken}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${answer.text}`);
     return answer.body;

@@ -1,0 +1,126 @@
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import { type Transport, transportOf } from '../db/connect.ts';
+import { type Settings, SettingsError } from './settings.ts';
+import { connectOptions } from './temporal.ts';
+
+/** A connection on whose way others may read what it carries, or answer in the server's place. */
+export interface Insecure {
+  readonly setting: 'DATABASE_URL' | 'SERVICE_URL' | 'TEMPORAL_ADDRESS' | 'NODE_TLS_REJECT_UNAUTHORIZED';
+  readonly saw: string;
+  readonly todo: string;
+}
+
+/** What a command connects to. */
+export interface Connects {
+  readonly postgres: boolean;
+  readonly service: boolean;
+  readonly temporal: boolean;
+}
+
+/** Where each connection leads; undefined where none is made, or where the embedded server or the sandbox stands in. */
+export interface Transports {
+  readonly warehouse?: Transport | undefined;
+  /** The base address of the service. */
+  readonly service?: string | undefined;
+  readonly temporal?: { readonly address?: string | undefined; readonly tls: boolean } | undefined;
+}
+
+/**
+ * Those connections of the settings that are not safe on their way; nothing is connected to.
+ * @throws SettingsError naming all of them where STRICT_TLS is on, and a file that DATABASE_URL names and is not there
+ */
+export function requireSafeTransport(settings: Settings, connects: Connects): readonly Insecure[] {
+  const insecure = judgeTransport(transportsOf(settings, connects), settings);
+  if (settings.strictTls && insecure.length > 0) {
+    throw new SettingsError(insecure.map(({ saw, todo }) => `${saw}, and STRICT_TLS is on. ${todo}`));
+  }
+  return insecure;
+}
+
+function transportsOf(settings: Settings, connects: Connects): Transports {
+  const { databaseUrl, service, temporalConfigured } = settings;
+  return {
+    warehouse: connects.postgres && databaseUrl !== undefined ? warehouseOf(databaseUrl) : undefined,
+    service: connects.service ? service.url : undefined,
+    temporal: connects.temporal && temporalConfigured ? temporalOf() : undefined,
+  };
+}
+
+function temporalOf(): Transports['temporal'] {
+  const { address, tls } = connectOptions({}).connectionOptions;
+  return { address, tls: Boolean(tls) };
+}
+
+function warehouseOf(url: string): Transport {
+  try {
+    return transportOf(url);
+  } catch (error) {
+    throw new SettingsError([`DATABASE_URL cannot be used: ${(error as Error).message}`]);
+  }
+}
+
+/** Judges each connection by where it leads. To this machine, or to a host that is named as safe, anything will do. */
+export function judgeTransport(
+  { warehouse, service, temporal }: Transports,
+  { plaintextHosts, certificatesIgnored }: Pick<Settings, 'plaintextHosts' | 'certificatesIgnored'>,
+): readonly Insecure[] {
+  const isNear = (host: string) => isThisMachine(host) || plaintextHosts.includes(host.toLowerCase());
+  const insecure: Insecure[] = [];
+  let far = false;
+  const judge = (host: string, verdict: Insecure | undefined) => {
+    if (isNear(host)) return;
+    far = true;
+    if (verdict !== undefined) insecure.push(verdict);
+  };
+  if (warehouse !== undefined) judge(warehouse.host, judgeWarehouse(warehouse));
+  if (service !== undefined) judge(hostOf(new URL(service).host), judgeService(new URL(service)));
+  if (temporal !== undefined) {
+    const { address = 'localhost', tls } = temporal;
+    judge(hostOf(address), tls ? undefined : plainTemporal(address));
+  }
+  if (far && certificatesIgnored) insecure.push(anyCertificate);
+  return insecure;
+}
+
+/** Nobody else is on the way to a Unix socket either, whose host is a folder. */
+function isThisMachine(host: string): boolean {
+  if (host.startsWith('/') || host.toLowerCase() === 'localhost') return true;
+  return isIP(host) !== 0 && ipaddr.process(host).range() === 'loopback';
+}
+
+/** Without port and brackets. */
+const hostOf = (address: string): string => address.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
+
+function judgeWarehouse({ host, tls }: Transport): Insecure | undefined {
+  if (tls === 'verified') return undefined;
+  const saw =
+    tls === 'none'
+      ? `DATABASE_URL leads to ${host} without TLS: whoever is on the way reads the password and every row`
+      : `DATABASE_URL does not have ${host} prove that it is that server: whoever is on the way may answer, and is given the password`;
+  const todo = `End it in ?sslmode=verify-full&sslrootcert=FILE, the certificate of the CA. ${ownNetwork}`;
+  return { setting: 'DATABASE_URL', saw, todo };
+}
+
+function judgeService({ protocol, host }: URL): Insecure | undefined {
+  if (protocol === 'https:') return undefined;
+  return {
+    setting: 'SERVICE_URL',
+    saw: `SERVICE_URL leads to ${host} without TLS: whoever is on the way reads the API key and every record`,
+    todo: `Begin it with https://. ${ownNetwork}`,
+  };
+}
+
+const plainTemporal = (address: string): Insecure => ({
+  setting: 'TEMPORAL_ADDRESS',
+  saw: `TEMPORAL_ADDRESS leads to ${address} without TLS: whoever is on the way reads events, and may start work`,
+  todo: `Set TEMPORAL_TLS=true, and TEMPORAL_TLS_SERVER_CA_CERT_PATH where its CA is your own. ${ownNetwork}`,
+});
+
+const anyCertificate: Insecure = {
+  setting: 'NODE_TLS_REJECT_UNAUTHORIZED',
+  saw: 'NODE_TLS_REJECT_UNAUTHORIZED is 0: any certificate is taken, so whoever is on the way may answer',
+  todo: 'Unset it, and name your own CA in NODE_EXTRA_CA_CERTS.',
+};
+
+const ownNetwork = 'If the network between is yours alone, name the host in PLAINTEXT_HOSTS.';

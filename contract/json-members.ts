@@ -1,0 +1,203 @@
+/** A JSON text without some of its members, and how far it is JSON. */
+export interface CutText {
+  /** Up to where it stops being JSON, every byte that was not cut as it was. */
+  readonly text: string;
+  /** What follows where it stops being JSON; empty for a JSON text. */
+  readonly rest: string;
+}
+
+/** An object or array that is open at the place that is looked at. */
+interface Container {
+  readonly isObject: boolean;
+  /** Whether a member before the one that is looked at stays. */
+  hasKept: boolean;
+  /** Where the comma before that member stands, and where the last value ended. */
+  comma: number;
+  valueEnd: number;
+  /** Where the members begin that are to be cut and lie behind; -1 when there are none. */
+  cutFrom: number;
+}
+
+type Expected = 'value' | 'value or end' | 'name' | 'name or end' | 'comma or end' | 'nothing';
+
+const scalar = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])|(?:true|false|null)(?!\w)/y;
+
+/**
+ * Cuts members out of objects at any depth, with the comma that they leave behind. Reads the text once, without recursion:
+ * nesting costs memory and no stack. What strings hold is not judged, so that a NUL or a bad escape in one ends nothing.
+ * @param isCut whether a member goes, by its name and the place where its value begins
+ */
+export function cutMembers(text: string, isCut: (name: string, valueAt: number) => boolean): CutText {
+  return new Cutter(text, isCut).cut();
+}
+
+/** Where a text stops being JSON: its length, where it is cut short or wrong inside a string alone. */
+export function jsonStopsAt(text: string): number {
+  return text.length - cutMembers(text, () => false).rest.length;
+}
+
+class Cutter {
+  readonly #text: string;
+  readonly #isCut: (name: string, valueAt: number) => boolean;
+  readonly #open: Container[] = [];
+  readonly #kept: string[] = [];
+  /** Up to here the text is in `kept`, or was cut. */
+  #done = 0;
+  #at = 0;
+  #expected: Expected = 'value';
+  /** How many containers are open around the value that is being cut; 0 when none is. */
+  #hiddenIn = 0;
+
+  constructor(text: string, isCut: (name: string, valueAt: number) => boolean) {
+    this.#text = text;
+    this.#isCut = isCut;
+  }
+
+  cut(): CutText {
+    const text = this.#text;
+    for (;;) {
+      this.#skipSpace();
+      if (this.#at === text.length || !this.#step()) break;
+    }
+    const within = this.#open[(this.#hiddenIn || this.#open.length) - 1];
+    if (within !== undefined && within.cutFrom !== -1) {
+      // What is cut has no sure end here, so it takes everything that follows along.
+      this.#drop(within.cutFrom, text.length);
+      this.#at = text.length;
+    }
+    this.#kept.push(text.slice(this.#done, this.#at));
+    return { text: this.#kept.join(''), rest: text.slice(this.#at) };
+  }
+
+  /** Takes the next token; false where it is none that JSON has there. */
+  #step(): boolean {
+    const first = this.#text[this.#at];
+    switch (this.#expected) {
+      case 'nothing':
+        return false;
+      case 'name or end':
+        return first === '}' ? this.#close() : this.#member();
+      case 'name':
+        return this.#member();
+      case 'value or end':
+        return first === ']' ? this.#close() : this.#value();
+      case 'value':
+        return this.#value();
+      case 'comma or end':
+        return this.#commaOrEnd(first);
+    }
+  }
+
+  #value(): boolean {
+    const text = this.#text;
+    const first = text[this.#at];
+    if (first === '{' || first === '[') {
+      const isObject = first === '{';
+      this.#open.push({ isObject, hasKept: false, comma: -1, valueEnd: -1, cutFrom: -1 });
+      this.#expected = isObject ? 'name or end' : 'value or end';
+      this.#at += 1;
+      return true;
+    }
+    const end = first === '"' ? stringEnd(text, this.#at) : scalarEnd(text, this.#at);
+    if (end === -1) return false;
+    this.#at = end;
+    this.#valueEnded();
+    return true;
+  }
+
+  /** A name and the colon after it. */
+  #member(): boolean {
+    const text = this.#text;
+    const nameAt = this.#at;
+    const nameEnd = text[nameAt] === '"' ? stringEnd(text, nameAt) : -1;
+    if (nameEnd === -1) return false;
+    this.#at = nameEnd;
+    this.#skipSpace();
+    if (text[this.#at] !== ':') {
+      this.#at = nameAt;
+      return false;
+    }
+    this.#at += 1;
+    this.#skipSpace();
+    this.#expected = 'value';
+    if (this.#hiddenIn === 0) this.#judge(nameAt, nameEnd);
+    return true;
+  }
+
+  #judge(nameAt: number, nameEnd: number): void {
+    const within = this.#open[this.#open.length - 1] as Container;
+    const from = within.hasKept ? within.comma : nameAt;
+    const name = decoded(this.#text.slice(nameAt + 1, nameEnd - 1));
+    if (this.#isCut(name, this.#at)) {
+      this.#hiddenIn = this.#open.length;
+      if (within.cutFrom === -1) within.cutFrom = from;
+      return;
+    }
+    if (within.cutFrom !== -1) this.#drop(within.cutFrom, from);
+    within.cutFrom = -1;
+    within.hasKept = true;
+  }
+
+  #commaOrEnd(first: string | undefined): boolean {
+    const within = this.#open[this.#open.length - 1] as Container;
+    if (first === (within.isObject ? '}' : ']')) return this.#close();
+    if (first !== ',') return false;
+    within.comma = this.#at;
+    this.#at += 1;
+    this.#expected = within.isObject ? 'name' : 'value';
+    return true;
+  }
+
+  #close(): boolean {
+    const closed = this.#open.pop() as Container;
+    if (closed.cutFrom !== -1) this.#drop(closed.cutFrom, closed.valueEnd);
+    this.#at += 1;
+    this.#valueEnded();
+    return true;
+  }
+
+  #valueEnded(): void {
+    const within = this.#open[this.#open.length - 1];
+    if (this.#open.length === this.#hiddenIn) this.#hiddenIn = 0;
+    if (within !== undefined) within.valueEnd = this.#at;
+    this.#expected = within === undefined ? 'nothing' : 'comma or end';
+  }
+
+  #drop(from: number, to: number): void {
+    this.#kept.push(this.#text.slice(this.#done, from));
+    this.#done = to;
+  }
+
+  #skipSpace(): void {
+    let code = this.#text.charCodeAt(this.#at);
+    while (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) {
+      this.#at += 1;
+      code = this.#text.charCodeAt(this.#at);
+    }
+  }
+}
+
+/** Where a string that begins here ends: after a quote with an even number of backslashes before it; -1 without one. */
+function stringEnd(text: string, at: number): number {
+  for (let quote = text.indexOf('"', at + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
+    let before = quote - 1;
+    while (text[before] === '\\') before -= 1;
+    if ((quote - before) % 2 === 1) return quote + 1;
+  }
+  return -1;
+}
+
+function scalarEnd(text: string, at: number): number {
+  scalar.lastIndex = at;
+  return scalar.test(text) ? scalar.lastIndex : -1;
+}
+
+/** A name as JSON means it, or as it stands where its escapes are none. */
+function decoded(name: string): string {
+  if (!name.includes('\\')) return name;
+  try {
+    return JSON.parse(`"${name}"`) as string;
+  } catch {
+    return name;
+  }
+}

@@ -1,0 +1,34 @@
+import { sql } from 'drizzle-orm';
+import type { Executor } from './connect.ts';
+
+/**
+ * What one session at a time does, or none while others do the contrary, is held by a lock on a table. Advisory locks
+ * would do the same, but every login of the database may take those: a lock on a table, stronger than to read it, may
+ * be taken by nobody but who may write the table.
+ */
+const tables = {
+  /** Who records events, and a catch-up that wants to sleep. */
+  catchUps: 'metersync.catch_ups',
+  /** Who migrates. */
+  migrations: 'metersync_migrations.schema_migrations',
+  /** Who makes typed views. */
+  typedViews: 'metersync.typed_views',
+} as const;
+
+const modes = {
+  /** Together with others that write, and with readers. */
+  beside: 'row exclusive',
+  /** Alone among those that take it, beside readers and writers. */
+  inTurn: 'share update exclusive',
+  /** Beside readers only. */
+  alone: 'share row exclusive',
+} as const;
+
+/** Waits for the lock and holds it until the transaction ends. */
+export async function lock(
+  tx: Executor,
+  table: keyof typeof tables,
+  mode: keyof typeof modes,
+): Promise<void> {
+  await tx.execute(sql.raw(`lock table ${tables[table]} in ${modes[mode]} mode`));
+}

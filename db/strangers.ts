@@ -1,0 +1,138 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { FailureCode } from '../contract/failures.ts';
+import type { CatchUpKind } from '../contract/names.ts';
+import { due, eventKind, olderShownAttemptsMax, postponed } from './catch-up.ts';
+import type { Executor } from './connect.ts';
+
+/**
+ * What nothing but events tells of. An event is a claim: a company has a row once the service lists it, a record of it was
+ * read, or a setting names it. Until then its events wait, and the service is asked about them.
+ */
+
+/** What events of a stranger wait for. */
+export const strangerCode: FailureCode = 'UNKNOWN_TO_SERVICE';
+
+/** Whether any record of a company was ever read from the service. */
+export const recordRead = (companyId: SQL): SQL => sql`(
+  exists (select from utility.documents r where r.company_id = ${companyId} and r.raw is not null)
+  or exists (select from utility.connections r where r.company_id = ${companyId} and r.raw is not null)
+  or exists (select from utility.usage_data r where r.company_id = ${companyId} and r.raw is not null)
+  or exists (select from utility.meters r where r.company_id = ${companyId} and r.raw is not null))`;
+
+/** Whether a company has a row that lives, and that the service vouches for. */
+export async function isKnownCompany(db: Executor, companyId: string): Promise<boolean> {
+  const result = await db.execute(sql`
+    select from utility.companies c
+    where c.id = ${companyId}::uuid and c.deleted_at is null and (c.raw is not null or ${recordRead(sql`c.id`)})`);
+  return (result.rowCount ?? 0) > 0;
+}
+
+/** Whether a meter is one that the service lists, or where it lists none, one that usage or readings name. */
+async function isKnownMeter(db: Executor, meterId: string): Promise<boolean> {
+  const result = await db.execute<{ known: boolean }>(sql`
+    select coalesce(
+      (select deleted_at is null from utility.meters where id = ${meterId}),
+      exists (select from utility.usage_data where meter_id = ${meterId} and deleted_at is null)
+        or exists (select from utility.intervals where meter_id = ${meterId})) as known`);
+  return result.rows[0]?.known ?? false;
+}
+
+/** Whether nothing but events tells of whose events a catch-up reads: a company, or a meter for intervals. */
+export async function isStranger(db: Executor, kind: CatchUpKind, owner: string): Promise<boolean> {
+  return !(await (kind === 'intervals' ? isKnownMeter(db, owner) : isKnownCompany(db, owner)));
+}
+
+/**
+ * Makes the row of a company that was a stranger, once a record of it was read; its header is that of the newest event
+ * that waits. Returns whether it has one now, and whether no run has begun to read it.
+ */
+export async function admitCompany(
+  db: Executor,
+  companyId: string,
+): Promise<{ admitted: boolean; neverRead: boolean }> {
+  await db.execute(sql`
+    insert into utility.companies as c (id, external_id, public_id, name)
+    select ${companyId}::uuid, company ->> 'externalId', company ->> 'publicId', company ->> 'name'
+    from (select) always left join (
+      select payload -> 'company' as company from metersync.events
+      where outcome = 'pending' and kind in ('connection', 'document') and company_id = ${companyId}::uuid
+      order by occurred_at desc nulls last, payload -> 'company' limit 1
+    ) told on true
+    where ${recordRead(sql`${companyId}::uuid`)}
+    on conflict (id) do update set deleted_at = null, deleted_reason = null
+    where c.deleted_at is not null and c.raw is null`);
+  const result = await db.execute<{ never_read: boolean }>(sql`
+    select (c.synced_at is null or c.synced_at > c.first_synced_at)
+      and not exists (select from metersync.runs r where r.company_id = c.id) as never_read
+    from utility.companies c where c.id = ${companyId}::uuid and c.deleted_at is null`);
+  const [row] = result.rows;
+  return { admitted: row !== undefined, neverRead: row?.never_read ?? false };
+}
+
+/**
+ * Sites that events of a company name whose records were read, in the state that the event told of or a newer one. Rows
+ * that are known keep their values: the API's record is the truth.
+ */
+export async function admitSites(
+  db: Executor,
+  kind: 'connections' | 'documents',
+  companyId: string,
+): Promise<void> {
+  const table = kind === 'documents' ? sql`utility.documents` : sql`utility.connections`;
+  const sites =
+    kind === 'documents'
+      ? sql`(select e.payload -> 'site' as site)`
+      : sql`(select relation -> 'site' as site
+          from jsonb_array_elements(metersync.elements(e.payload -> 'sitesRelations')) relation)`;
+  await db.execute(sql`
+    insert into utility.sites as s (id, company_id, name)
+    select distinct on (identified.id) identified.id, e.company_id, site ->> 'name'
+    from metersync.events e join ${table} r on r.id = e.record_id::uuid, lateral ${sites} named,
+      lateral (select metersync.uuid_of(metersync.id_of(site)) as id) as identified
+    where e.outcome = 'pending' and e.kind = ${eventKind[kind]} and e.company_id = ${companyId}::uuid
+      and r.raw is not null and r.raw_updated >= e.occurred_at and identified.id is not null
+      and not exists (
+        select from utility.sites known
+        where known.id = identified.id and (known.deleted_at is null or known.raw is not null))
+    order by identified.id, e.occurred_at desc nulls last, site
+    on conflict (id) do update set deleted_at = null, deleted_reason = null
+    where s.deleted_at is not null and s.raw is null`);
+}
+
+/**
+ * Has what is due of a stranger wait, each time longer. After an hour and a half its events are `missing`, and what they
+ * alone wrote is gone; whatever shows a record later has its events looked at again.
+ */
+export async function postponeStranger(
+  db: Executor,
+  kind: CatchUpKind,
+  owner: string,
+  reason: string,
+): Promise<void> {
+  const of = kind === 'intervals' ? sql`record_id = ${owner}` : sql`company_id = ${owner}::uuid`;
+  const theirs = sql`kind = ${eventKind[kind]} and ${of} and ${due}`;
+  const given = await db.execute(sql`
+    update metersync.events set outcome = 'missing', next_attempt_at = null
+    where ${theirs} and error_code = ${strangerCode} and attempts >= ${olderShownAttemptsMax}`);
+  await db.execute(sql`
+    update metersync.events set ${postponed({ code: strangerCode, message: `${strangerCode}: ${reason}` })}
+    where ${theirs}`);
+  if (kind !== 'intervals' && (given.rowCount ?? 0) > 0) await forgetStranger(db, owner);
+}
+
+/** Tombstones what events alone wrote of a company, unless some of them still wait or a record of it was read. */
+export async function forgetStranger(db: Executor, companyId: string): Promise<void> {
+  const id = sql`${companyId}::uuid`;
+  const waited = (of: SQL): SQL =>
+    sql`exists (select from metersync.events e where e.outcome = 'pending' and ${of})`;
+  const gone = sql`set deleted_at = clock_timestamp(), deleted_reason = 'not_found'`;
+  for (const table of [sql`utility.documents`, sql`utility.connections`]) {
+    await db.execute(sql`
+      update ${table} r ${gone} where r.company_id = ${id} and r.raw is null and r.deleted_at is null
+        and not ${waited(sql`e.record_id = r.id::text`)}`);
+  }
+  const alone = sql`raw is null and deleted_at is null and not ${recordRead(id)}
+    and not ${waited(sql`e.company_id = ${id}`)}`;
+  await db.execute(sql`update utility.sites ${gone} where company_id = ${id} and ${alone}`);
+  await db.execute(sql`update utility.companies ${gone} where id = ${id} and ${alone}`);
+}

@@ -1,0 +1,53 @@
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import { printable, printableValue } from '../../app/printable.ts';
+import { steering } from '../support/steering.ts';
+
+describe('what others wrote, as a terminal may show it', () => {
+  it.each([
+    ['a window title', 'x\u001b]0;OWNED\u0007', String.raw`x\u001b]0;OWNED\u0007`],
+    ['a link', '\u001b]8;;http://a\u001b\\b', String.raw`\u001b]8;;http://a\u001b\b`],
+    ['controls of the second set', 'a\u009b2J\u0085', String.raw`a\u009b2J\u0085`],
+    ['a line of its own', 'a\r\nbackfill: complete', String.raw`a\r\nbackfill: complete`],
+    ['other ends of lines', 'a\u2028b\u2029\u000b\f', String.raw`a\u2028b\u2029\u000b\f`],
+    ['delete and tab', '\u007f\t', String.raw`\u007f\t`],
+    ['text turned around', 'invoice\u202efdp.exe\u2066\u2069', String.raw`invoice\u202efdp.exe\u2066\u2069`],
+    ['what has no width', 'pay\u200bpal\ufeff\u115f\u00ad', String.raw`pay\u200bpal\ufeff\u115f\u00ad`],
+    ['tags beyond the basic plane', '\u{e0041}', String.raw`\udb40\udc41`],
+    ['half of a pair', '\ud83d!', String.raw`\ud83d!`],
+  ])('%s is shown and not done', (_name, text, shown) => {
+    expect(printable(text)).toBe(shown);
+  });
+
+  it('words of every script and emoji stay', () => {
+    const text = 'Ærø – 東京電力 – كهرباء – חשמל – ❤️ 🔌 "a\\b"';
+    expect(printable(text)).toBe(text);
+  });
+});
+
+test('no text steers, and what is shown once is shown the same again', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => {
+      const shown = printable(text);
+      expect(steering(shown)).toEqual([]);
+      expect(shown).not.toContain('\n');
+      expect(printable(shown)).toBe(shown);
+    }),
+  );
+});
+
+test('JSON stays the same JSON', () => {
+  fc.assert(
+    fc.property(fc.json({ stringUnit: 'binary' }), (text) => {
+      const oneLine = JSON.stringify(JSON.parse(text));
+      expect(JSON.parse(printable(oneLine))).toEqual(JSON.parse(text));
+    }),
+  );
+});
+
+test('in a value each text and each name is shown, and a stack keeps its lines', () => {
+  const value = { 'a\u001b': ['b\n', { stack: 'Error: c\u009b\n    at d' }], e: 1, f: null };
+  expect(printableValue(value)).toEqual({
+    ...{ 'a\\u001b': ['b\\n', { stack: 'Error: c\\u009b\n    at d' }], e: 1, f: null },
+  });
+});

@@ -1,0 +1,127 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { embeddedCodecKey } from '../../app/embedded-codec-key.ts';
+import {
+  createPrivateFile,
+  makePrivateFolder,
+  openPrivateLog,
+  writePrivateFile,
+  writePrivateFileOnce,
+} from '../../app/private-file.ts';
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'metersync-test-'));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString(8);
+
+/** A file of somebody, and a link to it under a name that is to be written. */
+function planted(): { path: string; victim: string } {
+  const [path, victim] = [join(dir, 'file'), join(dir, 'victim')];
+  writeFileSync(victim, 'mine', { mode: 0o644 });
+  symlinkSync(victim, path);
+  return { path, victim };
+}
+
+test('a file has its name once it is whole, for its user alone, and takes the place of a link', async () => {
+  const { path, victim } = planted();
+  const file = createPrivateFile(path);
+  const [unfinished = ''] = readdirSync(dir).filter((name) => name.endsWith('.unfinished'));
+  expect(modeOf(join(dir, unfinished))).toBe('600');
+  file.stream.write('whole');
+  expect(lstatSync(path).isSymbolicLink()).toBe(true);
+  await file.keep();
+  file.discard();
+  expect([readFileSync(path, 'utf8'), modeOf(path), lstatSync(path).isFile()]).toEqual([
+    'whole',
+    '600',
+    true,
+  ]);
+  expect(readFileSync(victim, 'utf8')).toBe('mine');
+  expect(readdirSync(dir).sort()).toEqual(['file', 'victim']);
+});
+
+test('a file that is discarded leaves nothing, and what had its name before', () => {
+  const path = join(dir, 'file');
+  writeFileSync(path, 'before');
+  createPrivateFile(path).discard();
+  expect(readdirSync(dir)).toEqual(['file']);
+  expect(readFileSync(path, 'utf8')).toBe('before');
+});
+
+test('what is no file is not replaced', () => {
+  expect(() => createPrivateFile('/dev/null')).toThrow('/dev/null is there and no file');
+  expect(() => createPrivateFile(dir)).toThrow('is there and no file');
+});
+
+test('a small file takes the place of a link, and of a file that others could read', () => {
+  const { path, victim } = planted();
+  writePrivateFile(path, 'secret');
+  expect([readFileSync(path, 'utf8'), modeOf(path)]).toEqual(['secret', '600']);
+  writeFileSync(path, 'open');
+  expect(readFileSync(victim, 'utf8')).toBe('mine');
+  expect(readdirSync(dir).sort()).toEqual(['file', 'victim']);
+});
+
+test('a file that is written once stays as it is', () => {
+  const path = join(dir, 'new/file');
+  makePrivateFolder(join(dir, 'new'));
+  expect(modeOf(join(dir, 'new'))).toBe('700');
+  writePrivateFileOnce(path, 'first');
+  writePrivateFileOnce(path, 'second');
+  expect([readFileSync(path, 'utf8'), modeOf(path)]).toEqual(['first', '600']);
+  expect(readdirSync(join(dir, 'new'))).toEqual(['file']);
+});
+
+test('a log is added to and closed to others, and one that is a link is not opened', () => {
+  const path = join(dir, 'log');
+  writeFileSync(path, 'before\n', { mode: 0o644 });
+  writeFileSync(openPrivateLog(path), 'after\n');
+  expect([readFileSync(path, 'utf8'), modeOf(path)]).toEqual(['before\nafter\n', '600']);
+  const { path: link, victim } = planted();
+  expect(() => openPrivateLog(link)).toThrow(/ELOOP/);
+  expect(readFileSync(victim, 'utf8')).toBe('mine');
+});
+
+test('processes that start together have one key, and data from before there were keys has none', async () => {
+  const module = JSON.stringify(resolve(import.meta.dirname, '../../app/embedded-codec-key.ts'));
+  const script = `
+    import { embeddedCodecKey } from ${module};
+    process.stdout.write(embeddedCodecKey(${JSON.stringify(dir)}).key.toString('base64'));`;
+  const children = Array.from({ length: 4 }, () =>
+    spawn(process.execPath, ['--input-type=module', '--eval', script]),
+  );
+  const said = await Promise.all(
+    children.map(async (child) => {
+      const [key] = await Promise.all([text(child.stdout), once(child, 'close')]);
+      return key;
+    }),
+  );
+  const key = embeddedCodecKey(dir)?.key;
+  expect(new Set(said)).toEqual(new Set([key?.toString('base64')]));
+  expect(key).toHaveLength(32);
+  expect(modeOf(join(dir, 'temporal-codec-key'))).toBe('600');
+  writeFileSync(join(dir, 'temporal.db'), '');
+  expect(embeddedCodecKey(dir)?.key).toEqual(key);
+  rmSync(join(dir, 'temporal-codec-key'));
+  expect(embeddedCodecKey(dir)).toBeUndefined();
+  expect(existsSync(join(dir, 'temporal-codec-key'))).toBe(false);
+  writeFileSync(join(dir, 'temporal-codec-key'), 'short');
+  expect(() => embeddedCodecKey(dir)).toThrow(/holds no key/);
+});

@@ -1,0 +1,130 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { isSecretName, secretHint } from '../../contract/secret-names.ts';
+
+describe('a name', () => {
+  test.each(
+    [
+      [
+        'password',
+        'Password',
+        'PASSWORD',
+        'userPassword',
+        'password_1',
+        'login.password',
+        'pass-word',
+        'passwd',
+        'pwd',
+      ],
+      ['passphrase', 'passcode', 'passkey', 'pass', 'passwordHash', 'newPasswords', 'passwordHint'],
+      [
+        'secret',
+        'connectionMagicLinkSecret',
+        'clientSecret',
+        'SECRET_VALUE',
+        'secrets',
+        'connectionMagicLink',
+        'magic_link_url',
+      ],
+      ['token', 'accessToken', 'refresh_token', 'idTokens', 'X-Auth-Token', 'tokenValue', 'mfaToken'],
+      [
+        'credential',
+        'credentials',
+        'loginCredentials',
+        'apiKey',
+        'api_key',
+        'X-API-Key',
+        'apikey',
+        'privateKey',
+        'access key',
+      ],
+      [
+        'securityQuestions',
+        'security_answer',
+        'securityAnswer2',
+        'mfaCode',
+        'smsCode',
+        'oneTimeCode',
+        'backup_codes',
+      ],
+      ['pin', 'PIN', 'accountPin', 'otp', 'OTP', 'totp', 'sessionCookie', 'Set-Cookie'],
+    ].flat(),
+  )('%s is a secret', (name) => {
+    expect(isSecretName(name)).toBe(true);
+  });
+
+  test.each(
+    [
+      [
+        'passwordUpdatedAt',
+        'PASSWORD_UPDATED_AT',
+        'password-expires',
+        'credentialsStatus',
+        'credentialStatus',
+        'tokenType',
+      ],
+      [
+        'tokenCount',
+        'passwordAttempts',
+        'tokenExpiry',
+        'api_key_created',
+        'secretVersion',
+        'passwordRequired',
+      ],
+      [
+        'secretary',
+        'secretariatName',
+        'keyAccountManager',
+        'accountNumber',
+        'authorizationStatus',
+        'authorization',
+        'key',
+      ],
+      [
+        'username',
+        'login',
+        'spin',
+        'shippingPin2',
+        'passThroughCharges',
+        'securityDeposit',
+        'zipCode',
+        'code',
+        'rateCode',
+      ],
+      ['public_key_figures', 'compassPoint', 'bypass', 'protectedChanges', 'answer', 'link', 'id', ''],
+    ].flat(),
+  )('%s is none', (name) => {
+    expect(isSecretName(name)).toBe(false);
+  });
+
+  test('that is a secret is found by the hint in any text that holds it', () => {
+    const words = [
+      'access',
+      'key',
+      'token',
+      'Count',
+      'pin',
+      'OTP',
+      'security',
+      'Answer',
+      'pass',
+      'word',
+      'At',
+      'x',
+      '"',
+      '\\',
+    ];
+    const names = fc.array(fc.tuple(fc.constantFrom('', '_', '-', ' ', '.'), fc.constantFrom(...words)), {
+      maxLength: 5,
+    });
+    fc.assert(
+      fc.property(names, fc.boolean(), (parts, upper) => {
+        const name = parts.flat().join('');
+        const cased = upper ? name.toUpperCase() : name;
+        fc.pre(isSecretName(cased));
+        expect(secretHint.test(`{"a":1,${JSON.stringify(cased)} : "x"}`)).toBe(true);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});

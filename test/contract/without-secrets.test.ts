@@ -1,0 +1,176 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { cutMembers, jsonStopsAt } from '../../contract/json-members.ts';
+import { isSecretName } from '../../contract/secret-names.ts';
+import { withoutSecrets } from '../../contract/without-secrets.ts';
+import { nested } from '../support/nested.ts';
+
+describe('a JSON text', () => {
+  test.each([
+    ['{"password":"x","a":1}', '{"a":1}'],
+    ['{"a":1,"password":"x"}', '{"a":1}'],
+    ['{"a":1, "Password" : "x" , "b":2}', '{"a":1, "b":2}'],
+    ['{ "token":"x" }', '{  }'],
+    ['{"a":1,"token":"x","apiKey":"y","b":[{"secret":1,"c":2}]}', '{"a":1,"b":[{"c":2}]}'],
+    ['[[{"pin":1234},{"pin":"x","d":3}]]', '[[{},{"d":3}]]'],
+    ['{"credentials":{"user":{"deep":["x",{"y":1}]}},"a":1.10}', '{"a":1.10}'],
+    ['{"credentials":[{"x":"}]"}],"a":1}', '{"a":1}'],
+    ['{"pass\\u0077ord":"x","a":1}', '{"a":1}'],
+    ['{"\\u0070\\u0061\\u0073\\u0073\\u0077\\u006F\\u0072\\u0064":"x"}', '{}'],
+    ['{"password":"a\\"b\\\\","a":"\\\\\\""}', '{"a":"\\\\\\""}'],
+    ['{"password":"x","password":null,"password":"y"}', '{"password":null}'],
+    ['{"note":"a\\u0000b","token":"x"}', '{"note":"a\\u0000b"}'],
+    ['{"__proto__":{"token":"x"}}', '{"__proto__":{}}'],
+  ])('%s becomes %s', (text, kept) => {
+    expect(withoutSecrets(text)).toBe(kept);
+  });
+
+  test.each([
+    '{"password":null,"hasPassword":true,"tokens":false}',
+    '{"passwordUpdatedAt":"2026-01-01T00:00:00.123456","credentialsStatus":"INVALID","tokenCount":3}',
+    '{"status":"MFA_TOKEN_EXPIRED","note":"the password: hunter2","protectedChanges":["password","token"]}',
+    '{ "usage" : 12345678901234567890.0100 , "e":1E+5,\n"secretary":"Ann"}',
+    '"token"',
+    ' ["password","x"] ',
+  ])('%s stays as it is', (text) => {
+    expect(withoutSecrets(text)).toBe(text);
+  });
+
+  const name = fc.oneof(
+    fc.constantFrom('password', 'Api_Key', 'tokens', 'a', 'tokenCount', 'credentials', 'id'),
+    fc.string({ maxLength: 6 }),
+  );
+  const { value } = fc.letrec<{ value: unknown }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 5, depthSize: 'medium' },
+      fc.oneof(
+        fc.string({ unit: 'binary' }),
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+        fc.boolean(),
+        fc.constant(null),
+      ),
+      fc.array(tie('value'), { maxLength: 4 }),
+      fc.dictionary(name, tie('value'), { maxKeys: 5 }),
+    ),
+  }));
+  const printed = fc
+    .tuple(value, fc.constantFrom(undefined, 1, '\t', ' \r\n'))
+    .map(([of, indent]) => JSON.stringify(of, null, indent));
+
+  test('loses its secrets and nothing else, however deep they are', () => {
+    fc.assert(
+      fc.property(printed, (text) => {
+        expect(JSON.parse(withoutSecrets(text))).toEqual(JSON.parse(text, withoutSecretMembers));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test('shows no secret wherever it is cut short, and whatever is put into it', () => {
+    const hidden = fc.constantFrom(
+      '{"password":"hush"}',
+      '{"a":1,"credentials":{"b":["hush"]}}',
+      '[{"Pin":"hush"},2]',
+    );
+    fc.assert(
+      fc.property(
+        hidden,
+        fc.nat(40),
+        fc.constantFrom('', '\0', '}', ',', '"'),
+        fc.boolean(),
+        (text, at, extra, cut) => {
+          const broken = text.slice(0, at) + (cut ? '' : extra + text.slice(at));
+          // What is put into the middle of a name makes it another one.
+          fc.pre(cut || /(?:password|credentials|Pin)":/.test(broken));
+          expect(withoutSecrets(broken)).not.toMatch(/hus|ush/);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('ends where it stops being JSON', () => {
+    const wrong = fc.tuple(
+      printed,
+      fc.nat(),
+      fc.constantFrom('', '"', '{', '}', ']', ',', ':', '1', 'true', '-', '\\'),
+      fc.nat(2),
+    );
+    fc.assert(
+      fc.property(wrong, ([text, at, extra, without]) => {
+        const place = at % (text.length + 1);
+        const changed = text.slice(0, place) + extra + text.slice(place + without);
+        if (isJson(changed)) expect(jsonStopsAt(changed)).toBe(changed.length);
+        else expect(jsonStopsAt(changed.slice(0, jsonStopsAt(changed)))).toBe(jsonStopsAt(changed));
+      }),
+      { numRuns: 2_000 },
+    );
+    expect(['<html>', '{"a":1}}', '{"a":xyz}', '[1,]', '{"a" 1}', '[1', ''].map(jsonStopsAt)).toEqual([
+      0, 7, 5, 3, 1, 2, 0,
+    ]);
+  });
+});
+
+test('100,000 levels are read without recursion, and a secret among them is found', () => {
+  for (const text of Object.values(nested)) expect(cutMembers(text, () => false)).toMatchObject({ rest: '' });
+  const deep = `${'{"a":['.repeat(50_000)}{"token":"hush"}${']}'.repeat(50_000)}`;
+  expect(withoutSecrets(deep)).toBe(deep.replace('"token":"hush"', ''));
+  expect(withoutSecrets(`{"credentials":${nested.array}}`)).toBe('{}');
+});
+
+describe('what is no JSON', () => {
+  test.each([
+    ['{"connections":[{"id":1,"password":"hunt', '{"connections":[{"id":1'],
+    ['{"id":1,"credentials":{"user":"a","pw":"b"}', '{"id":1'],
+    ['{"password":hunter2}', '{'],
+    ['password=hunter2&a=b', 'password=…&a=b'],
+    ["{'apiKey': 'abc', 'a': 1}", "{'apiKey': …, 'a': 1}"],
+    ['X-Auth-Token: Bearer abc.def\nHost: x', 'X-Auth-Token: …\nHost: x'],
+    ['{"id":1}\n{"id":2,"login":{"password":"x"}}', '{"id":1}\n{"id":2,"login":{"password":…}}'],
+    ['oops {"credentials":{"a":{"b":"x"}}} and more', 'oops {"credentials":…'],
+    ['"{\\"password\\":\\"x\\",\\"a\\":1}', '"{\\"password\\":…,\\"a\\":1}'],
+    ['\0\0{"token":"x"}', '\0\0{"token":…}'],
+  ])('%j becomes %j', (text, kept) => {
+    expect(withoutSecrets(text)).toBe(kept);
+  });
+
+  test.each([
+    '<p>Invalid token</p>',
+    'the password is wrong',
+    'tokenCount: 3',
+    'token: null',
+    'secretary = Ann',
+  ])('%s stays', (text) => {
+    expect(withoutSecrets(text)).toBe(text);
+  });
+
+  test.each([
+    'token'.repeat(200_000),
+    `token:"${'\\n'.repeat(500_000)}`,
+    '"'.repeat(1_000_000).concat('token'),
+    `${'\\'.repeat(1_000_000)}"token":`,
+    '{"password":'.repeat(80_000),
+    '[{"token"'.repeat(100_000),
+    'token: bearer '.repeat(70_000),
+    `x ${'token\\"'.repeat(140_000)}`,
+  ])('of a megabyte is read to its end, whatever it repeats (case %#)', (text) => {
+    expect(withoutSecrets(text).length).toBeLessThanOrEqual(text.length + 1);
+  });
+});
+
+function withoutSecretMembers(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  const kept = Object.entries(value).filter(
+    ([name, inner]) => inner === null || typeof inner === 'boolean' || !isSecretName(name),
+  );
+  return Object.fromEntries(kept);
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

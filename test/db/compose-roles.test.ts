@@ -1,0 +1,106 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { runCommand } from '../support/command.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { temporaryFolder } from '../support/folder.ts';
+
+const logins = ['metersync_migrator', 'metersync_worker', 'metersync_nobody'];
+let database: TestDatabase;
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+
+/** Runs statements as the superuser, with the options of its session. */
+async function asSuperuser(url: string, statements: string, options = ''): Promise<void> {
+  const client = new pg.Client({ connectionString: url, options });
+  await client.connect();
+  try {
+    await client.query(statements);
+  } finally {
+    await client.end();
+  }
+}
+
+/** docker/roles.sql, with the passwords that the compose file gives it. */
+async function makeRoles(migrator: string, worker: string): Promise<void> {
+  const script = await readFile(resolve(import.meta.dirname, '../../docker/roles.sql'), 'utf8');
+  const options = `-c metersync.migrator_password=${migrator} -c metersync.worker_password=${worker}`;
+  await asSuperuser(database.url, script, options);
+}
+
+function urlOf(user: string, password: string): string {
+  const url = new URL(database.url);
+  [url.username, url.password] = [user, password];
+  return url.href;
+}
+
+async function ask<T extends object>(url: string, statement: string): Promise<T[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<T>(statement)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+const metersync = (command: readonly string[], databaseUrl: string) =>
+  runCommand(command, { env: { DATABASE_URL: databaseUrl, METERSYNC_DIR: folder.path } });
+
+beforeAll(async () => {
+  [database, folder] = await Promise.all([createDatabase('compose'), temporaryFolder()]);
+  await makeRoles('first', 'second');
+});
+afterAll(async () => {
+  await database.drop();
+  for (const login of logins) await asSuperuser(inject('postgresUrl'), `drop role if exists ${login}`);
+  await folder.remove();
+});
+
+test('the migrator makes the warehouse without being a superuser, and the worker works with rows of it', async () => {
+  const { status, stdout, stderr } = await metersync(['migrate'], urlOf('metersync_migrator', 'first'));
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  // Nothing of roles that are missing.
+  expect(stdout.trim()).toMatch(/^Applied \d+ migrations\.$/);
+  const worker = urlOf('metersync_worker', 'second');
+  expect(await metersync(['status', '--json'], worker)).toMatchObject({ status: 0, stderr: '' });
+  expect(await ask(worker, "select metersync.ensure_interval_month('2031-05-01')")).toHaveLength(1);
+  const rights = 'select rolsuper, rolcreaterole, rolcreatedb from pg_roles where rolname = current_user';
+  const none = [{ rolsuper: false, rolcreaterole: false, rolcreatedb: false }];
+  expect(await ask(worker, rights)).toEqual(none);
+  expect(await ask(urlOf('metersync_migrator', 'first'), rights)).toEqual(none);
+});
+
+test.each(['create schema mine', 'drop table utility.documents', "copy (select 1) to program 'id'"])(
+  'the worker may not: %s',
+  async (statement) => {
+    await expect(ask(urlOf('metersync_worker', 'second'), statement)).rejects.toMatchObject({
+      code: '42501',
+    });
+  },
+);
+
+test('a login without a role does not get in', async () => {
+  await asSuperuser(database.url, "create role metersync_nobody login password 'third'");
+  await expect(ask(urlOf('metersync_nobody', 'third'), 'select 1')).rejects.toMatchObject({ code: '42501' });
+  await asSuperuser(database.url, 'grant metersync_analyst to metersync_nobody');
+  expect(await ask(urlOf('metersync_nobody', 'third'), 'select from utility.documents')).toEqual([]);
+});
+
+test('a start with other passwords has those from then on, and the same roles', async () => {
+  await makeRoles('another', 'second');
+  await expect(ask(urlOf('metersync_migrator', 'first'), 'select 1')).rejects.toMatchObject({
+    code: '28P01',
+  });
+  expect(await metersync(['migrate'], urlOf('metersync_migrator', 'another'))).toMatchObject({
+    status: 0,
+    stdout: expect.stringContaining('up to date'),
+  });
+  expect(await metersync(['status'], urlOf('metersync_worker', 'second'))).toMatchObject({ status: 0 });
+});
+
+test('without a password nothing is made', async () => {
+  await expect(
+    asSuperuser(database.url, await readFile(resolve(import.meta.dirname, '../../docker/roles.sql'), 'utf8')),
+  ).rejects.toThrow('metersync.migrator_password');
+});

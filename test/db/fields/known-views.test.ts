@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { judgeViews } from '../../../app/doctor/warehouse.ts';
+import { createFieldCatalogue } from '../../../db/fields/field-catalogue.ts';
+import { migrateWarehouse } from '../../../db/migrate.ts';
+import { loginAs } from '../../support/login.ts';
+import { writeRecords } from '../../support/pages.ts';
+import { createWarehouse } from '../../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+const id = randomUUID();
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+  const documents = [{ id, amount: '1.50', lines: [{ kind: 'A' }] }];
+  await writeRecords(warehouse, 'documents', documents, { companyId: randomUUID() });
+  const catalogue = createFieldCatalogue({ db: warehouse.db, onError: () => {} });
+  await catalogue.note('documents', 'v2.2', documents);
+  await catalogue.close();
+});
+beforeEach(async () => {
+  await migrateWarehouse(warehouse.db);
+});
+afterAll(() => warehouse.drop());
+
+const rows = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
+const definitions = (pattern: string) =>
+  rows(
+    `select viewname, definition from pg_views where schemaname = 'analytics' and viewname ~ '${pattern}' order by 1`,
+  );
+const shown = async () => [
+  await rows('select id, amount from analytics.documents'),
+  await rows('select document_id, kind from analytics.documents_lines'),
+];
+const expected = [[{ id, amount: '1.50' }], [{ document_id: id, kind: 'A' }]];
+
+describe('what the writer writes into the tables of typed views', () => {
+  test.each([
+    ['the name of a view that metersync makes', `('bills', 'documents', '/bills', '')`, 'is no typed view'],
+    ['the name of a view of yours', `('mine', 'documents', '/mine', '')`, 'is no typed view'],
+    ['the name of nothing that SQL names', `('a"; drop', 'documents', '/a', '')`, 'has a name'],
+    ['a name that Postgres would cut off', `('${'n'.repeat(70)}', 'documents', '/n', '')`, 'has a name'],
+    ['a resource without views', `('any', 'anything', '', '')`, 'is of a resource'],
+    ['a place that is none', `('any', 'documents', 'any', '')`, 'shows no place'],
+  ])('as a view, %s, is removed with a warning', async (_, row, why) => {
+    await rows('create or replace view analytics.mine as select 1 as mine');
+    const before = await definitions('.');
+    const writer = await loginAs('metersync_writer', warehouse);
+    await writer.db.execute(
+      sql.raw(`insert into metersync.typed_views (name, resource, path, definition) values ${row}`),
+    );
+    expect(await judgeViews(warehouse.db)).toMatchObject({
+      state: 'warn',
+      saw: expect.stringContaining(why),
+    });
+    const { warnings } = await migrateWarehouse(warehouse.db);
+    expect(warnings).toEqual([expect.stringContaining(why)]);
+    expect(await definitions('.')).toEqual(before);
+    expect(await migrateWarehouse(warehouse.db)).toMatchObject({ warnings: [] });
+    expect(await judgeViews(warehouse.db)).toMatchObject({ state: 'ok' });
+    await rows('drop view analytics.mine');
+  });
+
+  test.each([
+    ['a type that no column has', `('documents', 900, 'odd', '/odd', 'evil')`],
+    ['a type with a statement in it', `('documents', 900, 'odd', '/odd', 'text; drop view analytics.bills')`],
+    ['the name of a column that is there', `('documents', 900, 'company_id', '/odd', 'text')`],
+    ['an element where a field should be', `('documents', 900, 'odd', '/lines/*/kind', 'text')`],
+    ['a field that is elsewhere', `('documents_lines', 900, 'odd', '/amount', 'text')`],
+  ])('as a column, %s, is removed with a warning', async (_, row) => {
+    const before = await definitions('documents');
+    const writer = await loginAs('metersync_writer', warehouse);
+    await writer.db.execute(
+      sql.raw(`insert into metersync.typed_columns (view_name, position, name, path, type) values ${row}`),
+    );
+    const { warnings } = await migrateWarehouse(warehouse.db);
+    expect(warnings).toEqual([expect.stringContaining('column 900 of')]);
+    expect(await definitions('documents')).toEqual(before);
+    expect(await rows('select from metersync.typed_columns where position = 900')).toEqual([]);
+  });
+
+  test('or removes from them, leaves each view its name', async () => {
+    const before = await definitions('documents');
+    await rows(`delete from metersync.typed_views; delete from metersync.typed_columns`);
+    await migrateWarehouse(warehouse.db);
+    expect((await definitions('documents')).map(({ viewname }) => viewname)).toEqual(
+      before.map(({ viewname }) => viewname),
+    );
+    expect(await shown()).toEqual(expected);
+  });
+
+  test('whatever it is, fails no migration and takes no value from the views', async () => {
+    const text = fc.oneof(
+      fc.constantFrom(
+        ...[
+          'documents',
+          'documents_lines',
+          'bills',
+          'sites',
+          '',
+          '/',
+          '/*',
+          '/lines/*',
+          '/amount',
+          'text',
+          'evil',
+          'id',
+        ],
+      ),
+      fc.string({ unit: 'binary', maxLength: 80 }).map((any) => any.replaceAll('\0', '').toWellFormed()),
+    );
+    const view = fc.record({ name: text, resource: fc.oneof(fc.constant('documents'), text), path: text });
+    const column = fc.record({ view: text, position: fc.nat(2_000), name: text, path: text, type: text });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(view, { maxLength: 5 }),
+        fc.array(column, { maxLength: 8 }),
+        async (views, columns) => {
+          for (const { name, resource, path } of views)
+            await warehouse.db
+              .execute(sql`insert into metersync.typed_views (name, resource, path, definition)
+            values (${name}, ${resource}, ${path}, 'any') on conflict (name) do update set path = excluded.path
+            where not exists (select from metersync.typed_views o where (o.resource, o.path) = (excluded.resource, excluded.path))
+              and typed_views.name not in ('documents', 'documents_lines')`)
+              .catch(() => {});
+          for (const { view: of, position, name, path, type } of columns)
+            await warehouse.db.execute(sql`insert into metersync.typed_columns (view_name, position, name, path, type)
+            values (${of}, ${position}, ${name}, ${path}, ${type}) on conflict do nothing`);
+          await migrateWarehouse(warehouse.db);
+          expect(await shown()).toEqual(expected);
+          expect(await rows('select from analytics.bills')).toBeDefined();
+        },
+      ),
+      { numRuns: 25 },
+    );
+  });
+});

@@ -1,0 +1,152 @@
+import { sql } from 'drizzle-orm';
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { connectWarehouse } from '../../db/connect.ts';
+import { migrateWarehouse } from '../../db/migrate.ts';
+import { type EmbeddedPostgres, embeddedPostgres } from '../../embedded/postgres.ts';
+import { startEmbedded } from '../../embedded/start.ts';
+import { temporaryFolder } from './owner-process.ts';
+
+async function startPostgres(): Promise<EmbeddedPostgres> {
+  const stack = await startEmbedded({ dir: temporaryFolder(), postgres: true, temporal: false });
+  onTestFinished(stack.stop);
+  if (stack.postgres === undefined) throw new Error('no Postgres');
+  return stack.postgres;
+}
+
+async function query(connectionString: string, text: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  try {
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+const refused = expect.objectContaining({ code: '42501' });
+
+test('the role of a database owns it, is no superuser, and has nothing of the databases beside it', async () => {
+  const postgres = await startPostgres();
+  const warehouse = await postgres.ensureDatabase('metersync', { createRoles: true });
+  const sandbox = await postgres.ensureDatabase('sandbox');
+  await query(warehouse, 'create table bills (amount numeric); insert into bills values (1)');
+
+  for (const url of [warehouse, sandbox]) {
+    const [role] = await query(
+      url,
+      'select rolsuper, rolcreatedb from pg_roles where rolname = current_user',
+    );
+    expect(role).toEqual({ rolsuper: false, rolcreatedb: false });
+    await query(url, 'create table mine (line text)');
+    for (const statement of [
+      "copy mine from program 'id; env'",
+      "copy mine from '/etc/passwd'",
+      "select pg_read_file('/etc/passwd')",
+      'create role mightier superuser',
+      'alter role current_user superuser',
+      'grant pg_execute_server_program to current_user',
+      "alter system set archive_command = 'id'",
+    ])
+      await expect(query(url, statement), statement).rejects.toEqual(refused);
+  }
+  const password = (url: string) => new URL(url).password;
+  const passwords = [postgres.superuserUrl('postgres'), warehouse, sandbox].map(password);
+  expect(new Set(passwords).size).toBe(3);
+
+  const elsewhere = (url: string, database: string) =>
+    Object.assign(new URL(url), { pathname: database }).href;
+  await expect(query(elsewhere(warehouse, 'sandbox'), 'select 1')).rejects.toEqual(refused);
+  await expect(query(elsewhere(sandbox, 'metersync'), 'select * from bills')).rejects.toEqual(refused);
+  for (const url of [warehouse, sandbox]) {
+    await expect(query(elsewhere(url, 'postgres'), 'select 1')).rejects.toEqual(refused);
+  }
+});
+
+test('the address of a database is the same for whoever asks for it, together or later', async () => {
+  const postgres = await startPostgres();
+  const urls = await Promise.all(Array.from({ length: 6 }, () => postgres.ensureDatabase('together')));
+  expect(new Set(urls).size).toBe(1);
+  expect(await query(urls[0] ?? '', 'select current_user::text as me')).toEqual([{ me: 'together_owner' }]);
+  expect(await postgres.ensureDatabase('together')).toBe(urls[0]);
+});
+
+test('the owner of a warehouse migrates it, with its roles, and makes logins that have them', async () => {
+  const postgres = await startPostgres();
+  const url = await postgres.ensureDatabase('metersync', { createRoles: true });
+  expect(await migrate(url)).toMatchObject({ rolesMissing: [] });
+  await expectAnalyst(url);
+});
+
+test('a warehouse that the superuser made and owns goes to the role, with all that is in it', async () => {
+  const postgres = await startPostgres();
+  await query(postgres.superuserUrl('postgres'), 'create database metersync');
+  const before = postgres.superuserUrl('metersync');
+  expect(await migrate(before)).toMatchObject({ rolesMissing: [] });
+  await query(
+    before,
+    `create schema "of Mine"; create type "of Mine".kind as enum ('a'); create sequence "of Mine".counter;
+     create table public.notes (id serial, kind "of Mine".kind default 'a'); insert into public.notes default values;
+     create materialized view "of Mine".seen as select * from public.notes;
+     create procedure "of Mine".tidy(int) language sql as 'select 1'`,
+  );
+
+  const url = await postgres.ensureDatabase('metersync', { createRoles: true });
+  const left = `select c.oid::regclass::text as name from pg_class c where c.relowner = 'postgres'::regrole
+      and c.relnamespace not in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace, 'pg_toast'::regnamespace)
+    union all select p.oid::regprocedure::text from pg_proc p where p.proowner = 'postgres'::regrole
+      and p.pronamespace not in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+    union all select nspname from pg_namespace where nspowner = 'postgres'::regrole and oid >= 16384
+    union all select datname from pg_database where datdba = 'postgres'::regrole and datname = 'metersync'`;
+  await query(postgres.superuserUrl('postgres'), 'create database sandbox');
+  const sandbox = await postgres.ensureDatabase('sandbox');
+  await expect(query(sandbox, 'grant metersync_writer to current_user')).rejects.toEqual(refused);
+  expect(await query(url, left)).toEqual([]);
+  expect(await query(url, 'select id, kind from public.notes')).toEqual([{ id: 1, kind: 'a' }]);
+  await query(url, 'drop schema "of Mine" cascade');
+  expect(await migrate(url)).toMatchObject({ applied: 0, rolesMissing: [] });
+  await expectAnalyst(url);
+});
+
+test('of a warehouse that cannot be handed over, the superuser keeps all', async () => {
+  const postgres = await startPostgres();
+  const before = postgres.superuserUrl('metersync');
+  await query(postgres.superuserUrl('postgres'), 'create database metersync');
+  await query(before, 'create schema "of mine"; create table "of mine".notes ()');
+  // Who holds the table keeps its owner from being changed.
+  const holder = new pg.Client({ connectionString: before });
+  await holder.connect();
+  onTestFinished(() => holder.end());
+  await holder.query('begin; lock table "of mine".notes');
+  await query(postgres.superuserUrl('postgres'), 'alter database metersync set lock_timeout = 100');
+  await expect(postgres.ensureDatabase('metersync')).rejects.toThrow('lock timeout');
+  const owners = `select nspowner::regrole::text as owner from pg_namespace where nspname = 'of mine'`;
+  expect(await query(before, owners)).toEqual([{ owner: 'postgres' }]);
+  await holder.query('rollback');
+  const url = await embeddedPostgres(addressOf(postgres)).ensureDatabase('metersync');
+  expect(await query(url, owners)).toEqual([{ owner: 'metersync_owner' }]);
+});
+
+function addressOf(postgres: EmbeddedPostgres) {
+  const { port, username, password } = new URL(postgres.superuserUrl('postgres'));
+  return { port: Number(port), user: username, password };
+}
+
+async function migrate(url: string) {
+  const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 1, onError: () => {} });
+  try {
+    const done = await migrateWarehouse(warehouse.db);
+    await warehouse.db.execute(sql`select count(*) from utility.companies`);
+    return done;
+  } finally {
+    await warehouse.close();
+  }
+}
+
+/** An analyst's login, made the way that docs/security.md says, reads and does not write. */
+async function expectAnalyst(url: string): Promise<void> {
+  await query(url, "create role jane login password 'of jane' in role metersync_analyst");
+  const jane = Object.assign(new URL(url), { username: 'jane', password: 'of jane' }).href;
+  expect(await query(jane, 'select count(*)::int as n from utility.companies')).toEqual([{ n: 0 }]);
+  await expect(query(jane, 'delete from utility.companies')).rejects.toEqual(refused);
+}

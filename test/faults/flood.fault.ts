@@ -1,0 +1,77 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'vitest';
+import { startFlood } from '../receiver/flood.ts';
+import type { FloodKind } from '../receiver/flood-process.ts';
+import { deliverBody } from '../support/deliver.ts';
+import { fault, seeds } from './fault.ts';
+import { lastAttempt, readWaits } from './ledger.ts';
+import { eventsPerSecond, startLoad } from './load.ts';
+import { seedOf } from './plan.ts';
+import { type Rig, startRig } from './rig.ts';
+import { verdict } from './verdict.ts';
+
+const floodSeconds = 60;
+const connections = 500;
+/** What the worker ignores, as large as the service sends any. */
+const large = JSON.stringify({ eventType: 'of nobody', text: 'x'.repeat(350_000) });
+
+fault('C19', 'strangers send 1 MiB over 500 connections, and again', seeds().slice(0, 1), async (seed) => {
+  const rig = await startRig();
+  const { service } = rig;
+  try {
+    expect(await rig.backfill()).toBe('complete');
+    const load = startLoad(service, seedOf(seed, 'C19'), eventsPerSecond);
+    const acknowledged: string[] = [];
+    const found: string[] = [];
+    for (const kind of ['unsigned', 'forged', 'complete'] as const) {
+      const { waits, opened, ids, sentAgain } = await floodFor(rig, kind);
+      // The one time that is promised: what strangers send keeps no delivery waiting.
+      expect(waits.p99, JSON.stringify(waits)).toBeLessThan(1_000);
+      acknowledged.push(...ids);
+      const figures = `p50 ${waits.p50} ms, p99 ${waits.p99} ms, at most ${waits.max} ms`;
+      found.push(
+        `${opened} ${kind}: ${figures}, of large ones ${ids.length} were taken and ${sentAgain} answered 503`,
+      );
+      process.stderr.write(`${found.at(-1)}\n`);
+    }
+    const { perSecond } = await load.end();
+    const figures = await verdict(rig, { alsoAcknowledged: acknowledged });
+    expect(Object.keys(figures.answers)).toEqual(['204']);
+    return {
+      injected: `${found.join('; ')}; ${acknowledged.length} deliveries of 350 kB`,
+      perSecond,
+      figures,
+    };
+  } finally {
+    await rig.stop();
+  }
+});
+
+/**
+ * Has strangers send for a minute, and a delivery of 350 kB come after the other beside those of the service. Headers that
+ * are no delivery's cost it nothing. Bodies under well-formed headers share the room of large bodies with it: a forger may
+ * crowd one out, and the service sends it again.
+ */
+async function floodFor(rig: Rig, kind: FloodKind) {
+  const { databaseUrl } = rig.service;
+  const flood = startFlood(Number(rig.env.RECEIVER_PORT), connections, kind);
+  try {
+    const before = await lastAttempt(databaseUrl);
+    const until = performance.now() + floodSeconds * 1_000;
+    const ids: string[] = [];
+    let sentAgain = 0;
+    while (performance.now() < until) {
+      const { id, status } = await deliverBody(rig, large);
+      expect(kind === 'unsigned' ? [204] : [204, 503], `350 kB beside the ${kind}`).toContain(status);
+      if (status === 204) ids.push(id);
+      else sentAgain += 1;
+      await delay(250);
+    }
+    expect(ids.length).toBeGreaterThan(0);
+    const { opened } = await flood.figures();
+    expect(opened).toBeGreaterThan(2 * connections);
+    return { waits: await readWaits(databaseUrl, before), opened, ids, sentAgain };
+  } finally {
+    await flood.end();
+  }
+}

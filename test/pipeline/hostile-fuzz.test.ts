@@ -1,0 +1,157 @@
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../contract/limits.ts';
+import { deliverBody } from '../support/deliver.ts';
+import { hostileJson, hostileVariant } from '../support/hostile-json.ts';
+import { type HostileService, startHostileService } from '../support/hostile-service.ts';
+import { type Pipeline, startPipeline } from '../support/pipeline.ts';
+
+let pipeline: Pipeline;
+/** Between the worker and the service. */
+let proxy: HostileService;
+beforeAll(async () => {
+  const size = { companies: 2, documents: 12, intervalDays: 1 };
+  pipeline = await startPipeline({ size, parts: ['receiver'] });
+  proxy = await startHostileService(pipeline.service.apiUrl);
+  // What was hostile may be more than a run tombstones by itself: here it may be everything.
+  await pipeline.start('worker', { SERVICE_URL: proxy.url, DELETES_CAP_PERCENT: '100' });
+  await pipeline.backfill();
+  await pipeline.service.random(20, 7);
+  await pipeline.settled();
+}, 120_000);
+afterAll(async () => {
+  await pipeline?.stop();
+  await proxy?.stop();
+});
+
+/** An event of the service's for each type that it has sent, with hostile JSON in one place of it. */
+async function variants(): Promise<fc.Arbitrary<string>> {
+  const sent = await pipeline.service.events();
+  const ofTypes = [...new Map(sent.map(({ type, payload }) => [type, payload])).values()];
+  expect(ofTypes.length).toBeGreaterThan(3);
+  // What a range names is asked of the service: that it is the service's own is not what this is about.
+  const kept = (payload: object) => ('meterId' in payload ? ['meterId', 'start', 'end'] : []);
+  return fc.oneof(
+    hostileJson,
+    ...ofTypes.map((payload) => hostileVariant(payload, kept(payload))),
+    hostileVariant({ eventType: 'planet.moved.v9', to: { orbit: [1] } }),
+  );
+}
+
+/** Changes of which each tells something of genuine records that are there. */
+const genuineChanges = ['createDocument', 'reprocessDocument', 'updateConnection', 'syncIntervals'];
+
+/** Delivers all of them, some at once; returns the ids of those that were acknowledged. */
+async function deliverAll(bodies: readonly string[]): Promise<string[]> {
+  const acknowledged: string[] = [];
+  const waiting = [...bodies];
+  const sender = async (): Promise<void> => {
+    for (let body = waiting.pop(); body !== undefined; body = waiting.pop()) {
+      const { id, status } = await deliverBody(pipeline, body);
+      expect(status).toBe(204);
+      acknowledged.push(id);
+    }
+  };
+  await Promise.all(Array.from({ length: 24 }, sender));
+  return acknowledged;
+}
+
+/** What became of each event, and why. */
+async function outcomes(): Promise<Map<string, readonly [string, string, string | null]>> {
+  const { rows } = await pipeline.warehouse.db.execute<{
+    id: string;
+    type: string;
+    outcome: string;
+    error: string | null;
+  }>(sql`select id, type, outcome, error from metersync.events`);
+  return new Map(rows.map(({ id, type, outcome, error }) => [id, [outcome, type, error]]));
+}
+
+/** Every genuine event since those of `before` is settled, the others are known, and nothing is pending. */
+async function expectSettled(before: ReadonlySet<string>, others: readonly string[]): Promise<void> {
+  const became = await outcomes();
+  const genuine = (await pipeline.service.delivered()).filter((id) => !before.has(id));
+  expect(genuine.length).toBeGreaterThan(10);
+  const settled = ['applied', 'superseded'];
+  const ends = genuine.map((id) => became.get(id) ?? ['lost']);
+  expect(ends.filter(([outcome]) => !settled.includes(outcome))).toEqual([]);
+  expect(others.filter((id) => !became.has(id))).toEqual([]);
+  expect([...became.values()].filter(([outcome]) => outcome === 'pending')).toEqual([]);
+}
+
+test('whatever signed events hold, every other event of that time is applied, and nothing is pending at the end', {
+  timeout: 150_000,
+}, async () => {
+  const hostile = fc
+    .array(await variants(), { minLength: 120, maxLength: 150 })
+    .map((bodies) => bodies.filter((body) => Buffer.byteLength(body) <= limits.webhookBodyBytesMax));
+  let round = 0;
+  await fc.assert(
+    fc.asyncProperty(hostile, fc.nat(), async (bodies, seed) => {
+      round += 1;
+      const types = Array.from({ length: 1_500 }, (_, n) =>
+        JSON.stringify({ eventType: `z${round}.${n}`, n }),
+      );
+      const before = new Set(await pipeline.service.delivered());
+      const [ids, events] = await Promise.all([
+        deliverAll([...types.slice(0, 750), ...bodies, ...types.slice(750)]),
+        pipeline.service.random(25, seed, genuineChanges),
+      ]);
+      expect(events).toBeGreaterThan(10);
+      await pipeline.settled(120_000);
+      await expectSettled(before, ids);
+    }),
+    { numRuns: 1, endOnFailure: true },
+  );
+});
+
+/** Events about documents of these ids, which the service does not have, and the records that the proxy shows of them. */
+async function inventedDocuments(ids: readonly string[]) {
+  const sent = await pipeline.service.events();
+  const gone = new Set(
+    sent.flatMap(({ type, payload }) => (type === 'document.deleted.v2' ? [payload.id] : [])),
+  );
+  const event = sent.findLast(({ type, payload }) => type === 'document.updated.v2' && !gone.has(payload.id));
+  const record = await pipeline.service.read<{ updated: string }>(`/document/${event?.payload.id}`);
+  const { updated } = record;
+  return {
+    bodies: ids.map((id) => JSON.stringify({ ...event?.payload, id, updated })),
+    documents: new Map(ids.map((id) => [id, { ...record, id }])),
+  };
+}
+
+test('whatever the service puts beside its records, every event of that time is applied, and the rows are the service’s in the end', {
+  timeout: 150_000,
+}, async () => {
+  const { backfill, service, settled } = pipeline;
+  const uuids = fc.uniqueArray(fc.uuid(), { minLength: 12, maxLength: 12 });
+  await fc.assert(
+    fc.asyncProperty(fc.nat(), uuids, async (seed, invented) => {
+      const { bodies, documents } = await inventedDocuments(invented);
+      const before = new Set(await service.delivered());
+      proxy.arm({ seed, documents });
+      const [ids] = await Promise.all([deliverAll(bodies), service.random(25, seed, genuineChanges)]);
+      await settled(60_000);
+      await expectSettled(before, ids);
+      expect(['complete', 'partial', 'suspect']).toContain(await backfill());
+      await settled(60_000);
+      expect(proxy.hostile.pages).toBeGreaterThan(10);
+      expect(proxy.hostile.documents).toBeGreaterThanOrEqual(bodies.length);
+
+      proxy.disarm();
+      await backfill();
+      await settled(60_000);
+      const { resources, examples } = await pipeline.audit();
+      // What was hostile is tombstoned for being absent. Readings have no tombstones: only a repair takes them away.
+      const kinds = Object.entries(resources).map(([kind, { missing, different, extra }]) => {
+        return [kind, missing + different + (kind === 'intervals' ? 0 : extra)];
+      });
+      expect(
+        kinds.filter(([, differences]) => differences !== 0),
+        JSON.stringify(examples.slice(0, 5)),
+      ).toEqual([]);
+    }),
+    { numRuns: 1, endOnFailure: true },
+  );
+});

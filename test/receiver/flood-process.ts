@@ -1,0 +1,51 @@
+/** A process of strangers: so many connections of 1 MiB each, opened anew as each is ended. Started by flood.ts. */
+import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
+import { limits } from '../../contract/limits.ts';
+
+/** `unsigned`: headers without a signature. `forged`: well-formed ones. `complete`: forged, and the body to its end. */
+export type FloodKind = 'unsigned' | 'forged' | 'complete';
+
+export interface FloodFigures {
+  /** Connections that were opened so far. */
+  readonly opened: number;
+  /** Answers by status. */
+  readonly answers: Readonly<Record<string, number>>;
+}
+
+const [port, connections, kind] = process.argv.slice(2) as [string, string, FloodKind];
+const body = Buffer.alloc(limits.webhookBodyBytesMax - 1, 'x');
+const unfinished = body.subarray(0, -2);
+const answers: Record<string, number> = {};
+let opened = 0;
+
+function head(): string {
+  const forged =
+    `webhook-id: msg_${randomBytes(12).toString('hex')}\r\n` +
+    `webhook-timestamp: ${Math.floor(Date.now() / 1_000)}\r\n` +
+    `webhook-signature: v1,${randomBytes(32).toString('base64')}\r\n`;
+  const length = `content-length: ${body.length}\r\n`;
+  return `POST /webhooks HTTP/1.1\r\nhost: a\r\n${kind === 'unsigned' ? '' : forged}${length}\r\n`;
+}
+
+function open(): void {
+  opened += 1;
+  const socket = connect({ port: Number(port), host: '127.0.0.1' });
+  socket.once('connect', () => {
+    socket.write(head());
+    socket.write(kind === 'complete' ? body : unfinished);
+  });
+  socket.on('data', (answer) => {
+    const status = answer.toString('latin1', 9, 12);
+    answers[status] = (answers[status] ?? 0) + 1;
+    // One body is all that is wanted of a socket that would be kept.
+    socket.destroy();
+  });
+  // Reset, as its bytes were not read: it is opened anew when it is closed.
+  socket.on('error', () => {});
+  socket.once('close', () => setImmediate(open));
+}
+
+process.on('message', () => process.send?.({ opened, answers } satisfies FloodFigures));
+process.on('disconnect', () => process.exit());
+for (let n = 0; n < Number(connections); n += 1) open();

@@ -1,0 +1,32 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { resolve } from 'node:path';
+import type { FloodFigures, FloodKind } from './flood-process.ts';
+
+/** Strangers, in a process of their own so that they take no turn of whoever measures. */
+export interface Flood {
+  figures(): Promise<FloodFigures>;
+  end(): Promise<void>;
+}
+
+/** Opens so many connections to a receiver, each of which sends 1 MiB, and opens each anew when it is ended. */
+export function startFlood(port: number, connections: number, kind: FloodKind): Flood {
+  const script = resolve(import.meta.dirname, 'flood-process.ts');
+  const child = fork(script, [String(port), String(connections), kind], { execArgv: [] });
+  const ended = once(child, 'exit');
+  const failed = ended.then(([status]) => Promise.reject(new Error(`the flood ended: ${status}`)));
+  failed.catch(() => {});
+  return {
+    figures: async () => {
+      const answered = once(child, 'message');
+      child.send('figures');
+      const [figures] = await Promise.race([answered, failed]);
+      return figures as FloodFigures;
+    },
+    end: async () => {
+      // It ends itself when the channel closes.
+      if (child.connected) child.disconnect();
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { rememberReady } from '../../receiver/readiness.ts';
+import { RecordingLog } from './listening.ts';
+import { ManualClock } from './manual-clock.ts';
+
+function asking(answers: readonly (() => boolean | Promise<boolean>)[]) {
+  const clock = new ManualClock();
+  const log = new RecordingLog();
+  let asked = 0;
+  const ready = () => {
+    asked += 1;
+    return (answers[asked - 1] as () => boolean | Promise<boolean>)();
+  };
+  const isReady = rememberReady({ ready, forMs: 1_000, clock, log });
+  return { clock, log, isReady, asked: () => asked };
+}
+
+test('an answer is remembered for a second and asked for again after it', async () => {
+  const { clock, isReady, asked } = asking([() => true, () => false]);
+  expect(await isReady()).toBe(true);
+  await clock.advance(999);
+  expect(await isReady()).toBe(true);
+  expect(asked()).toBe(1);
+  await clock.advance(1);
+  expect(await isReady()).toBe(false);
+  expect(asked()).toBe(2);
+});
+
+test('however many ask and however long it takes, one question is on its way', async () => {
+  const held = Promise.withResolvers<boolean>();
+  const { clock, isReady, asked } = asking([() => held.promise, () => false]);
+  const first = isReady();
+  await clock.advance(5_000);
+  const others = Array.from({ length: 100 }, () => isReady());
+  held.resolve(true);
+  expect(await Promise.all([first, ...others])).toEqual(Array(101).fill(true));
+  await clock.advance(999);
+  expect(await isReady()).toBe(true);
+  expect(asked()).toBe(1);
+});
+
+test('what fails is remembered as no, and logged once', async () => {
+  const fail = () => Promise.reject(new Error('unknown'));
+  const { clock, log, isReady, asked } = asking([fail, () => true]);
+  expect([await isReady(), await isReady()]).toEqual([false, false]);
+  expect(log.lines).toMatchObject([{ level: 'warn', message: 'readiness is not known' }]);
+  await clock.advance(1_000);
+  expect(await isReady()).toBe(true);
+  expect(asked()).toBe(2);
+});
