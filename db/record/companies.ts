@@ -17,15 +17,3 @@ export async function applyCompanies(tx: Executor, eventIds: readonly string[]):
     update utility.companies c set public_id = n.public_id
     from named n where c.id = n.id and c.public_id is null`);
 }
-
-/**
- * Events that took effect at once leave nothing to read. Where the company of one is not known it waits all the same, as
- * the service has to be asked about the company.
- */
-export async function awaitCompanies(tx: Executor, eventIds: readonly string[]): Promise<number> {
-  const result = await tx.execute(sql`
-    update metersync.events e set outcome = 'pending', applied_at = null
-    where id = any(${array(eventIds, 'text')}) and outcome = 'applied' and not exists (
-      select from utility.companies known where known.id = e.company_id)`);
-  return result.rowCount ?? 0;
-}

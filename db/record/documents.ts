@@ -69,7 +69,7 @@ export async function applyDocumentDeletes(tx: Executor, eventIds: readonly stri
 
 /**
  * Events that wait in vain: older than the state that was last read, or covered by a tombstone, which takes
- * whatever they told with it. The record is looked up by its key for each event: a join was planned as a scan of
+ * whatever they told with it. A deletion that waits took its effect, and waits for its company alone. The record is looked up by its key for each event: a join was planned as a scan of
  * the whole table while its statistics were young.
  */
 export async function supersede(
@@ -84,7 +84,8 @@ export async function supersede(
       : sql`(select e.occurred_at < c.raw_updated from utility.connections c where c.id = e.record_id::uuid)`;
   await tx.execute(sql`
     update metersync.events e set outcome = 'superseded', applied_at = clock_timestamp()
-    where e.id = any(${array(eventIds, 'text')}) and e.outcome = 'pending' and e.kind = ${kind} and ${vain}`);
+    where e.id = any(${array(eventIds, 'text')}) and e.outcome = 'pending' and e.kind = ${kind}
+      and e.type <> 'document.deleted.v2' and ${vain}`);
 }
 
 /** Events that already waited for documents which are deleted now, or had waited in vain; locked in the order of all. */
@@ -96,6 +97,7 @@ export async function supersedeDeleted(tx: Executor, documentIds: readonly strin
         select id from metersync.events
         where record_id = any(${array(documentIds, 'text')}) and outcome in ('pending', 'missing') and kind = 'document'
         order by id for update)
-      and e.outcome in ('pending', 'missing') and e.occurred_at <= (select d.updated from utility.documents d
+      and (e.outcome = 'missing' or (e.outcome = 'pending' and e.type <> 'document.deleted.v2'))
+      and e.occurred_at <= (select d.updated from utility.documents d
         where d.id = e.record_id::uuid and d.deleted_reason = 'event')`);
 }

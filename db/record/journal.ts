@@ -38,19 +38,22 @@ function outcomeOf(entry: JournalEntry): string {
 }
 
 /**
- * Inserts events into the journal and returns the ids that are new, or that are tried again: the dead, the missing
- * and those that a replay asks for. This is where idempotence lives: any other event that is here already has had, or
- * will have, its effect.
+ * Inserts events into the journal. Returns the outcomes, by id, of those that are new, or that are tried again: the dead,
+ * the missing and those that a replay asks for. This is where idempotence lives: any other event that is here already has
+ * had, or will have, its effect.
+ *
+ * Events that take effect at once leave nothing to read. Where the company of one is not known it waits all the same, as
+ * the service has to be asked about the company.
  */
 export async function insertJournal(
   tx: Executor,
   entries: readonly JournalEntry[],
   { workflow, replay }: Recording,
-): Promise<string[]> {
+): Promise<Map<string, string>> {
   const column = <T>(read: (entry: JournalEntry) => T): T[] => entries.map(read);
   const again = array(revived[replay ?? 'none'], 'text');
   // What is known is passed over before the conflict, which would lock it.
-  const result = await tx.execute<{ id: string }>(sql`
+  const result = await tx.execute<{ id: string; outcome: string }>(sql`
     insert into metersync.events as e
       (id, type, kind, record_id, company_id, occurred_at, range_start, range_end, interval_count,
        received_at, payload, body, outcome, applied_at, error, error_code, workflow_id, workflow_run_id)
@@ -64,7 +67,9 @@ export async function insertJournal(
       ${workflow?.workflowId ?? null}::text, ${workflow?.runId ?? null}::text
     from (
       select id, type, kind, record_id, company_id, occurred_at, received_at, payload::jsonb as payload, body,
-        outcome, error, error_code
+        case when outcome <> 'applied' or exists (
+          select from utility.companies known where known.id = t.company_id) then outcome else 'pending' end as outcome,
+        error, error_code
       from unnest(
         ${array(
           column((e) => e.id),
@@ -118,6 +123,6 @@ export async function insertJournal(
       error = excluded.error, error_code = excluded.error_code, attempts = 0, next_attempt_at = null,
       workflow_id = excluded.workflow_id, workflow_run_id = excluded.workflow_run_id
     where e.outcome = any(${again})
-    returning id`);
-  return result.rows.map((row) => row.id);
+    returning id, outcome`);
+  return new Map(result.rows.map((row) => [row.id, row.outcome]));
 }

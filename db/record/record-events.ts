@@ -5,7 +5,7 @@ import { jsonStopsAt } from '../../contract/json-members.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import type { Database, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
-import { applyCompanies, awaitCompanies } from './companies.ts';
+import { applyCompanies } from './companies.ts';
 import { applyConnectionSites, applyConnections, applyStatusChanges } from './connections.ts';
 import {
   applyDocumentDeletes,
@@ -94,14 +94,12 @@ async function recordTogether(
   recording: Recording,
 ): Promise<Recorded> {
   await holdAwake(tx);
-  const freshIds = await insertJournal(tx, entries, recording);
-  const isFresh = new Set(freshIds);
-  const alive = entries.filter((entry) => isFresh.has(entry.id) && entry.error === null);
+  const fresh = await insertJournal(tx, entries, recording);
+  const alive = entries.filter((entry) => fresh.has(entry.id) && entry.error === null);
   const idsOf = (kind: DecodedEvent['kind']) => alive.filter((e) => e.event.kind === kind).map((e) => e.id);
   const connections = idsOf('connection');
   const documents = idsOf('document');
   const deletes = alive.filter((e) => e.event.deletes);
-  const idsOfDeletes = deletes.map((e) => e.id);
   const records = [...connections, ...documents];
   if (records.length > 0) await applyCompanies(tx, records);
   if (connections.length > 0) {
@@ -114,7 +112,10 @@ async function recordTogether(
     await applyDocuments(tx, documents);
     await applyDocumentSites(tx, documents);
     if (deletes.length > 0) {
-      await applyDocumentDeletes(tx, idsOfDeletes);
+      await applyDocumentDeletes(
+        tx,
+        deletes.map((e) => e.id),
+      );
       await supersedeDeleted(
         tx,
         deletes.flatMap((e) => e.event.recordId ?? []),
@@ -122,15 +123,15 @@ async function recordTogether(
     }
     await supersede(tx, documents, 'document');
   }
-  const kinds = new Set(alive.flatMap((e) => (e.event.deletes ? [] : (catchUpOf[e.event.kind] ?? []))));
-  if (deletes.length > 0 && (await awaitCompanies(tx, idsOfDeletes)) > 0) kinds.add('documents');
+  const waiting = alive.filter(({ id }) => fresh.get(id) === 'pending');
+  const kinds = new Set(waiting.flatMap((e) => catchUpOf[e.event.kind] ?? []));
   const wake = new Set(kinds.size > 0 ? await markAwake(tx, [...kinds]) : []);
-  const known = entries.filter((entry) => !isFresh.has(entry.id)).map((entry) => entry.id);
+  const known = entries.filter((entry) => !fresh.has(entry.id)).map((entry) => entry.id);
   if (known.length > 0) for (const kind of await wokenPerhapsInVain(tx, known)) wake.add(kind);
   return {
-    fresh: freshIds.length,
+    fresh: fresh.size,
     duplicates: known.length,
-    dead: entries.filter((entry) => isFresh.has(entry.id) && entry.error !== null).length,
+    dead: entries.filter((entry) => fresh.has(entry.id) && entry.error !== null).length,
     wake: [...wake],
   };
 }

@@ -8,6 +8,7 @@ import { olderShownAttemptsMax } from '../../db/catch-up.ts';
 import { reviveParked } from '../../db/parking.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
+import { readEffects, watchEffects } from '../faults/ledger.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
@@ -201,6 +202,7 @@ test('a company whose first event is a deletion is asked for all the same', asyn
   const world = new World();
   const under = await activitiesOn(world.answer, catalogues['no list of companies']);
   const [forged, genuine] = [world.add('up'), world.add('by the service')];
+  await watchEffects(under.warehouse);
   for (const company of [forged, genuine]) {
     const deleted = documentEvent('deleted', randomUUID(), updated, named(company));
     await recordEvents(under.warehouse.db, [delivery(deleted)]);
@@ -208,6 +210,7 @@ test('a company whose first event is a deletion is asked for all the same', asyn
   await round(under);
   expect([...new Set(under.backfilled)]).toEqual([genuine.id]);
   expect(await outcomesOf(under, genuine)).toEqual(['applied']);
+  expect((await readEffects(under.warehouse)).map(({ times }) => times)).toEqual([1, 1]);
   for (let rounds = 0; rounds <= olderShownAttemptsMax; rounds++) await round(under);
   expect([await outcomesOf(under, forged), await livesOf(under, forged)]).toEqual([['missing'], []]);
 });
