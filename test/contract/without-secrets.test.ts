@@ -45,6 +45,7 @@ describe('a JSON text', () => {
       { maxDepth: 5, depthSize: 'medium' },
       fc.oneof(
         fc.string({ unit: 'binary' }),
+        fc.constantFrom('password', 'MFA_TOKEN_EXPIRED', 'token": "', 'api key: x', 'secret\\'),
         fc.double({ noNaN: true, noDefaultInfinity: true }),
         fc.boolean(),
         fc.constant(null),
