@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process';
 import module from 'node:module';
 import { constants } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
@@ -13,8 +12,7 @@ import { fileURLToPath } from 'node:url';
 const nodeMajor = 24;
 
 if (Number.parseInt(process.versions.node, 10) >= nodeMajor) {
-  // Each start after the first finds its code compiled. Beside the code: in a folder that others can write to it could be replaced.
-  module.enableCompileCache(join(import.meta.dirname, '../.metersync/compiled'));
+  await import('./quick-start.ts');
   const { run } = await import('./run.ts');
   await run(process.argv.slice(2));
   // Connections that a failed start left open must not keep a finished command alive.

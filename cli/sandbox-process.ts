@@ -21,9 +21,9 @@ export interface SandboxSize {
   readonly intervalDays: number;
 }
 
-const main = fileURLToPath(
-  new URL(`../sandbox/main${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
-);
+const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
+const main = fileURLToPath(new URL(`../sandbox/main${extension}`, import.meta.url));
+const quickStart = new URL(`quick-start${extension}`, import.meta.url).href;
 
 /** Starts the sandbox on its database and waits until it answers. Its messages go to `onLine`. */
 export async function startSandboxProcess(options: {
@@ -44,7 +44,7 @@ export async function startSandboxProcess(options: {
       value === undefined ? [] : [`--${name}`, String(value)],
     ),
   ];
-  const child = spawn(process.execPath, [main, ...args], {
+  const child = spawn(process.execPath, ['--import', quickStart, main, ...args], {
     stdio: 'pipe',
     // Every user of the machine can read arguments, and only its own user the environment.
     env: childEnvironment({ SANDBOX_DATABASE_URL: options.databaseUrl }),

@@ -40,7 +40,8 @@ export function startCommand(args: readonly string[], options: CommandOptions = 
   const code = options.checkout ?? checkout;
   const child = spawn(process.execPath, [resolve(code, 'cli/main.ts'), ...args], {
     cwd: options.cwd ?? code,
-    env: { PATH, HOME, ...options.env },
+    // The program has its code compiled once too, but for its first two files, for which Node's own compiler is loaded.
+    env: { PATH, HOME, NODE_COMPILE_CACHE: resolve(code, '.metersync/compiled'), ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const killWithUs = () => child.kill('SIGKILL');
