@@ -13,17 +13,10 @@ import { ensureSchedules } from './schedules.ts';
 import { openService } from './service.ts';
 import type { Settings } from './settings.ts';
 import { joinLimit } from './shared-limit.ts';
-import {
-  connectClient,
-  connectNative,
-  ensureOwnSchedules,
-  isRunningOn,
-  lazyClient,
-  startOf,
-  type TemporalPlace,
-  wakeOf,
-} from './temporal.ts';
+import { connectClient, ensureOwnSchedules, isRunningOn, lazyClient, startOf, wakeOf } from './temporal.ts';
 import type { TemporalArrival } from './temporal-arrival.ts';
+import { connectNative } from './temporal-native.ts';
+import type { TemporalPlace } from './temporal-place.ts';
 import { keepViews } from './typed-views.ts';
 import { openWarehouse } from './warehouse.ts';
 import { runWorkers } from './worker.ts';

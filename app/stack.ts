@@ -4,7 +4,7 @@ import { startEmbedded } from '../embedded/start.ts';
 import { embeddedCodecKey } from './embedded-codec-key.ts';
 import { makePrivateFolder } from './private-file.ts';
 import type { Settings } from './settings.ts';
-import type { TemporalPlace } from './temporal.ts';
+import type { TemporalPlace } from './temporal-place.ts';
 
 export { childEnvironment } from '../embedded/environment.ts';
 export { readOwnFile } from '../embedded/ownership.ts';

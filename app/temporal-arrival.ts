@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Connection, isGrpcServiceError } from '@temporalio/client';
 import type { Logger } from 'pino';
-import { connectOptions, type TemporalPlace, whereIs } from './temporal.ts';
+import { connectOptions, type TemporalPlace, whereIs } from './temporal-place.ts';
 
 /** Waits that a test may shorten. */
 export interface ArrivalWaits {

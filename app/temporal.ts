@@ -6,9 +6,6 @@ import {
   WorkflowNotFoundError,
 } from '@temporalio/client';
 import { type DataConverter, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
-import { loadClientConnectConfig } from '@temporalio/envconfig';
-import { NativeConnection, Runtime } from '@temporalio/worker';
-import type { Logger } from 'pino';
 import {
   type CatchUpKind,
   scheduleIds,
@@ -18,18 +15,8 @@ import {
   workflowNames,
 } from '../contract/names.ts';
 import type { Start } from '../receiver/start-group.ts';
-import { type CodecKey, type Plaintext, payloadCodec } from './payload-codec.ts';
-import { SettingsError } from './settings.ts';
-
-/** Where Temporal is: the embedded one, or what Temporal's own environment configuration says. */
-export interface TemporalPlace {
-  readonly address?: string | undefined;
-  readonly namespace?: string | undefined;
-  /** Keys of what is encrypted there; the first encrypts. Nothing is when there are none. */
-  readonly codecKeys?: readonly CodecKey[] | undefined;
-  /** What becomes of a payload that is not encrypted, where there are keys; refused when not given. */
-  readonly plaintext?: Plaintext | undefined;
-}
+import { payloadCodec } from './payload-codec.ts';
+import { connectOptions, inWords, type TemporalPlace } from './temporal-place.ts';
 
 /** How payloads are written for Temporal, by clients, workers and replays alike. */
 export function dataConverterOf({ codecKeys = [], plaintext }: TemporalPlace): DataConverter {
@@ -37,37 +24,6 @@ export function dataConverterOf({ codecKeys = [], plaintext }: TemporalPlace): D
 }
 
 const connectTimeout = '10 seconds';
-
-/** @throws SettingsError when Temporal's own configuration is wrong */
-export function connectOptions(place: TemporalPlace) {
-  const configured = configuration();
-  return {
-    connectionOptions: {
-      ...configured.connectionOptions,
-      ...(place.address === undefined ? {} : { address: place.address }),
-    },
-    namespace: place.namespace ?? configured.namespace ?? 'default',
-  };
-}
-
-function configuration(): ReturnType<typeof loadClientConnectConfig> {
-  try {
-    return loadClientConnectConfig();
-  } catch (error) {
-    // What follows the first line quotes the file, where an API key may stand.
-    const [reason] = (error as Error).message.split('\n');
-    const line = (error as { line?: number }).line;
-    const where = line === undefined ? '' : `, line ${line}`;
-    throw new SettingsError([
-      `TEMPORAL_CONFIG_FILE, TEMPORAL_PROFILE and TEMPORAL_TLS_… have to be right together: ${reason}${where}`,
-    ]);
-  }
-}
-
-/** Temporal's address, as a person knows it. */
-export function whereIs(place: TemporalPlace): string {
-  return `Temporal at ${connectOptions(place).connectionOptions.address ?? 'localhost:7233'} (TEMPORAL_ADDRESS)`;
-}
 
 /** How long a client that lost Temporal waits at most before it connects again. */
 const reconnectMs = 2_000;
@@ -93,45 +49,6 @@ export async function connectClient(
   );
   const client = new Client({ connection, namespace, dataConverter: dataConverterOf(place) });
   return { client, close: () => connection.close() };
-}
-
-/** The connection of workers. */
-export async function connectNative(
-  place: TemporalPlace,
-): Promise<{ connection: NativeConnection; namespace: string; dataConverter: DataConverter }> {
-  const { connectionOptions, namespace } = connectOptions(place);
-  const connection = await NativeConnection.connect(connectionOptions).catch((error: unknown) => {
-    throw inWords(error, place);
-  });
-  return { connection, namespace, dataConverter: dataConverterOf(place) };
-}
-
-/** Where nobody answered: the library's errors name no address. */
-function inWords(error: unknown, place: TemporalPlace): Error {
-  return new Error(`${whereIs(place)}: ${error instanceof Error ? error.message : String(error)}`, {
-    cause: error,
-  });
-}
-
-/** Once a process, before any worker: Temporal's own logs go to ours, and signals stay with us. */
-export function installRuntime(log: Logger): void {
-  const level = (name: string) =>
-    name === 'TRACE' || name === 'DEBUG'
-      ? 'debug'
-      : name === 'INFO'
-        ? 'debug'
-        : name === 'WARN'
-          ? 'warn'
-          : 'error';
-  const logger = {
-    log: (name: string, message: string, meta?: object) => log[level(name)](meta ?? {}, message),
-    trace: (message: string, meta?: object) => log.trace(meta ?? {}, message),
-    debug: (message: string, meta?: object) => log.debug(meta ?? {}, message),
-    info: (message: string, meta?: object) => log.debug(meta ?? {}, message),
-    warn: (message: string, meta?: object) => log.warn(meta ?? {}, message),
-    error: (message: string, meta?: object) => log.error(meta ?? {}, message),
-  };
-  Runtime.install({ logger, shutdownSignals: [] });
 }
 
 /** Starts applyEvents for a group; resolves when Temporal has it on disk, also when an earlier try put it there. */

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { type Transport, transportOf } from '../db/connect.ts';
 import { type Settings, SettingsError } from './settings.ts';
-import { connectOptions } from './temporal.ts';
+import { connectOptions } from './temporal-place.ts';
 
 /** A connection on whose way others may read what it carries, or answer in the server's place. */
 export interface Insecure {

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
-import type { TemporalPlace } from '../app/temporal.ts';
+import type { TemporalPlace } from '../app/temporal-place.ts';
 import { bundleWorkflows } from '../app/workflow-bundle.ts';
 import { connectWarehouse } from '../db/connect.ts';
 import { migrateWarehouse } from '../db/migrate.ts';

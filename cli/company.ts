@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Database } from '../app/warehouse.ts';
-import { CommandError, UsageError } from './context.ts';
+import { CommandError, UsageError } from './errors.ts';
 
 /** How a command names one company. */
 export interface CompanyOptions {

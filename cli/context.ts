@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import { createLog, type Logger } from '../app/log.ts';
-import { openService, type ServiceAccess } from '../app/service.ts';
+import type { ServiceAccess } from '../app/service.ts';
 import { readSettings, type Settings } from '../app/settings.ts';
 import type { WarehouseLimit } from '../app/shared-limit.ts';
 import { openStack, type Stack } from '../app/stack.ts';
@@ -13,12 +13,6 @@ import {
   startSandboxProcess,
 } from './sandbox-process.ts';
 
-/** A mistake of the caller: shown without a stack, exit status 2. */
-export class UsageError extends Error {}
-
-/** What went wrong in words for a person: shown without a stack, exit status 1. */
-export class CommandError extends Error {}
-
 export interface Context {
   readonly settings: Settings;
   readonly log: Logger;
@@ -28,7 +22,7 @@ export interface Context {
   /** Connections that are not safe on their way. */
   readonly insecure: readonly Insecure[];
   /** The client of the service; with a limit, one of those that share it. */
-  access(limit?: WarehouseLimit): ServiceAccess;
+  access(limit?: WarehouseLimit): Promise<ServiceAccess>;
   stop(): Promise<void>;
 }
 
@@ -88,7 +82,11 @@ export async function openContext(need: Need): Promise<Context> {
       service,
       sandbox,
       insecure,
-      access: (limit) => openService(settings.service, service.url, service.apiKey, log, limit),
+      access: async (limit) => {
+        // Loaded when it is needed: most commands only look into the warehouse.
+        const { openService } = await import('../app/service.ts');
+        return openService(settings.service, service.url, service.apiKey, log, limit);
+      },
       stop: async () => {
         await sandbox?.stop();
         await stack.stop();

@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Command, CommanderError } from 'commander';
-import { SettingsError } from '../app/settings.ts';
-import { CommandError, UsageError } from './context.ts';
+import { CommandError, UsageError } from './errors.ts';
 import { say } from './print.ts';
 import { buildProgram } from './program.ts';
 
@@ -44,20 +43,20 @@ function prepare(command: Command): void {
 
 function exitStatus(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : wrongUsage;
-  return error instanceof SettingsError || error instanceof UsageError || isSecretsError(error)
-    ? wrongUsage
-    : failed;
+  return isWrongUsage(error) ? wrongUsage : failed;
 }
 
-/** Told by name: loading the receiver for every command would cost more than the check. */
-const isSecretsError = (error: unknown): boolean => error instanceof Error && error.name === 'SecretsError';
+/** Told by name: loading what throws them for every command would cost more than the check. */
+const wrongSettings = ['SettingsError', 'SecretsError'];
 
-const isEmbeddedError = (error: unknown): error is Error =>
-  error instanceof Error && error.name === 'EmbeddedError';
+const isWrongUsage = (error: unknown): boolean =>
+  error instanceof UsageError || (error instanceof Error && wrongSettings.includes(error.name));
+
+const isEmbeddedError = (error: unknown): boolean => error instanceof Error && error.name === 'EmbeddedError';
 
 /** Words of ours take lines as they come; a text that may quote others is one line. */
 async function tell(error: unknown): Promise<void> {
-  const ours = error instanceof SettingsError || error instanceof UsageError || isSecretsError(error);
+  const ours = isWrongUsage(error);
   const debug = process.env.LOG_LEVEL === 'debug';
   const text = `metersync: ${await explain(error, debug)}`;
   say(...(ours || debug || isEmbeddedError(error) ? text.split('\n') : [text]));
@@ -66,9 +65,8 @@ async function tell(error: unknown): Promise<void> {
 /** With the stack where somebody debugs, unless the message says it all. */
 async function explain(error: unknown, debug: boolean): Promise<string> {
   if (!(error instanceof Error)) return String(error);
-  const forPeople =
-    error instanceof SettingsError || error instanceof UsageError || error instanceof CommandError;
-  if (forPeople || isSecretsError(error) || isEmbeddedError(error)) return error.message;
+  const forPeople = error instanceof CommandError || isEmbeddedError(error);
+  if (forPeople || isWrongUsage(error)) return error.message;
   // Loaded when it is needed: most commands end without an error.
   const { withoutStatement } = await import('../app/warehouse.ts');
   const { message, stack } = withoutStatement(error) as Error;

@@ -1,5 +1,4 @@
 import Table from 'cli-table3';
-import { createLogUpdate } from 'log-update';
 import { printable } from '../app/printable.ts';
 
 /** A display that is written over in a terminal, and a line now and then where there is none. */
@@ -11,8 +10,10 @@ export interface Progress {
 
 const plainEveryMs = 2_000;
 
-export function createProgress(stream: NodeJS.WriteStream = process.stderr): Progress {
+/** Loads what draws in a terminal only where there is one: it takes a tenth of a second. */
+export async function createProgress(stream: NodeJS.WriteStream = process.stderr): Promise<Progress> {
   if (stream.isTTY) {
+    const { createLogUpdate } = await import('log-update');
     const update = createLogUpdate(stream);
     return { show: (lines) => update(lines.map(printable).join('\n')), done: () => update.done() };
   }

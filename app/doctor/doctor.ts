@@ -5,7 +5,7 @@ import { knownCompanies } from '../../db/read/audit.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { openService, webhooksOf } from '../service.ts';
 import type { Settings } from '../settings.ts';
-import type { TemporalPlace } from '../temporal.ts';
+import type { TemporalPlace } from '../temporal-place.ts';
 import type { Insecure } from '../transport.ts';
 import { type Database, openWarehouse } from '../warehouse.ts';
 import { type Check, check, fail, notChecked, ok, type Verdict, warn } from './check.ts';

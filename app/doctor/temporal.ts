@@ -2,7 +2,8 @@ import type { Client } from '@temporalio/client';
 import { codeOfReason, failureTypes } from '../../contract/failures.ts';
 import { taskQueues } from '../../contract/names.ts';
 import { workerIsPolling } from '../backfill.ts';
-import { connectClient, type TemporalPlace } from '../temporal.ts';
+import { connectClient } from '../temporal.ts';
+import type { TemporalPlace } from '../temporal-place.ts';
 import { type Check, check, ok, type Verdict, warn } from './check.ts';
 
 /** Workflows that are looked at for what they wait for. */

@@ -9,7 +9,7 @@ type Html = ReturnType<typeof html>;
 type Cell = string | number;
 
 /** The report as one page: no script, nothing from elsewhere, charts as SVG. */
-export async function reportPage(report: Report): Promise<string> {
+export async function pageOf(report: Report): Promise<string> {
   const title = `Energy report: ${scopeOf(report)}`;
   return String(
     await html`<!doctype html>

@@ -1,3 +1,10 @@
+import type { Report } from '../../db/read/report.ts';
+
 export { type Report, readReport } from '../../db/read/report.ts';
-export { reportPage } from './page.ts';
 export { reportText } from './summary.ts';
+
+/** The report as one page. What draws its charts is loaded for it alone: a report in the terminal has none. */
+export async function reportPage(report: Report): Promise<string> {
+  const { pageOf } = await import('./page.ts');
+  return await pageOf(report);
+}

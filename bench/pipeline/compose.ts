@@ -5,15 +5,9 @@ import type { Running } from '../../app/deployment.ts';
 import type { Logger } from '../../app/log.ts';
 import { openService } from '../../app/service.ts';
 import type { Settings } from '../../app/settings.ts';
-import {
-  connectClient,
-  connectNative,
-  ensureOwnSchedules,
-  isRunningOn,
-  startOf,
-  type TemporalPlace,
-  wakeOf,
-} from '../../app/temporal.ts';
+import { connectClient, ensureOwnSchedules, isRunningOn, startOf, wakeOf } from '../../app/temporal.ts';
+import { connectNative } from '../../app/temporal-native.ts';
+import type { TemporalPlace } from '../../app/temporal-place.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { runWorkers } from '../../app/worker.ts';
 import { limits } from '../../contract/limits.ts';

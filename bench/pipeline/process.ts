@@ -2,7 +2,8 @@
 import type { Running } from '../../app/deployment.ts';
 import { createLog } from '../../app/log.ts';
 import { readSettings } from '../../app/settings.ts';
-import { installRuntime, type TemporalPlace } from '../../app/temporal.ts';
+import { installRuntime } from '../../app/temporal-native.ts';
+import type { TemporalPlace } from '../../app/temporal-place.ts';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
 import { serve } from '../process/serve.ts';
 import { type Grouping, startBenchReceiver, startBenchWorkers } from './compose.ts';

@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { startBackfill } from '../../app/backfill.ts';
-import { connectClient, type TemporalPlace } from '../../app/temporal.ts';
+import { connectClient } from '../../app/temporal.ts';
+import type { TemporalPlace } from '../../app/temporal-place.ts';
 import { type RunState, workflowIds } from '../../contract/names.ts';
 
 /** Runs a work with a client of a namespace, closed at its end. */

@@ -33,7 +33,7 @@ export async function auditCommand(options: AuditCommandOptions): Promise<void> 
       limit: settings.service.maxConcurrency,
       log,
     });
-    const access = context.access(limit);
+    const access = await context.access(limit);
     try {
       const configured = settings.service.companies;
       await compare(
@@ -54,7 +54,7 @@ async function compare(
   apiVersion: string,
   options: AuditCommandOptions,
 ): Promise<void> {
-  const progress = createProgress();
+  const progress = await createProgress();
   const input: AuditOptions = {
     ...sides,
     companyId: options.company,

@@ -4,7 +4,8 @@ import { requireSchema } from '../../app/prepare.ts';
 import { connectClient } from '../../app/temporal.ts';
 import { type Database, openWarehouse } from '../../app/warehouse.ts';
 import { companyOf } from '../company.ts';
-import { CommandError, type Context, openContext, UsageError } from '../context.ts';
+import { type Context, openContext } from '../context.ts';
+import { CommandError, UsageError } from '../errors.ts';
 import { followBackfill } from '../follow-backfill.ts';
 import { interruptedStatus, untilInterrupted } from '../interruption.ts';
 import { print } from '../print.ts';
@@ -65,7 +66,7 @@ async function run(context: Context, options: BackfillOptions): Promise<void> {
 async function follow(client: Client, db: Database, runId: string): Promise<void> {
   const { signal, forget } = untilInterrupted(process);
   try {
-    const progress = createProgress();
+    const progress = await createProgress();
     const { state, run } = await followBackfill({ client, db, runId, progress, signal });
     print(`backfill ${runId}: ${state}${run.error === null ? '' : `: ${run.error}`}`);
     if (state !== 'complete') process.exitCode = 1;

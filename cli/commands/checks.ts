@@ -1,7 +1,7 @@
 import { acknowledgeIssue, checkData } from '../../app/check-data.ts';
 import { type DataIssue, listDataIssues, readChecks } from '../../app/warehouse.ts';
 import type { ClosedReason, Severity } from '../../contract/names.ts';
-import { CommandError, UsageError } from '../context.ts';
+import { CommandError, UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 import { table } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';

@@ -8,7 +8,8 @@ import {
   undoDeletes,
   type Warehouse,
 } from '../../app/warehouse.ts';
-import { CommandError, openContext, UsageError } from '../context.ts';
+import { openContext } from '../context.ts';
+import { CommandError, UsageError } from '../errors.ts';
 import { print } from '../print.ts';
 import { table } from '../terminal.ts';
 

@@ -6,8 +6,9 @@ import { type Running, secretsOf, startReceiver, startWorker } from '../../app/d
 import { migrate } from '../../app/prepare.ts';
 import { webhooksOf } from '../../app/service.ts';
 import { psqlCommand } from '../../app/stack.ts';
-import { connectClient, installRuntime } from '../../app/temporal.ts';
+import { connectClient } from '../../app/temporal.ts';
 import { awaitTemporal } from '../../app/temporal-arrival.ts';
+import { installRuntime } from '../../app/temporal-native.ts';
 import {
   type Database,
   eventLatency,
@@ -16,7 +17,8 @@ import {
   type Warehouse,
   type WarehouseStatus,
 } from '../../app/warehouse.ts';
-import { CommandError, type Context, openContext } from '../context.ts';
+import { type Context, openContext } from '../context.ts';
+import { CommandError } from '../errors.ts';
 import { followBackfill } from '../follow-backfill.ts';
 import { print } from '../print.ts';
 import { type SandboxControl, sandboxControl } from '../sandbox-control.ts';
@@ -40,7 +42,7 @@ const connections = 8;
 /** `metersync demo`: the whole way from the service to rows, on real parts, proven by an audit at the end. */
 export async function demo(options: DemoOptions): Promise<void> {
   const began = performance.now();
-  const progress = createProgress();
+  const progress = await createProgress();
   progress.show(['starting Postgres, Temporal and the service…']);
   const context = await openDemo(options, progress);
   const running: Running[] = [];
@@ -141,7 +143,7 @@ async function play(
   await untilSettled(warehouse.db, control, progress, fired.events);
   const { deliveries } = await control.status();
 
-  const access = context.access();
+  const access = await context.access();
   try {
     const report = await audit({
       warehouse,

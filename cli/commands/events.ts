@@ -1,4 +1,3 @@
-import { workerIsPolling } from '../../app/backfill.ts';
 import {
   type EventFilter,
   type JournalledEvent,
@@ -8,9 +7,8 @@ import {
   replayEvents,
   type WholeEvent,
 } from '../../app/events.ts';
-import { connectClient } from '../../app/temporal.ts';
 import type { EventOutcome } from '../../contract/names.ts';
-import { CommandError, UsageError } from '../context.ts';
+import { CommandError, UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 import { createProgress, table } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
@@ -105,8 +103,11 @@ export async function eventsReplay(
     );
   }
   await withWarehouse({ temporal: true }, async ({ db, context }) => {
+    // Loaded when it is needed: who looks into the journal asks no Temporal.
+    const { workerIsPolling } = await import('../../app/backfill.ts');
+    const { connectClient } = await import('../../app/temporal.ts');
     const { client, close } = await connectClient(context.stack.temporal);
-    const progress = createProgress();
+    const progress = await createProgress();
     try {
       if (!(await workerIsPolling(client, 'events'))) {
         throw new CommandError(

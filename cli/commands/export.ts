@@ -3,7 +3,7 @@ import { UnknownRelation } from '../../app/export/relation.ts';
 import type { Warehouse } from '../../app/warehouse.ts';
 import type { ExportFormat } from '../../contract/names.ts';
 import { type CompanyOptions, companyOf } from '../company.ts';
-import { UsageError } from '../context.ts';
+import { UsageError } from '../errors.ts';
 import { writeOutputFile } from '../output-file.ts';
 import { printingStream } from '../print.ts';
 import { createProgress } from '../terminal.ts';
@@ -57,7 +57,7 @@ async function toStandardOutput(input: Input): Promise<void> {
 }
 
 async function toFile(input: Input, path: string): Promise<void> {
-  const progress = createProgress();
+  const progress = await createProgress();
   try {
     const rows = await writeOutputFile(path, async (file) => {
       const written = setInterval(

@@ -13,7 +13,7 @@ export interface ReportOptions extends CompanyOptions {
 /** `metersync report`: cost, usage, load, coverage, corrections and what needs somebody, of a company or of all. */
 export async function report(options: ReportOptions): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => {
-    const progress = createProgress();
+    const progress = await createProgress();
     const read = await readReport(db, await companyOf(db, options), (part) =>
       progress.show([`report: reading ${part}`]),
     );

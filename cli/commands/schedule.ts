@@ -11,7 +11,8 @@ import {
 } from '../../app/schedules.ts';
 import { connectClient } from '../../app/temporal.ts';
 import { type RunKind, runKinds } from '../../contract/names.ts';
-import { openContext, UsageError } from '../context.ts';
+import { openContext } from '../context.ts';
+import { UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 
 export type ScheduleAction = 'set' | 'show' | 'pause' | 'resume' | 'trigger' | 'remove';

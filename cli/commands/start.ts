@@ -1,9 +1,10 @@
 import { type Running, secretsOf, startReceiver, startWorker, whenThere } from '../../app/deployment.ts';
 import { migrate, requireSchema } from '../../app/prepare.ts';
 import { webhooksOf } from '../../app/service.ts';
-import { installRuntime } from '../../app/temporal.ts';
 import { awaitTemporal, type TemporalArrival } from '../../app/temporal-arrival.ts';
-import { type Context, openContext, UsageError } from '../context.ts';
+import { installRuntime } from '../../app/temporal-native.ts';
+import { type Context, openContext } from '../context.ts';
+import { UsageError } from '../errors.ts';
 import { sandboxControl } from '../sandbox-control.ts';
 import { untilAsked } from '../until-asked.ts';
 

@@ -4,7 +4,8 @@ import {
   type ResourceDiff,
   type VersionsDiff,
 } from '../../app/versions.ts';
-import { openContext, UsageError } from '../context.ts';
+import { openContext } from '../context.ts';
+import { UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 import { createProgress, table } from '../terminal.ts';
 
@@ -21,7 +22,7 @@ export async function versionsDiff({ from, to, company, records, json }: Version
   if (from === to) throw new UsageError('--from and --to are the same version');
   const context = await openContext({ postgres: false, temporal: false, service: true, quiet: true });
   try {
-    const progress = createProgress();
+    const progress = await createProgress();
     const diff = await diffVersions({
       settings: context.settings.service,
       service: context.service,

@@ -1,5 +1,6 @@
 import { webhooksOf } from '../../app/service.ts';
-import { CommandError, type Context, openContext } from '../context.ts';
+import { type Context, openContext } from '../context.ts';
+import { CommandError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 
 export type WebhooksAction = 'enable' | 'disable' | 'portal' | 'status';

@@ -19,7 +19,7 @@ const script = `
   for (const row of rows) {
     printJson(row);
     say(row.join(' '));
-    const progress = createProgress();
+    const progress = await createProgress();
     progress.show(row);
     progress.done();
   }

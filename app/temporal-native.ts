@@ -1,0 +1,37 @@
+import type { DataConverter } from '@temporalio/common';
+import { NativeConnection, Runtime } from '@temporalio/worker';
+import type { Logger } from 'pino';
+import { dataConverterOf } from './temporal.ts';
+import { connectOptions, inWords, type TemporalPlace } from './temporal-place.ts';
+
+/** The connection of workers. */
+export async function connectNative(
+  place: TemporalPlace,
+): Promise<{ connection: NativeConnection; namespace: string; dataConverter: DataConverter }> {
+  const { connectionOptions, namespace } = connectOptions(place);
+  const connection = await NativeConnection.connect(connectionOptions).catch((error: unknown) => {
+    throw inWords(error, place);
+  });
+  return { connection, namespace, dataConverter: dataConverterOf(place) };
+}
+
+/** Once a process, before any worker: Temporal's own logs go to ours, and signals stay with us. */
+export function installRuntime(log: Logger): void {
+  const level = (name: string) =>
+    name === 'TRACE' || name === 'DEBUG'
+      ? 'debug'
+      : name === 'INFO'
+        ? 'debug'
+        : name === 'WARN'
+          ? 'warn'
+          : 'error';
+  const logger = {
+    log: (name: string, message: string, meta?: object) => log[level(name)](meta ?? {}, message),
+    trace: (message: string, meta?: object) => log.trace(meta ?? {}, message),
+    debug: (message: string, meta?: object) => log.debug(meta ?? {}, message),
+    info: (message: string, meta?: object) => log.debug(meta ?? {}, message),
+    warn: (message: string, meta?: object) => log.warn(meta ?? {}, message),
+    error: (message: string, meta?: object) => log.error(meta ?? {}, message),
+  };
+  Runtime.install({ logger, shutdownSignals: [] });
+}
