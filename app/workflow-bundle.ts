@@ -1,25 +1,59 @@
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { createHash, type Hash } from 'node:crypto';
+import { existsSync, globSync } from 'node:fs';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { bundleWorkflowCode, type WorkflowBundleOption } from '@temporalio/worker';
 import type { Logger } from 'pino';
 
-/** Prebuilt by `npm run build`; in a checkout the workflows are bundled when a worker starts. */
-const prebuilt = fileURLToPath(new URL('../workflow-bundle.js', import.meta.url));
+type BundleLog = Pick<Logger, 'debug' | 'warn' | 'error'>;
 
-export async function workflowBundle(
-  log: Pick<Logger, 'debug' | 'warn' | 'error'>,
-): Promise<WorkflowBundleOption> {
+const root = join(import.meta.dirname, '..');
+/** Made by `npm run build`. */
+const prebuilt = join(root, 'workflow-bundle.js');
+/** Beside the code, as what Node compiled of it: in a folder that others can write to it could be replaced. */
+const compiled = join(root, '.metersync/compiled');
+
+/** The script of a built package; in a checkout the one that was made of the same sources before, or a new one. */
+export async function workflowBundle(log: BundleLog, folder = compiled): Promise<WorkflowBundleOption> {
   if (existsSync(prebuilt)) return { codePath: prebuilt };
-  return await bundleWorkflows(log);
+  const name = `workflows-${await digestOfSources(root)}.js`;
+  const known = await readFile(join(folder, name), 'utf8').catch(() => undefined);
+  if (known !== undefined) return { code: known };
+  const made = await bundleWorkflows(log);
+  await keep(folder, name, made.code).catch((error) => log.debug({ err: error }, 'the bundle is not kept'));
+  return made;
+}
+
+/** Tells bundles apart: what workflows may import is their room, contract/ and packages, whose versions the lock file holds. */
+export async function digestOfSources(checkout: string): Promise<string> {
+  const sources = globSync('{workflows,contract}/**/*.ts', { cwd: checkout }).sort();
+  const hash = createHash('sha256');
+  for (const path of [...sources, 'app/workflow-bundle.ts', 'package-lock.json']) {
+    addTo(hash, path, await readFile(join(checkout, path)));
+  }
+  return hash.digest('hex').slice(0, 32);
+}
+
+/** With its length, so that no two lists of files are the same text. */
+function addTo(hash: Hash, path: string, content: Buffer): void {
+  hash.update(`${path}\0${content.length}\0`).update(content);
+}
+
+/** Other processes see it whole or not at all; those of earlier sources go. */
+async function keep(folder: string, name: string, code: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const unfinished = join(folder, `${name}.${process.pid}`);
+  await writeFile(unfinished, code);
+  await rename(unfinished, join(folder, name));
+  const older = globSync('workflows-*.js', { cwd: folder }).filter((other) => other !== name);
+  await Promise.all(older.map((other) => rm(join(folder, other), { force: true })));
 }
 
 /** The workflows as one script for Temporal's sandboxed isolate. */
-export async function bundleWorkflows(
-  log: Pick<Logger, 'debug' | 'warn' | 'error'>,
-): Promise<{ code: string }> {
+export async function bundleWorkflows(log: BundleLog): Promise<{ code: string }> {
   const quiet = (message: string) => log.debug(message);
   return await bundleWorkflowCode({
-    workflowsPath: fileURLToPath(new URL('../workflows/registry.ts', import.meta.url)),
+    workflowsPath: join(root, 'workflows/registry.ts'),
     logger: {
       log: (_level, message) => quiet(message),
       trace: quiet,

@@ -10,7 +10,7 @@ import { startBackfill } from '../../app/backfill.ts';
 import { checkTemporal } from '../../app/doctor/temporal.ts';
 import type { CodecKey } from '../../app/payload-codec.ts';
 import { connectClient, dataConverterOf } from '../../app/temporal.ts';
-import { bundleWorkflows } from '../../app/workflow-bundle.ts';
+import { workflowBundle as bundleOf } from '../../app/workflow-bundle.ts';
 import { failureTypes } from '../../contract/failures.ts';
 import { scheduleIds, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { delivery, documentEvent } from '../support/events.ts';
@@ -94,7 +94,7 @@ test('a schedule starts one run after the other, each of which is handed the res
 });
 
 test('an encrypted history replays with its key among others', { timeout: 120_000 }, async () => {
-  const workflowBundle = await bundleWorkflows(pino({ level: 'silent' }));
+  const workflowBundle = await bundleOf(pino({ level: 'silent' }));
   const some = await histories();
   const failures: unknown[] = [];
   let replayed = 0;

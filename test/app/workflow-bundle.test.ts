@@ -1,0 +1,62 @@
+import { readdirSync } from 'node:fs';
+import { appendFile, cp, mkdir, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { digestOfSources, workflowBundle } from '../../app/workflow-bundle.ts';
+import { temporaryFolder } from '../support/folder.ts';
+
+const checkout = resolve(import.meta.dirname, '../..');
+
+async function folder(): Promise<string> {
+  const { path, remove } = await temporaryFolder();
+  onTestFinished(() => remove());
+  return path;
+}
+
+/** Bundles into a folder, and counts what the bundler said: nothing where it had nothing to do. */
+async function bundle(into: string) {
+  let said = 0;
+  const tell = () => {
+    said += 1;
+  };
+  const made = await workflowBundle({ debug: tell, warn: tell, error: tell }, into);
+  return { code: 'code' in made ? made.code : undefined, said };
+}
+
+test('a checkout bundles its workflows once, and drops the bundle of earlier sources', async () => {
+  const into = await folder();
+  await writeFile(join(into, 'workflows-of-earlier.js'), '');
+  const first = await bundle(into);
+  expect(first.said).toBeGreaterThan(0);
+  expect(first.code).toContain('applyEvents');
+  expect(readdirSync(into)).toEqual([`workflows-${await digestOfSources(checkout)}.js`]);
+  expect(await bundle(into)).toEqual({ code: first.code, said: 0 });
+});
+
+test('a worker starts with a bundle of its own where none can be kept', async () => {
+  const file = join(await folder(), 'file');
+  await writeFile(file, '');
+  expect((await bundle(file)).code).toContain('applyEvents');
+});
+
+test('the bundle is another one after a change of a workflow, of the contract or of a package, and of nothing else', async () => {
+  const copy = await folder();
+  await mkdir(join(copy, 'app'));
+  for (const path of ['workflows', 'contract', 'package-lock.json', 'app/workflow-bundle.ts']) {
+    await cp(join(checkout, path), join(copy, path), { recursive: true });
+  }
+  const digests = [await digestOfSources(checkout)];
+  expect(await digestOfSources(copy)).toBe(digests[0]);
+  for (const path of [
+    'workflows/proxies.ts',
+    'contract/names.ts',
+    'package-lock.json',
+    'workflows/more.ts',
+  ]) {
+    await appendFile(join(copy, path), '\n');
+    digests.push(await digestOfSources(copy));
+  }
+  expect(new Set(digests).size).toBe(5);
+  await writeFile(join(copy, 'app/worker.ts'), '');
+  expect(await digestOfSources(copy)).toBe(digests.at(-1));
+});
