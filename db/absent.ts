@@ -3,6 +3,7 @@ import { array, printedUuids } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
 import { type RecordResource, recordResources, tableOf } from './resources.ts';
 import { recordRead } from './strangers.ts';
+import { hasOutcome } from './waiting.ts';
 
 /** Resources with a listing of their own; sites stand in the records of companies, which show them whole. */
 export type ListedResource = Exclude<RecordResource, 'sites'>;
@@ -48,7 +49,7 @@ export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
 /** No event waits for the record of a row `t`: what a listing does not show yet is looked for by the catch-up, which gives it up. */
 const notAwaited = (resource: RecordResource): SQL =>
   resource === 'documents' || resource === 'connections'
-    ? sql`and not exists (select from metersync.events e where e.record_id = t.id::text and e.outcome = 'pending')`
+    ? sql`and not exists (select from metersync.events e where e.record_id = t.id::text and ${hasOutcome('pending', 'e')})`
     : sql``;
 
 const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {

@@ -4,6 +4,7 @@ import type { CatchUpKind } from '../contract/names.ts';
 import { array, uuid } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { serviceParked } from './parking.ts';
+import { dueOf, eventKind, hasOutcome } from './waiting.ts';
 
 /**
  * Tries after which a record that the service never showed is no longer looked for: four minutes, as they lie further
@@ -16,9 +17,6 @@ export const notShownAttemptsMax = 8;
  * what it does not show: an hour and a half. The event is `missing` then, until its state is seen.
  */
 export const olderShownAttemptsMax = 15;
-
-/** Events that wait and may be looked at now. */
-export const due: SQL = sql`outcome = 'pending' and coalesce(next_attempt_at, '-infinity') <= clock_timestamp()`;
 
 /** Why events wait: a failure of the catalogue, in words. */
 export interface WaitingReason {
@@ -37,13 +35,6 @@ export function postponed({ code, message }: WaitingReason, leastSeconds = 1): S
       least(interval '15 minutes', interval '1 second' * power(2, least(${attempts}, 12))))`;
 }
 
-/** The kind of events that a catch-up is for. */
-export const eventKind: Readonly<Record<CatchUpKind, string>> = {
-  connections: 'connection',
-  documents: 'document',
-  intervals: 'interval',
-};
-
 /**
  * Companies, or meters for intervals, that have something due; those that are due longest come first, so that none keeps
  * others waiting by being tried again. None while nothing may be asked of the service. Of the given ones alone where they are given.
@@ -54,12 +45,11 @@ export async function dueOwners(
   limit: number,
   among?: readonly string[],
 ): Promise<string[]> {
-  const owner = kind === 'intervals' ? sql`record_id` : sql`company_id::text`;
-  const chosen = among === undefined ? sql`` : sql`and ${owner} = any(${array(among, 'text')})`;
+  const owner = kind === 'intervals' ? sql`record_id` : sql`company_id`;
   const result = await db.execute<{ owner: string }>(sql`
-    select ${owner} as owner from metersync.events
-    where kind = ${eventKind[kind]} and ${due} and not ${serviceParked} ${chosen}
-    group by 1 order by min(coalesce(next_attempt_at, recorded_at)), 1 limit ${limit}`);
+    select ${owner}::text as owner from metersync.events
+    where ${dueOf(kind, among)} and not ${serviceParked}
+    group by ${owner} order by min(coalesce(next_attempt_at, recorded_at)), 1 limit ${limit}`);
   return result.rows.map((row) => row.owner);
 }
 
@@ -78,7 +68,7 @@ export async function dueRecords(
 ): Promise<string[]> {
   const result = await db.execute<{ record_id: string }>(sql`
     select record_id from metersync.events
-    where kind = ${eventKind[kind]} and company_id = ${companyId}::uuid and ${due}
+    where ${dueOf(kind, [companyId])}
     group by record_id order by min(recorded_at), record_id limit ${limit}`);
   return result.rows.map((row) => row.record_id);
 }
@@ -152,7 +142,7 @@ export async function usageToldByRecords(
 
 /** Events of the given records that wait, and were in the journal before the read began. */
 const coveredBy = (kind: 'connections' | 'documents', recordIds: readonly string[], readAt: string): SQL =>
-  sql`outcome = 'pending' and kind = ${eventKind[kind]}
+  sql`${hasOutcome('pending')} and kind = ${eventKind[kind]}
     and record_id = any(${array(recordIds, 'text')}) and recorded_at <= ${readAt}::timestamptz`;
 
 /**
@@ -208,7 +198,7 @@ export async function settleRecords(
 async function postpone(db: Executor, covered: SQL, readAt: string, reason: WaitingReason): Promise<number> {
   const result = await db.execute(sql`
     update metersync.events set ${postponed(reason)}
-    where outcome = 'pending' and id in (
+    where ${hasOutcome('pending')} and id in (
       select id from metersync.events
       where ${covered} and coalesce(next_attempt_at, '-infinity') <= ${readAt}::timestamptz order by id for update)`);
   return result.rowCount ?? 0;
@@ -228,9 +218,9 @@ export async function handOver(
     from utility.documents d
     where e.id in (
         select id from metersync.events
-        where outcome = 'pending' and kind = 'document' and company_id = ${companyId}::uuid
+        where ${hasOutcome('pending')} and kind = 'document' and company_id = ${companyId}::uuid
           and record_id = any(${array(documentIds, 'text')}) order by id for update)
-      and e.outcome = 'pending' and d.id = e.record_id::uuid and d.company_id <> ${companyId}::uuid
+      and ${hasOutcome('pending', 'e')} and d.id = e.record_id::uuid and d.company_id <> ${companyId}::uuid
     returning e.record_id`);
   return result.rows.map(({ record_id }) => record_id);
 }
@@ -273,7 +263,7 @@ export async function postponeDocuments(
   const covered = coveredBy('documents', recordIds, readAt);
   await db.execute(sql`
     update metersync.events set outcome = 'missing', next_attempt_at = null, error_code = ${code}, error = ${message}
-    where outcome = 'pending' and id in (
+    where ${hasOutcome('pending')} and id in (
       select id from metersync.events where ${covered} and record_id in (
         select record_id from metersync.events
         where ${covered} and error_code = ${code} and attempts >= ${olderShownAttemptsMax}) order by id for update)`);
@@ -313,7 +303,7 @@ async function believeOlder(db: Executor, table: SQL, covered: SQL): Promise<voi
   const ids = believed.rows.map(({ record_id }) => record_id);
   await db.execute(sql`
     update ${table} r set synced_at = null, updated = greatest(raw_updated,
-      (select max(e.occurred_at) from metersync.events e where e.record_id = r.id::text and e.outcome = 'pending'))
+      (select max(e.occurred_at) from metersync.events e where e.record_id = r.id::text and ${hasOutcome('pending', 'e')}))
     where id = any(${array(ids, 'uuid')}) and deleted_at is null`);
 }
 
@@ -327,10 +317,10 @@ async function buryNotShown(
     update ${kind === 'documents' ? sql`utility.documents` : sql`utility.connections`} r
     set deleted_at = clock_timestamp(), deleted_reason = 'not_found'
     where r.id = any(${array(recordIds, 'uuid')}) and r.deleted_at is null
-      and exists (select from metersync.events e where e.record_id = r.id::text and e.outcome = 'pending'
+      and exists (select from metersync.events e where e.record_id = r.id::text and ${hasOutcome('pending', 'e')}
         and e.error_code = 'RECORD_NOT_SHOWN' and e.attempts >= ${notShownAttemptsMax})
       and r.id::text not in (select record_id from metersync.events
-        where outcome = 'pending' and record_id = any(${array(recordIds, 'text')}) and ${elsewhere})`;
+        where ${hasOutcome('pending')} and record_id = any(${array(recordIds, 'text')}) and ${elsewhere})`;
   if (kind === 'connections') await db.execute(gone);
   else {
     await db.execute(sql`
@@ -347,9 +337,8 @@ export async function parkOwner(
   owner: string,
   reason: WaitingReason,
 ): Promise<void> {
-  const of = kind === 'intervals' ? sql`record_id = ${owner}` : sql`company_id = ${owner}::uuid`;
   await db.execute(sql`
-    update metersync.events set ${postponed(reason, 10)} where kind = ${eventKind[kind]} and ${of} and ${due}`);
+    update metersync.events set ${postponed(reason, 10)} where ${dueOf(kind, [owner])}`);
 }
 
 /**
@@ -367,10 +356,13 @@ export async function unreadNeighbours(
       exists (select from utility.companies where id = ${companyId}::uuid and raw is null)
         or exists (select from utility.sites where company_id = ${companyId}::uuid and raw is null) as companies,
       exists (
-        select from utility.usage_data u left join utility.meters m on m.id = u.meter_id
-        where u.company_id = ${companyId}::uuid and u.meter_id is not null and u.deleted_at is null and m.id is null
+        select from utility.usage_data u
+        where u.company_id = ${companyId}::uuid and u.meter_id is not null and u.deleted_at is null
+          and not exists (select from utility.meters m where m.id = u.meter_id offset 0)
       ) or exists (
-        select from utility.usage_data u join utility.meters m on m.id = u.meter_id
+        select from utility.usage_data u cross join lateral (
+          select * from utility.meters where id = u.meter_id offset 0
+        ) m
         where u.document_id = any(${ids}) and u.deleted_at is null and (m.deleted_at is not null
           or m.site_id::text <> metersync.id_of(u.raw -> 'site')
           or m.datasource_type <> u.raw ->> 'datasourceType')

@@ -1,7 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array } from './arrays.ts';
-import { due, postponed } from './catch-up.ts';
+import { postponed } from './catch-up.ts';
 import type { Executor } from './connect.ts';
+import { dueOf, hasOutcome } from './waiting.ts';
 
 /**
  * Looks at a range that shows fewer readings than its event told of, some seconds apart in all: then what it shows is
@@ -37,7 +38,7 @@ export async function dueRanges(
     select ${isoTime(sql`lower(span)`)} as start, ${isoTime(sql`upper(span)`)} as end
     from (
       select unnest(range_agg(tstzrange(range_start, range_end, '[]'))) as span
-      from metersync.events where kind = 'interval' and record_id = ${meterId} and ${due}
+      from metersync.events where ${dueOf('intervals', [meterId])}
     ) merged
     order by span limit ${limit}`);
   const told = await db.execute<{ shortest: number | null; longest: number | null }>(sql`
@@ -45,7 +46,7 @@ export async function dueRanges(
     from metersync.events e,
       jsonb_array_elements_text(metersync.elements(payload -> 'granularitySeconds')) told,
       lateral (select case when told ~ '^[1-9]\\d{0,8}$' then told::bigint end) as t (seconds)
-    where kind = 'interval' and record_id = ${meterId} and ${due}`);
+    where ${dueOf('intervals', [meterId])}`);
   const { shortest, longest } = told.rows[0] ?? {};
   return {
     ranges: result.rows.map(({ start, end }) => ({ start, end })),
@@ -150,11 +151,11 @@ export async function settleRanges(
     from (
       select range_agg(tstzrange(s::timestamptz, e::timestamptz, '[]')) as spans from unnest(${starts}, ${ends}) as t (s, e)
     ) fetched
-    where e.outcome = 'pending' and e.kind = 'interval' and e.record_id = ${meterId}
+    where ${hasOutcome('pending', 'e')} and e.kind = 'interval' and e.record_id = ${meterId}
       and e.recorded_at <= ${readAt}::timestamptz
       and tstzrange(e.range_start, e.range_end, '[]') <@ fetched.spans`);
   // Noted by this read, or by one of before: either way the range was fetched after the event was recorded.
-  const counted = sql`outcome = 'pending' and kind = 'interval' and record_id = ${meterId}
+  const counted = sql`${hasOutcome('pending')} and kind = 'interval' and record_id = ${meterId}
     and recorded_at <= ${readAt}::timestamptz and intervals_found is not null`;
   const lacks = sql`coalesce(intervals_found < interval_count, false)`;
   const again = sql`${lacks} and (error_code is distinct from 'READINGS_NOT_SHOWN' or attempts < ${shortfallAttemptsMax})`;

@@ -3,6 +3,7 @@ import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
+import { waitsOf } from './waiting.ts';
 
 /** Whether nothing may be asked of the service now, as it refused for a reason that is the same for all. */
 export const serviceParked: SQL = sql`exists (
@@ -30,12 +31,11 @@ export async function parkedCodes(
   owners: readonly string[],
 ): Promise<{ service: FailureCode[]; owners: Map<string, FailureCode[]> }> {
   const service = await db.execute<{ code: FailureCode }>(sql`select code from metersync.parked`);
-  const owner = kind === 'intervals' ? sql`record_id` : sql`company_id::text`;
+  const owner = kind === 'intervals' ? sql`record_id` : sql`company_id`;
   const theirs = await db.execute<{ owner: string; codes: FailureCode[] }>(sql`
-    select ${owner} as owner, array_agg(distinct error_code) as codes from metersync.events
-    where outcome = 'pending' and kind || 's' = ${kind} and ${owner} = any(${array(owners, 'text')})
-      and error_code = any(${array(parkingCodes, 'text')})
-    group by 1`);
+    select ${owner}::text as owner, array_agg(distinct error_code) as codes from metersync.events
+    where ${waitsOf(kind, owners)} and error_code = any(${array(parkingCodes, 'text')})
+    group by ${owner}`);
   return {
     service: service.rows.map(({ code }) => code),
     owners: new Map(theirs.rows.map((row) => [row.owner, row.codes])),

@@ -1,8 +1,9 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { FailureCode } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
-import { due, eventKind, olderShownAttemptsMax, postponed } from './catch-up.ts';
+import { olderShownAttemptsMax, postponed } from './catch-up.ts';
 import type { Executor } from './connect.ts';
+import { dueOf, eventKind, hasOutcome } from './waiting.ts';
 
 /**
  * What nothing but events tells of. An event is a claim: a company has a row once the service lists it, a record of it was
@@ -87,13 +88,15 @@ export async function admitSites(
   await db.execute(sql`
     insert into utility.sites as s (id, company_id, name)
     select distinct on (identified.id) identified.id, e.company_id, site ->> 'name'
-    from metersync.events e join ${table} r on r.id = e.record_id::uuid, lateral ${sites} named,
+    from metersync.events e cross join lateral (
+        select raw, raw_updated from ${table} where id = e.record_id::uuid offset 0
+      ) r, lateral ${sites} named,
       lateral (select metersync.uuid_of(metersync.id_of(site)) as id) as identified
     where e.outcome = 'pending' and e.kind = ${eventKind[kind]} and e.company_id = ${companyId}::uuid
       and r.raw is not null and r.raw_updated >= e.occurred_at and identified.id is not null
       and not exists (
         select from utility.sites known
-        where known.id = identified.id and (known.deleted_at is null or known.raw is not null))
+        where known.id = identified.id and (known.deleted_at is null or known.raw is not null) offset 0)
     order by identified.id, e.occurred_at desc nulls last, site
     on conflict (id) do update set deleted_at = null, deleted_reason = null
     where s.deleted_at is not null and s.raw is null`);
@@ -109,8 +112,7 @@ export async function postponeStranger(
   owner: string,
   reason: string,
 ): Promise<void> {
-  const of = kind === 'intervals' ? sql`record_id = ${owner}` : sql`company_id = ${owner}::uuid`;
-  const theirs = sql`kind = ${eventKind[kind]} and ${of} and ${due}`;
+  const theirs = dueOf(kind, [owner]);
   const given = await db.execute(sql`
     update metersync.events set outcome = 'missing', next_attempt_at = null
     where ${theirs} and error_code = ${strangerCode} and attempts >= ${olderShownAttemptsMax}`);
@@ -123,16 +125,15 @@ export async function postponeStranger(
 /** Tombstones what events alone wrote of a company, unless some of them still wait or a record of it was read. */
 export async function forgetStranger(db: Executor, companyId: string): Promise<void> {
   const id = sql`${companyId}::uuid`;
-  const waited = (of: SQL): SQL =>
-    sql`exists (select from metersync.events e where e.outcome = 'pending' and ${of})`;
+  const waited = (of: SQL): SQL => sql`exists (select from metersync.events e where ${of})`;
   const gone = sql`set deleted_at = clock_timestamp(), deleted_reason = 'not_found'`;
   for (const table of [sql`utility.documents`, sql`utility.connections`]) {
     await db.execute(sql`
       update ${table} r ${gone} where r.company_id = ${id} and r.raw is null and r.deleted_at is null
-        and not ${waited(sql`e.record_id = r.id::text`)}`);
+        and not ${waited(sql`${hasOutcome('pending', 'e')} and e.record_id = r.id::text`)}`);
   }
   const alone = sql`raw is null and deleted_at is null and not ${recordRead(id)}
-    and not ${waited(sql`e.company_id = ${id}`)}`;
+    and not ${waited(sql`e.outcome = 'pending' and e.kind in ('connection', 'document') and e.company_id = ${id}`)}`;
   await db.execute(sql`update utility.sites ${gone} where company_id = ${id} and ${alone}`);
   await db.execute(sql`update utility.companies ${gone} where id = ${id} and ${alone}`);
 }

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { hasOutcome } from '../waiting.ts';
 
 /**
  * Created and updated documents: the header columns. Newer `updated` wins; ties between events are broken by
@@ -84,7 +85,7 @@ export async function supersede(
       : sql`(select e.occurred_at < c.raw_updated from utility.connections c where c.id = e.record_id::uuid)`;
   await tx.execute(sql`
     update metersync.events e set outcome = 'superseded', applied_at = clock_timestamp()
-    where e.id = any(${array(eventIds, 'text')}) and e.outcome = 'pending' and e.kind = ${kind}
+    where e.id = any(${array(eventIds, 'text')}) and ${hasOutcome('pending', 'e')} and e.kind = ${kind}
       and e.type <> 'document.deleted.v2' and ${vain}`);
 }
 

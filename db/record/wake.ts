@@ -3,6 +3,7 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { lock } from '../locks.ts';
+import { dueOf, waitsOf } from '../waiting.ts';
 
 /** Whoever records events holds this, and a catch-up that wants to sleep waits for it: neither misses the other. */
 export async function holdAwake(tx: Executor): Promise<void> {
@@ -41,8 +42,13 @@ export async function trySleep(
     select (extract(epoch from greatest(due, (select max(next_attempt_at) from metersync.parked)) - clock_timestamp())
       * 1000)::float8 as due_in_ms
     from (
-      select min(coalesce(next_attempt_at, recorded_at)) as due
-      from metersync.events where outcome = 'pending' and kind || 's' = ${kind}
+      -- While much waits some of it is due: one such event is found at once, and the rest not looked at.
+      select coalesce(
+        (select clock_timestamp() from metersync.events
+          where ${dueOf(kind)}
+          order by kind, company_id, record_id limit 1),
+        (select min(next_attempt_at) from metersync.events
+          where ${waitsOf(kind)})) as due
     ) pending where due is not null`);
   const due = waiting.rows[0]?.due_in_ms ?? null;
   if (due !== null && due <= 0) return { asleep: false, dueInMs: 0 };

@@ -29,7 +29,9 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
     insert into utility.documents as d (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
     select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(columns, decoded.documents(page, sql`known`))},
       r, ${page.apiVersion}, ${page.readAt}::timestamptz
-    from item left join utility.documents known on known.id = (r ->> 'id')::uuid
+    from item left join lateral (
+      select site_id from utility.documents where id = (r ->> 'id')::uuid offset 0
+    ) known on true
     order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
     on conflict (id) do update set ${setColumns(columns)}
     where ${newerRead('d', columns, undefined, confirmedBy(page, 'd'))}
@@ -39,7 +41,9 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
         select array_agg(lower(row ->> 'id'))
         from jsonb_array_elements(metersync.elements(known.raw -> 'usageData')) row
       ) as before
-    from written w left join utility.documents known on known.id = w.id and not w.inserted`);
+    from written w left join lateral (
+      select raw from utility.documents where id = w.id and not w.inserted offset 0
+    ) known on true`);
   const changed = rows.filter(({ inserted }) => !inserted);
   const { usage = 'corrected' } = page;
   const telling = usage === 'none' ? [] : usage === 'corrected' ? changed.filter(({ read }) => read) : rows;

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { hasOutcome } from '../waiting.ts';
 
 /** A record is seen after all, in a state as new as events told of in vain: they wait to be settled again. */
 export async function lookAgain(
@@ -13,6 +14,6 @@ export async function lookAgain(
   await tx.execute(sql`
     update metersync.events e
     set outcome = 'pending', applied_at = null, attempts = 0, next_attempt_at = null, error = null, error_code = null
-    where outcome = 'missing' and kind = ${kind} and record_id = any(${array(ids, 'text')})
+    where ${hasOutcome('missing')} and kind = ${kind} and record_id = any(${array(ids, 'text')})
       and occurred_at <= (select raw_updated from ${table} r where r.id = e.record_id::uuid)`);
 }

@@ -1,5 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Executor, Transaction } from '../connect.ts';
+import { hasOutcome } from '../waiting.ts';
 
 /**
  * A page of records on its way into a table: the body as the service client read it, less its secrets, which only Postgres
@@ -96,7 +97,7 @@ export function newerRead(
 /** For the guard above: events wait for the record, and the page is read for them. */
 export const confirmedBy = (page: RecordPage, table: string): SQL =>
   page.confirms
-    ? sql`exists (select from metersync.events e where e.record_id = ${sql.raw(table)}.id::text and e.outcome = 'pending')`
+    ? sql`exists (select from metersync.events e where e.record_id = ${sql.raw(table)}.id::text and ${hasOutcome('pending', 'e')})`
     : sql`false`;
 
 /** The same for a record without `updated`: the read that began later wins. */

@@ -52,7 +52,9 @@ function upsertRows(tx: Executor, told: SQL, page: RecordPage, guard: SQL): Prom
     sql`with ${told}
     insert into utility.usage_data as u (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
     select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(columns, values)}, r, ${page.apiVersion}, ${page.readAt}::timestamptz
-    from told left join utility.documents d on d.id = document_id
+    from told left join lateral (
+      select company_id, deleted_reason, usage_read_at from utility.documents where id = document_id offset 0
+    ) d on true
     where d.deleted_reason is distinct from 'event'
       and (d.usage_read_at is null or d.usage_read_at <= ${page.readAt}::timestamptz
         or exists (select from utility.usage_data known where known.id = (r ->> 'id')::uuid
@@ -68,13 +70,13 @@ async function lockDocuments(tx: Executor, told: SQL, page: RecordPage): Promise
   await tx.execute(sql`with ${told}
     insert into utility.documents (id, company_id)
     select distinct document_id as id, ${page.companyId}::uuid
-    from told left join utility.documents d on d.id = document_id
-    where document_id is not null and d.id is null
+    from told
+    where document_id is not null and not exists (select from utility.documents where id = document_id offset 0)
     order by id
     on conflict (id) do nothing`);
   await tx.execute(sql`with ${told}
     select d.id from utility.documents d
-    where d.id in (select document_id from told)
+    where d.id = any(array(select document_id from told))
     order by d.id for share`);
 }
 
@@ -113,8 +115,9 @@ export async function documentsThatTellUsage(
   alone: boolean,
 ): Promise<string[]> {
   const result = await tx.execute<{ id: string }>(sql`
-    select d.id from utility.documents d
-      join jsonb_to_recordset(${JSON.stringify(documents)}::jsonb) as w (id uuid, before text[]) on w.id = d.id
+    select w.id
+    from jsonb_to_recordset(${JSON.stringify(documents)}::jsonb) as w (id uuid, before text[])
+      cross join lateral (select id, raw from utility.documents where id = w.id offset 0) d
     where jsonb_typeof(d.raw -> 'usageData') = 'array'
       and not exists (
         select from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) as row (r) where r ->> 'id' is null)
@@ -122,8 +125,8 @@ export async function documentsThatTellUsage(
           where u.document_id = d.id and u.deleted_at is null)
         is not distinct from (select array_agg(distinct b collate "C" order by b collate "C") from unnest(w.before) b)
         or exists (select from metersync.rejected_records
-          where resource = 'usageData' and record_id = ${usageOfDocument('')} || d.id::text))
-    order by d.id`);
+          where resource = 'usageData' and record_id = ${usageOfDocument('')} || d.id::text offset 0))
+    order by w.id`);
   return result.rows.map(({ id }) => id);
 }
 

@@ -9,10 +9,19 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** Creates a fresh database, for a test file or a test; `prefix` makes it known in `\l`. */
-export async function createDatabase(prefix = 'test', template = 'template1'): Promise<TestDatabase> {
+/**
+ * Creates a fresh database, for a test file or a test; `prefix` makes it known in `\l`. A template of some hundred megabytes is
+ * copied sooner as files than through the log.
+ */
+export async function createDatabase(
+  prefix = 'test',
+  template = 'template1',
+  strategy: 'wal_log' | 'file_copy' = 'wal_log',
+): Promise<TestDatabase> {
   const name = `${prefix}_${randomBytes(6).toString('hex')}`;
-  await administer(`create database ${pg.escapeIdentifier(name)} template ${pg.escapeIdentifier(template)}`);
+  await administer(
+    `create database ${pg.escapeIdentifier(name)} template ${pg.escapeIdentifier(template)} strategy ${strategy}`,
+  );
   const url = new URL(inject('postgresUrl'));
   url.pathname = `/${name}`;
   return {

@@ -1,0 +1,138 @@
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { array } from '../../../db/arrays.ts';
+import { connectWarehouse } from '../../../db/connect.ts';
+import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { connectExplained, type Ran } from '../../support/plans.ts';
+import { warehouseTemplate } from '../../support/warehouse-template.ts';
+import { exceptions } from './exceptions.ts';
+import { type Complaint, complaintsAbout } from './judge.ts';
+import { analyseAtRest, eventOf, forgetStatistics, idOf, loadPlots, prepareTables } from './rows.ts';
+import { catchUp } from './work/catch-up.ts';
+import { pages } from './work/pages.ts';
+import { readingWork } from './work/readings.ts';
+import { recording } from './work/recording.ts';
+import { numbers, type Work } from './work/work.ts';
+
+const everything: readonly Work[] = [...recording, ...pages, ...readingWork, ...catchUp];
+
+/** Plots that the work is done on, one each; and those beside them where a warehouse is large. */
+const plotsOfWork = everything.length + 10;
+const plotsBeside = 1_000;
+
+type Which = 'small' | 'never analysed' | 'analysed at rest' | 'analysed';
+const databases: Partial<Record<Which, TestDatabase>> = {};
+
+async function change(
+  url: string,
+  work: (warehouse: ReturnType<typeof connectWarehouse>) => Promise<unknown>,
+) {
+  const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 1, onError: () => {} });
+  await work(warehouse);
+  await warehouse.close();
+}
+const nameOf = (database: TestDatabase): string => new URL(database.url).pathname.slice(1);
+
+beforeAll(async () => {
+  const small = await createDatabase('cost_small', warehouseTemplate);
+  await change(small.url, async ({ db }) => {
+    await prepareTables(db);
+    await loadPlots(db, 1, plotsOfWork);
+  });
+  const atRest = await createDatabase('cost_at_rest', nameOf(small), 'file_copy');
+  await change(atRest.url, async ({ db }) => {
+    await analyseAtRest(db, 1, plotsOfWork);
+    await loadPlots(db, 10_001, plotsBeside);
+  });
+  const never = await createDatabase('cost_never', nameOf(atRest), 'file_copy');
+  await change(never.url, ({ db }) => forgetStatistics(db));
+  const analysed = await createDatabase('cost_analysed', nameOf(atRest), 'file_copy');
+  await change(analysed.url, ({ db }) => db.execute(sql`analyze`));
+  Object.assign(databases, { small, 'analysed at rest': atRest, 'never analysed': never, analysed });
+}, 300_000);
+afterAll(async () => {
+  for (const database of Object.values(databases)) await database.drop();
+});
+
+/** Does work on its plot; returns what Postgres ran. */
+async function does(work: Work, plot: number, which: Which): Promise<Ran[]> {
+  // Where there is little the planner scans, rightly: what it would do with more is what is compared.
+  const settings = which === 'small' ? { enable_seqscan: 'off' } : {};
+  const warehouse = connectExplained(databases[which]?.url ?? '', settings);
+  try {
+    await work.prepare?.(warehouse, plot);
+    return await warehouse.plansOf(() => work.run(warehouse, plot));
+  } finally {
+    await warehouse.close();
+  }
+}
+
+/** What is wrong with how work is done where there is much, however old Postgres's knowledge of that is. */
+async function complaintsOf(work: Work, plot: number): Promise<Complaint[]> {
+  const small = await does(work, plot, 'small');
+  const complaints: Complaint[] = [];
+  for (const which of ['never analysed', 'analysed at rest', 'analysed'] as const) {
+    const large = complaintsAbout(small, await does(work, plot, which), work.rows);
+    complaints.push(...large.map(({ said, text }) => ({ said: `${which}: ${said}`, text })));
+  }
+  return complaints;
+}
+
+const excused = new Set<string>();
+
+test.each(everything.map((work, at) => [work.name, work, at + 1] as const))(
+  '%s: as cheap among much as among little',
+  async (_, work, plot) => {
+    const complaints = await complaintsOf(work, plot);
+    const inexcusable = complaints.filter(({ text }) => {
+      const known = exceptions.filter(({ statement }) => text.includes(statement));
+      for (const { statement } of known) excused.add(statement);
+      return known.length === 0;
+    });
+    expect(inexcusable.map(({ said, text }) => `${said}: ${text}`).join('\n\n')).toBe('');
+  },
+);
+
+test('every exception is needed', () => {
+  expect(exceptions.flatMap(({ statement }) => (excused.has(statement) ? [] : [statement]))).toEqual([]);
+});
+
+describe('this test can fail', () => {
+  const plot = everything.length + 1;
+  const said = async (work: Work): Promise<string[]> =>
+    (await complaintsOf(work, plot)).map((complaint) => complaint.said.replaceAll(/\d+/g, 'n'));
+
+  test('a statement that no index serves is found out, whatever Postgres knows', async () => {
+    const run: Work['run'] = ({ db }) =>
+      db.execute(sql`select from utility.documents where id::text = ${idOf('document', plot)}`);
+    const found = await said({ name: 'a look-up by a text', rows: 1, run });
+    for (const which of ['never analysed', 'analysed at rest', 'analysed'])
+      expect(found).toContain(`${which}: reads all of utility.documents`);
+  });
+
+  test('a statement that the planner serves with the index of all that waits is found out', async () => {
+    const ids = numbers(1, 60).map((n) => eventOf(plot, n));
+    const run: Work['run'] = ({ db }) =>
+      db.execute(sql`update metersync.events set attempts = 1
+        where id = any(${array(ids, 'text')}) and outcome = 'pending' and kind = 'document'`);
+    expect(await said({ name: 'a look-up by ids', rows: 60, run })).toEqual([
+      'never analysed: touches n blocks, and n in a small warehouse',
+      'analysed at rest: touches n blocks, and n in a small warehouse',
+    ]);
+  });
+
+  test('a trigger that reads a table from end to end is found out', async () => {
+    const prepare: Work['prepare'] = async ({ db }) => {
+      await db.execute(sql`create function metersync.look() returns trigger language plpgsql as $$
+        begin perform count(*) from utility.usage_data; return null; end $$`);
+      await db.execute(sql`create trigger look after update on utility.sites
+        for each statement execute function metersync.look()`);
+    };
+    const run: Work['run'] = async ({ db }) => {
+      await db.execute(sql`update utility.sites set name = 'x' where id = ${idOf('site', plot)}::uuid`);
+      await db.execute(sql`drop function metersync.look cascade`);
+    };
+    const found = await said({ name: 'a trigger', rows: 1, prepare, run });
+    expect(found).toContain('analysed: reads all of utility.usage_data');
+  });
+});

@@ -1,0 +1,186 @@
+import { sql } from 'drizzle-orm';
+import type { CatchUpKind } from '../../../../contract/names.ts';
+import {
+  createdTimes,
+  dueDocuments,
+  dueOwners,
+  dueRecords,
+  handOver,
+  liveUsage,
+  parkOwner,
+  postponeDocuments,
+  postponeFailed,
+  settleRecords,
+  unreadNeighbours,
+  usageToldByRecords,
+} from '../../../../db/catch-up.ts';
+import { parkedCodes, parkService, reviveParked } from '../../../../db/parking.ts';
+import { trySleep } from '../../../../db/record/wake.ts';
+import {
+  admitCompany,
+  admitSites,
+  forgetStranger,
+  isKnownCompany,
+  isStranger,
+  postponeStranger,
+} from '../../../../db/strangers.ts';
+import { idOf, meterOf } from '../rows.ts';
+import { numbers, readAt, type Work } from './work.ts';
+
+const documents = (plot: number, count: number): string[] =>
+  numbers(1, count).map((n) => idOf('document', plot, n));
+const connections = (plot: number): string[] => numbers(1, 20).map((n) => idOf('connection', plot, n));
+const kinds: readonly CatchUpKind[] = ['connections', 'documents', 'intervals'];
+const denied = { code: 'SERVICE_ACCESS_DENIED', message: 'denied' } as const;
+const owner = (kind: CatchUpKind, plot: number): string =>
+  kind === 'intervals' ? meterOf(plot, 2) : idOf('company', plot);
+
+export const catchUp: readonly Work[] = [
+  ...kinds.map(
+    (kind): Work => ({
+      name: `who of some is due of ${kind}`,
+      rows: 50,
+      run: async ({ db }, plot) => {
+        await dueOwners(db, kind, 10, [owner(kind, plot)]);
+        await parkedCodes(db, kind, [owner(kind, plot)]);
+      },
+    }),
+  ),
+  ...kinds.map(
+    (kind): Work => ({
+      name: `who is due of ${kind}, and a try to sleep`,
+      rows: 50,
+      run: async ({ db }) => {
+        await dueOwners(db, kind, 10);
+        await db.transaction((tx) => trySleep(tx, kind));
+      },
+    }),
+  ),
+  {
+    name: 'one document is caught up with',
+    rows: 5,
+    run: async ({ db }, plot) => {
+      await dueDocuments(db, idOf('company', plot), 1);
+      await settleRecords(db, 'documents', documents(plot, 1), readAt, [], idOf('company', plot));
+    },
+  },
+  {
+    name: 'the documents of a company are caught up with',
+    rows: 150,
+    run: async ({ db }, plot) => {
+      const companyId = idOf('company', plot);
+      const ids = documents(plot, 50);
+      await dueDocuments(db, companyId, 500);
+      await liveUsage(db, ids);
+      await createdTimes(
+        db,
+        'usageData',
+        numbers(1, 100).map((n) => idOf('usage', plot, n)),
+      );
+      await usageToldByRecords(db, ids);
+      await handOver(db, companyId, ids);
+      await unreadNeighbours(db, companyId, ids);
+      await settleRecords(db, 'documents', ids, readAt, ids.slice(0, 5), companyId);
+    },
+  },
+  {
+    name: 'the connections of a company are caught up with',
+    rows: 100,
+    run: async ({ db }, plot) => {
+      const companyId = idOf('company', plot);
+      await dueRecords(db, 'connections', companyId, 5_000);
+      await settleRecords(db, 'connections', connections(plot), readAt, connections(plot), companyId);
+    },
+  },
+  {
+    name: 'documents are given up, as the service showed older states of them long enough',
+    rows: 150,
+    prepare: ({ db }, plot) =>
+      db.execute(sql`update metersync.events
+        set error_code = 'RECORD_NOT_SHOWN', attempts = 100, occurred_at = '2030-01-01'
+        where company_id = ${idOf('company', plot)}::uuid and kind = 'document' and outcome = 'pending'`),
+    run: ({ db }, plot) =>
+      settleRecords(db, 'documents', documents(plot, 50), readAt, documents(plot, 5), idOf('company', plot)),
+  },
+  {
+    name: 'connections are given up',
+    rows: 100,
+    prepare: ({ db }, plot) =>
+      db.execute(sql`update metersync.events set error_code = 'RECORD_NOT_SHOWN', attempts = 100
+        where company_id = ${idOf('company', plot)}::uuid and kind = 'connection' and outcome = 'pending'`),
+    run: ({ db }, plot) =>
+      settleRecords(db, 'connections', connections(plot), readAt, connections(plot), idOf('company', plot)),
+  },
+  {
+    name: 'documents wait, as they could not be read',
+    rows: 150,
+    prepare: ({ db }, plot) =>
+      db.execute(sql`update metersync.events set error_code = 'LISTING_UNSTABLE', attempts = 100
+        where company_id = ${idOf('company', plot)}::uuid and record_id = ${documents(plot, 3)[2]} and outcome = 'pending'`),
+    run: async ({ db }, plot) => {
+      await postponeFailed(db, documents(plot, 1)[0] ?? '', readAt, {
+        code: 'SERVICE_NOT_FOUND',
+        message: 'm',
+      });
+      await postponeDocuments(db, documents(plot, 50), readAt);
+    },
+  },
+  ...kinds.map(
+    (kind): Work => ({
+      name: `${kind} of an owner are parked`,
+      rows: 50,
+      run: ({ db }, plot) => parkOwner(db, kind, owner(kind, plot), denied),
+    }),
+  ),
+  ...kinds.map(
+    (kind): Work => ({
+      name: `${kind} of a stranger wait`,
+      rows: 50,
+      prepare: ({ db }, plot) =>
+        db.execute(sql`update metersync.events set error_code = 'UNKNOWN_TO_SERVICE', attempts = 100
+          where kind || 's' = ${kind} and coalesce(company_id::text, record_id) = ${owner(kind, plot)} and outcome = 'pending'`),
+      run: async ({ db }, plot) => {
+        await isStranger(db, kind, owner(kind, plot));
+        await postponeStranger(db, kind, owner(kind, plot), 'nobody knows');
+      },
+    }),
+  ),
+  {
+    name: 'a stranger is admitted',
+    rows: 60,
+    prepare: ({ db }, plot) =>
+      db.execute(sql`delete from utility.companies where id = ${idOf('company', plot)}::uuid`),
+    run: async ({ db }, plot) => {
+      await admitCompany(db, idOf('company', plot));
+      await admitSites(db, 'documents', idOf('company', plot));
+      await admitSites(db, 'connections', idOf('company', plot));
+    },
+  },
+  {
+    name: 'what events alone told of a company is gone',
+    rows: 150,
+    prepare: async ({ db }, plot) => {
+      const companyId = idOf('company', plot);
+      for (const table of ['documents', 'connections', 'usage_data', 'meters', 'companies', 'sites']) {
+        const column = sql.raw(table === 'companies' ? 'id' : 'company_id');
+        await db.execute(
+          sql`update ${sql.raw(`utility.${table}`)} set raw = null where ${column} = ${companyId}::uuid`,
+        );
+      }
+      await db.execute(sql`update metersync.events set outcome = 'missing'
+        where company_id = ${companyId}::uuid and outcome = 'pending'`);
+    },
+    run: async ({ db }, plot) => {
+      await isKnownCompany(db, idOf('company', plot));
+      await forgetStranger(db, idOf('company', plot));
+    },
+  },
+  {
+    name: 'all that is asked of the service is parked, and revived',
+    rows: 60,
+    run: async ({ db }) => {
+      await parkService(db, 'SERVICE_KEY_REFUSED', 'refused');
+      await reviveParked(db, ['SERVICE_KEY_REFUSED'], { over: true });
+    },
+  },
+];

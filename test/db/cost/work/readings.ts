@@ -1,0 +1,70 @@
+import { companyOfMeter, dueRanges, noteFetched, settleRanges } from '../../../../db/interval-ledger.ts';
+import { removeReadings } from '../../../../db/repair.ts';
+import { hasReadings } from '../../../../db/runs.ts';
+import type { IntervalColumns } from '../../../../db/write/interval-text.ts';
+import { writeIntervals } from '../../../../db/write/intervals.ts';
+import { forgetRejectedReadings } from '../../../../db/write/rejected-records.ts';
+import { meterOf } from '../rows.ts';
+import { numbers, readAt, type Work } from './work.ts';
+
+const start = '2025-01-01T00:00:00Z';
+const end = '2025-02-01T00:00:00Z';
+
+/** Sixty hourly readings of January. */
+function readings(usage: string): IntervalColumns {
+  const at = (hour: number): string => new Date(Date.UTC(2025, 0, 1, hour)).toISOString().replace('.000', '');
+  const hours = numbers(0, 59);
+  const all = <T>(value: T): T[] => hours.map(() => value);
+  return {
+    startAt: hours.map(at),
+    endAt: hours.map((hour) => at(hour + 1)),
+    granularitySeconds: all(3600),
+    usage: all(usage),
+    usageUnits: all('kWh'),
+    quality: all('MEASURED'),
+    updated: all(null),
+  };
+}
+
+export const readingWork: readonly Work[] = [
+  {
+    name: '60 readings of a meter that has none',
+    rows: 60,
+    run: (warehouse, plot) => writeIntervals(warehouse, `new ${meterOf(plot, 1)}`, readAt, readings('1')),
+  },
+  {
+    name: '60 readings where some are held',
+    rows: 60,
+    run: (warehouse, plot) =>
+      writeIntervals(warehouse, meterOf(plot, 1), readAt, readings('7'), { confirms: true }),
+  },
+  {
+    name: 'what was announced of a meter is fetched, noted and settled',
+    rows: 60,
+    run: async ({ db }, plot) => {
+      const meterId = meterOf(plot, 2);
+      await dueRanges(db, meterId, 50);
+      await noteFetched(db, { meterId, start, end });
+      await forgetRejectedReadings(db, { meterId, start, end }, readAt);
+      await companyOfMeter(db, meterId);
+      await companyOfMeter(db, `new ${meterId}`);
+      await settleRanges(db, meterId, readAt, [{ start, end }]);
+    },
+  },
+  {
+    name: 'all of a meter was fetched',
+    rows: 60,
+    run: async ({ db }, plot) => {
+      const meterId = meterOf(plot, 2);
+      await noteFetched(db, { meterId });
+      await forgetRejectedReadings(db, { meterId }, readAt);
+      await hasReadings(db, meterId);
+      await hasReadings(db, `new ${meterId}`);
+    },
+  },
+  {
+    name: 'readings that the service no longer has are removed',
+    rows: 40,
+    run: ({ db }, plot) => removeReadings(db, meterOf(plot, 1), ['no such reading'], readAt),
+  },
+];

@@ -1,0 +1,93 @@
+import type pg from 'pg';
+import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+
+/** A node of a plan, as `explain (analyze, buffers, format json)` prints it, as far as tests ask. */
+export interface PlanNode {
+  readonly 'Node Type': string;
+  readonly Schema?: string;
+  readonly 'Relation Name'?: string;
+  readonly 'Index Name'?: string;
+  readonly 'Index Cond'?: string;
+  readonly 'Actual Loops': number;
+  readonly 'Shared Hit Blocks': number;
+  readonly 'Shared Read Blocks': number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** A statement that Postgres ran, also one of a function or a trigger, as it was planned and what it touched. */
+export interface Ran {
+  /** Its text with one space where it has several: parameters stand as $1. */
+  readonly text: string;
+  readonly plan: PlanNode;
+  /** Blocks of tables and indexes that it touched, in memory or not. */
+  readonly blocks: number;
+}
+
+/** What makes Postgres send each plan as a notice once its statement ran. Only a superuser may ask for it. */
+const options = {
+  session_preload_libraries: 'auto_explain',
+  'auto_explain.log_min_duration': '0',
+  'auto_explain.log_analyze': 'on',
+  'auto_explain.log_buffers': 'on',
+  'auto_explain.log_verbose': 'on',
+  'auto_explain.log_nested_statements': 'on',
+  'auto_explain.log_format': 'json',
+  'auto_explain.log_timing': 'off',
+  'auto_explain.log_parameter_max_length': '0',
+  'auto_explain.log_level': 'notice',
+  client_min_messages: 'notice',
+};
+
+/** A warehouse whose connections tell how each statement ran. */
+export interface ExplainedWarehouse extends Warehouse {
+  /** Runs work and returns what Postgres ran for it, in order of end. */
+  plansOf(work: () => Promise<unknown>): Promise<Ran[]>;
+}
+
+/** Opens a warehouse, as superuser, whose plans are told; `settings` are Postgres's, for its sessions alone. */
+export function connectExplained(
+  url: string,
+  settings: Readonly<Record<string, string>> = {},
+): ExplainedWarehouse {
+  const address = new URL(url);
+  const given = Object.entries({ ...options, ...settings }).map(([name, value]) => `-c ${name}=${value}`);
+  address.searchParams.set('options', given.join(' '));
+  const warehouse = connectWarehouse({ url: address.href, timeZone: 'UTC', max: 2, onError: () => {} });
+  let ran: Ran[] = [];
+  warehouse.pool.on('connect', (client: pg.PoolClient) =>
+    client.on('notice', ({ message = '' }) => {
+      const one = readPlan(message);
+      if (one !== undefined) ran.push(one);
+    }),
+  );
+  return {
+    ...warehouse,
+    plansOf: async (work) => {
+      ran = [];
+      await work();
+      return ran;
+    },
+  };
+}
+
+function readPlan(message: string): Ran | undefined {
+  const at = message.indexOf('plan:\n');
+  if (!message.startsWith('duration: ') || at < 0) return undefined;
+  const told = JSON.parse(message.slice(at + 'plan:\n'.length)) as { 'Query Text': string; Plan: PlanNode };
+  const { Plan: plan } = told;
+  const blocks = plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
+  return { text: told['Query Text'].replace(/\s+/g, ' ').trim(), plan, blocks };
+}
+
+/** Every node of a plan that ran, the root first. */
+export function nodesOf(plan: PlanNode): PlanNode[] {
+  const below = (plan.Plans ?? []).flatMap(nodesOf);
+  return plan['Actual Loops'] > 0 ? [plan, ...below] : below;
+}
+
+/** Tables that a plan read from end to end, with their schema. */
+export function scannedWhole(plan: PlanNode): string[] {
+  return nodesOf(plan)
+    .filter((node) => node['Node Type'] === 'Seq Scan')
+    .map((node) => `${node.Schema}.${node['Relation Name']}`);
+}
