@@ -68,7 +68,7 @@ export async function insertJournal(
     from (
       select id, type, kind, record_id, company_id, occurred_at, received_at, payload::jsonb as payload, body,
         case when outcome <> 'applied' or exists (
-          select from utility.companies known where known.id = t.company_id) then outcome else 'pending' end as outcome,
+          select from utility.companies known where known.id = t.company_id offset 0) then outcome else 'pending' end as outcome,
         error, error_code
       from unnest(
         ${array(
