@@ -1,4 +1,8 @@
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+
+// Each file has a process of its own, which takes Vitest's code and that of packages compiled from where commands keep theirs.
+process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, '.metersync/compiled');
 
 export default defineConfig({
   test: {
