@@ -1,8 +1,8 @@
 import type { AddressInfo } from 'node:net';
 import { createActivities } from '../../activities/create-activities.ts';
 import { firstBackfillOf } from '../../app/backfill.ts';
-import type { Running } from '../../app/deployment.ts';
 import type { Logger } from '../../app/log.ts';
+import type { Running } from '../../app/running.ts';
 import { openService } from '../../app/service.ts';
 import type { Settings } from '../../app/settings.ts';
 import { connectClient, ensureOwnSchedules, isRunningOn, startOf, wakeOf } from '../../app/temporal.ts';
@@ -25,7 +25,7 @@ import { createVerifier } from '../../receiver/verify.ts';
  */
 export type Grouping = 'groups' | 'one-per-event';
 
-/** The receiver as app/deployment.ts composes it, with the bounds of a group open to the bench. */
+/** The receiver as app/running.ts composes it, with the bounds of a group open to the bench. */
 export async function startBenchReceiver(options: {
   readonly temporal: TemporalPlace;
   readonly secret: string;
@@ -66,7 +66,7 @@ export async function startBenchReceiver(options: {
 }
 
 /**
- * The workers as app/deployment.ts composes them, on a workflow bundle that was made before. Without a service,
+ * The workers as app/running.ts composes them, on a workflow bundle that was made before. Without a service,
  * catching up is off: nobody is woken and no schedule looks.
  */
 export async function startBenchWorkers(options: {

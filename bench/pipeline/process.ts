@@ -1,6 +1,7 @@
 /** The process of a deployment: receiver, worker, or both in one, as `npm start` has them. */
-import type { Running } from '../../app/deployment.ts';
+
 import { createLog } from '../../app/log.ts';
+import type { Running } from '../../app/running.ts';
 import { readSettings } from '../../app/settings.ts';
 import { installRuntime } from '../../app/temporal-native.ts';
 import type { TemporalPlace } from '../../app/temporal-place.ts';

@@ -2,8 +2,9 @@ import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { type AuditReport, audit } from '../../app/audit.ts';
 import { startBackfill } from '../../app/backfill.ts';
-import { type Running, secretsOf, startReceiver, startWorker } from '../../app/deployment.ts';
 import { migrate } from '../../app/prepare.ts';
+import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
+import type { Running } from '../../app/running.ts';
 import { webhooksOf } from '../../app/service.ts';
 import { psqlCommand } from '../../app/stack.ts';
 import { connectClient } from '../../app/temporal.ts';
@@ -17,6 +18,7 @@ import {
   type Warehouse,
   type WarehouseStatus,
 } from '../../app/warehouse.ts';
+import { startWorker } from '../../app/worker-part.ts';
 import { type Context, openContext } from '../context.ts';
 import { CommandError } from '../errors.ts';
 import { followBackfill } from '../follow-backfill.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { secretsOf } from '../../app/deployment.ts';
 import type { Check } from '../../app/doctor/check.ts';
 import { examine } from '../../app/doctor/doctor.ts';
+import { secretsOf } from '../../app/receiver-part.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 

@@ -1,8 +1,6 @@
-import { type Running, secretsOf, startReceiver, startWorker, whenThere } from '../../app/deployment.ts';
-import { migrate, requireSchema } from '../../app/prepare.ts';
-import { webhooksOf } from '../../app/service.ts';
+import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
+import { type Running, whenThere } from '../../app/running.ts';
 import { awaitTemporal, type TemporalArrival } from '../../app/temporal-arrival.ts';
-import { installRuntime } from '../../app/temporal-native.ts';
 import { type Context, openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import { sandboxControl } from '../sandbox-control.ts';
@@ -25,7 +23,6 @@ export async function start(parts: readonly Part[]): Promise<void> {
     log.info('stopped');
   };
   const begin = async () => {
-    installRuntime(log);
     for (const line of stack.standIns) log.info(line);
     for (const { saw, todo } of context.insecure) log.warn({ todo }, saw);
     const secrets = parts.includes('receiver') ? configuredSecrets(context) : undefined;
@@ -52,6 +49,13 @@ const never = new Promise<void>(() => {});
 async function work(context: Context, arrival: TemporalArrival): Promise<Running> {
   const { settings, stack, service, log } = context;
   const { databaseUrl, temporal } = stack;
+  // Loaded where there is a worker: a receiver alone has neither a warehouse nor Temporal's native library.
+  const [{ migrate, requireSchema }, { installRuntime }, { startWorker }] = await Promise.all([
+    import('../../app/prepare.ts'),
+    import('../../app/temporal-native.ts'),
+    import('../../app/worker-part.ts'),
+  ]);
+  installRuntime(log);
   if (settings.databaseUrl === undefined) await migrate(settings, databaseUrl, log);
   await requireSchema(settings, databaseUrl, log);
   const begin = async (): Promise<Running> => {
@@ -80,6 +84,7 @@ function configuredSecrets(context: Context): () => Promise<Secrets> {
     );
   }
   return async () => {
+    const { webhooksOf } = await import('../../app/service.ts');
     await webhooksOf({ url: sandbox.apiUrl, apiKey: sandbox.apiKey }).enable(true);
     const secret = await sandboxControl(sandbox).registerEndpoint(`http://${host}:${port}/webhooks`);
     log.info(

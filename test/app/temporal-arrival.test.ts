@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { pino } from 'pino';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
-import { whenThere } from '../../app/deployment.ts';
+import { whenThere } from '../../app/running.ts';
 import { awaitTemporal } from '../../app/temporal-arrival.ts';
 import { until } from '../support/poll.ts';
 

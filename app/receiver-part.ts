@@ -1,0 +1,81 @@
+import type { Client } from '@temporalio/client';
+import type { Logger } from 'pino';
+import { systemClock } from '../receiver/clock.ts';
+import { createGroupCommit } from '../receiver/group-commit.ts';
+import { fileSecrets, fixedSecrets, type SecretSource } from '../receiver/secrets.ts';
+import { buildReceiver, type Receiver } from '../receiver/server.ts';
+import { headerFamilies } from '../receiver/signature-headers.ts';
+import { createVerifier } from '../receiver/verify.ts';
+import type { Running } from './running.ts';
+import type { Settings } from './settings.ts';
+import { lazyClient, startOf } from './temporal.ts';
+import type { TemporalArrival } from './temporal-arrival.ts';
+import type { TemporalPlace } from './temporal-place.ts';
+
+const never = new Promise<void>(() => {});
+
+/** @throws Error saying what is wrong with the configured secrets, without showing any */
+export function secretsOf(settings: Settings['webhooks'], log: Logger): SecretSource {
+  if (settings.secretsFile !== undefined) {
+    return fileSecrets({ path: settings.secretsFile, now: Date.now, log });
+  }
+  return fixedSecrets(settings.secrets);
+}
+
+/**
+ * Starts the HTTP edge. It needs Temporal and nothing else: events are taken while Postgres is down. Until Temporal is
+ * there for the first time deliveries are answered 503 at once, and the service delivers them again.
+ */
+export async function startReceiver(options: {
+  settings: Settings;
+  secrets: SecretSource;
+  temporal: TemporalPlace;
+  arrival: TemporalArrival;
+  log: Logger;
+}): Promise<Running & { readonly url: string; readonly receiver: Receiver }> {
+  const { settings, secrets, temporal, arrival, log } = options;
+  const { client, close } = lazyClient(temporal);
+  const commit = createGroupCommit({ clock: systemClock, log, start: startOf(client) });
+  const receiver = buildReceiver({
+    verify: createVerifier({
+      secrets,
+      families: headerFamilies(settings.webhooks.headerPrefix),
+      now: Date.now,
+      toleranceSeconds: settings.webhooks.toleranceSeconds,
+    }),
+    accept: (event, arrivedAt) =>
+      arrival.isThere() ? commit.accept(event, arrivedAt) : Promise.resolve('unavailable'),
+    ready: () => arrival.isThere() && isReachable(client),
+    now: Date.now,
+    clock: systemClock,
+    log,
+  });
+  const url = await listen(receiver, settings.receiver);
+  return {
+    url: `${url}/webhooks`,
+    receiver,
+    finished: never,
+    stop: async () => {
+      await Promise.all([receiver.close(), commit.drain()]);
+      await close();
+    },
+  };
+}
+
+async function listen(receiver: Receiver, at: Settings['receiver']): Promise<string> {
+  try {
+    return await receiver.listen(at);
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    if (code === 'EADDRINUSE')
+      throw new Error(`port ${at.port} of ${at.host} is taken: set RECEIVER_PORT to a free one`);
+    if (code === 'EADDRNOTAVAIL')
+      throw new Error(`${at.host} is no address of this machine: set RECEIVER_HOST`);
+    throw error;
+  }
+}
+
+async function isReachable(client: Client): Promise<boolean> {
+  await client.withDeadline(Date.now() + 2_000, () => client.workflowService.getSystemInfo({}));
+  return true;
+}

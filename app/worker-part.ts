@@ -1,0 +1,79 @@
+import type { Logger } from 'pino';
+import { createActivities } from '../activities/create-activities.ts';
+import { createFieldCatalogue } from '../db/fields/field-catalogue.ts';
+import { firstBackfillOf } from './backfill.ts';
+import type { Running } from './running.ts';
+import { ensureSchedules } from './schedules.ts';
+import { openService } from './service.ts';
+import type { Settings } from './settings.ts';
+import { joinLimit } from './shared-limit.ts';
+import { connectClient, ensureOwnSchedules, isRunningOn, wakeOf } from './temporal.ts';
+import { connectNative } from './temporal-native.ts';
+import type { TemporalPlace } from './temporal-place.ts';
+import { keepViews } from './typed-views.ts';
+import { openWarehouse } from './warehouse.ts';
+import { runWorkers } from './worker.ts';
+import { workflowBundle } from './workflow-bundle.ts';
+
+/** Starts the workers that apply events and run backfills. The warehouse's schema has to be up to date. */
+export async function startWorker(options: {
+  settings: Settings;
+  service: { url: string; apiKey: string };
+  databaseUrl: string;
+  temporal: TemporalPlace;
+  log: Logger;
+}): Promise<Running> {
+  const { settings, service, databaseUrl, temporal, log } = options;
+  const [{ client, close }, native, bundle] = await Promise.all([
+    connectClient(temporal),
+    connectNative(temporal),
+    workflowBundle(log),
+  ]);
+  const warehouse = openWarehouse(settings, databaseUrl, log, 16);
+  const limit = await joinLimit({
+    warehouse: openWarehouse(settings, databaseUrl, log, 1),
+    limit: settings.service.maxConcurrency,
+    log,
+  });
+  const access = openService(settings.service, service.url, service.apiKey, log, limit);
+  const views = keepViews({ db: warehouse.db, log });
+  const catalogue = createFieldCatalogue({
+    db: warehouse.db,
+    onNewField: views.changed,
+    onError: (error) => log.warn({ err: error }, 'fields could not be catalogued'),
+  });
+  const activities = createActivities({
+    warehouse,
+    catalogue,
+    service: access.client,
+    apiVersion: access.apiVersion,
+    companies: settings.service.companies,
+    deletesCap: settings.deletesCap,
+    journalPayloadDays: settings.journalPayloadDays,
+    reconcileDays: settings.reconcileDays,
+    checksOff: settings.checksOff,
+    wake: wakeOf(client),
+    backfillFirst: firstBackfillOf(client),
+    isRunning: isRunningOn(client),
+    now: () => performance.now(),
+    log,
+  });
+  const workers = await runWorkers({ ...native, workflowBundle: bundle, activities });
+  await ensureOwnSchedules(client);
+  if (settings.makeSchedules) await ensureSchedules(client);
+  return {
+    finished: workers.finished,
+    stop: async () => {
+      await workers.stop();
+      await catalogue.close();
+      await views.stop();
+      await Promise.allSettled([
+        native.connection.close(),
+        close(),
+        access.client.close(),
+        limit.leave(),
+        warehouse.close(),
+      ]);
+    },
+  };
+}
