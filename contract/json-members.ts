@@ -178,7 +178,7 @@ class Cutter {
 }
 
 /** Where a string that begins here ends: after a quote with an even number of backslashes before it; -1 without one. */
-function stringEnd(text: string, at: number): number {
+export function stringEnd(text: string, at: number): number {
   for (let quote = text.indexOf('"', at + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
     let before = quote - 1;
     while (text[before] === '\\') before -= 1;

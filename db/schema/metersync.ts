@@ -14,13 +14,12 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core';
 import { eventOutcomes, runKinds, runStates } from '../../contract/names.ts';
-import { now, time } from './columns.ts';
+import { bytea, now, time } from './columns.ts';
 
 /** The pipeline's own state. */
 export const metersync = pgSchema('metersync');
 
 const tstzmultirange = customType<{ data: string }>({ dataType: () => 'tstzmultirange' });
-const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
 
 /** The journal: where idempotence lives, and the queue of what is still to be read again. */
 export const events = metersync.table(

@@ -11,7 +11,7 @@ import {
   text,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { synced, time } from './columns.ts';
+import { bytea, synced, time } from './columns.ts';
 
 /** One table a resource: the current state, as the service sent it. Comments stand in the migrations. */
 export const utility = pgSchema('utility');
@@ -91,7 +91,7 @@ export const documentColumns = () => ({
 
 export const documents = utility.table(
   'documents',
-  { id: uuid('id').primaryKey(), ...documentColumns() },
+  { id: uuid('id').primaryKey(), ...documentColumns(), digest: bytea('digest') },
   (t) => [
     index('documents_company').on(t.companyId),
     index('documents_revised').on(t.companyId).where(sql`revised_document_id is not null`),
@@ -122,7 +122,7 @@ export const usageDataColumns = () => ({
 
 export const usageData = utility.table(
   'usage_data',
-  { id: uuid('id').primaryKey(), ...usageDataColumns() },
+  { id: uuid('id').primaryKey(), ...usageDataColumns(), digest: bytea('digest') },
   (t) => [
     index('usage_data_company').on(t.companyId),
     index('usage_data_document').on(t.documentId),

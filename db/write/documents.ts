@@ -9,6 +9,7 @@ import { rejectRecord, usageOfDocument } from './rejected-records.ts';
 import { documentsThatTellUsage, replaceUsageByRecord } from './usage-data.ts';
 
 const columns = ['company_id', 'site_id', 'created', 'updated', 'raw_updated'] as const;
+const kept = [...columns, 'digest'];
 
 /** A document that was written, and the usage that its record listed before, if there was one. */
 interface Written extends Record<string, unknown> {
@@ -26,15 +27,15 @@ interface Written extends Record<string, unknown> {
 export const upsertDocuments: UpsertPage = async (tx, page) => {
   // The last part sees documents as they were before: all parts of a statement share one snapshot.
   const { rows } = await tx.execute<Written>(sql`with ${items(page)}, written as (
-    insert into utility.documents as d (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
-    select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(columns, decoded.documents(page, sql`known`))},
+    insert into utility.documents as d (id, ${sql.raw(kept.join(', '))}, raw, api_version, synced_at)
+    select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(columns, decoded.documents(page, sql`known`))}, digest,
       r, ${page.apiVersion}, ${page.readAt}::timestamptz
     from item left join lateral (
       select site_id from utility.documents where id = (r ->> 'id')::uuid offset 0
     ) known on true
     order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
-    on conflict (id) do update set ${setColumns(columns)}
-    where ${newerRead('d', columns, undefined, confirmedBy(page, 'd'))}
+    on conflict (id) do update set ${setColumns(kept)}
+    where ${newerRead('d', kept, undefined, confirmedBy(page, 'd'))}
     returning id, (xmax = 0) as inserted
     )
     select w.id, w.inserted, known.raw is not null as read, (

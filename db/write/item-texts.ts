@@ -1,3 +1,4 @@
+import { stringEnd as stringEndOf } from '../../contract/json-members.ts';
 import type { RecordPage } from './page.ts';
 
 /**
@@ -15,20 +16,17 @@ export function itemTexts({
   return bodies.flatMap((text) => elements(itemsKey === null ? text : (member(text, itemsKey) ?? '[]')));
 }
 
-/** The page with these records alone. */
-export const pageOfTexts = (page: RecordPage, texts: readonly string[]): RecordPage => ({
-  ...page,
-  body: `[${texts.join(',')}]`,
-  itemsKey: null,
-  joined: false,
-});
+/** The page with these records alone, and their digests. */
+export const pageOfTexts = (
+  page: RecordPage,
+  texts: readonly string[],
+  digests?: readonly string[],
+): RecordPage => ({ ...page, body: `[${texts.join(',')}]`, itemsKey: null, joined: false, digests });
 
 const space = /[ \t\n\r]*/y;
 /** What a value without brackets consists of. */
 const scalar = /[^\s,\]}]+/y;
-const string = /"[^"\\]*(?:\\.[^"\\]*)*"/y;
-/** The next bracket or string: brackets inside strings count for nothing. */
-const structure = /[[\]{}]|"[^"\\]*(?:\\.[^"\\]*)*"/g;
+const [quote, openBracket, closeBracket, openBrace, closeBrace] = [0x22, 0x5b, 0x5d, 0x7b, 0x7d];
 
 function elements(array: string): string[] {
   const texts: string[] = [];
@@ -45,7 +43,7 @@ function elements(array: string): string[] {
 function member(object: string, key: string): string | undefined {
   let found: string | undefined;
   for (let at = skip(object, skip(object, 0, space) + 1, space); object[at] !== '}'; ) {
-    const keyEnd = skip(object, at, string);
+    const keyEnd = stringEnd(object, at);
     const start = skip(object, skip(object, keyEnd, space) + 1, space);
     const end = valueEnd(object, start);
     if (JSON.parse(object.slice(at, keyEnd)) === key) found = object.slice(start, end);
@@ -57,16 +55,26 @@ function member(object: string, key: string): string | undefined {
 
 function valueEnd(text: string, at: number): number {
   const first = text[at];
-  if (first === '"') return skip(text, at, string);
+  if (first === '"') return stringEnd(text, at);
   if (first !== '[' && first !== '{') return skip(text, at, scalar);
-  structure.lastIndex = at;
   let depth = 0;
-  for (let found = structure.exec(text); found !== null; found = structure.exec(text)) {
-    if (found[0] === '[' || found[0] === '{') depth += 1;
-    else if (found[0] === ']' || found[0] === '}') depth -= 1;
-    if (depth === 0) return structure.lastIndex;
+  for (let place = at; place < text.length; place += 1) {
+    const code = text.charCodeAt(place);
+    // Brackets inside strings count for nothing.
+    if (code === quote) place = stringEnd(text, place) - 1;
+    else if (code === openBracket || code === openBrace) depth += 1;
+    else if (code === closeBracket || code === closeBrace) {
+      depth -= 1;
+      if (depth === 0) return place + 1;
+    }
   }
   throw new Error('not JSON: a bracket is not closed');
+}
+
+function stringEnd(text: string, at: number): number {
+  const end = stringEndOf(text, at);
+  if (end === -1) throw new Error('not JSON: a string is not closed');
+  return end;
 }
 
 /** Where the pattern, which begins here, ends. */

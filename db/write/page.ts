@@ -1,4 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { array } from '../arrays.ts';
 import type { Executor, Transaction } from '../connect.ts';
 import { hasOutcome } from '../waiting.ts';
 
@@ -32,6 +33,8 @@ export interface RecordPage {
   readonly knownOnly?: boolean | undefined;
   /** Of usage data: the document of each row, by the row's id, where the row itself does not name it. */
   readonly documentOf?: Readonly<Record<string, string>>;
+  /** Digests of the items in hex, in their order: see unchanged.ts. */
+  readonly digests?: readonly string[] | undefined;
 }
 
 export interface WrittenRows {
@@ -41,10 +44,12 @@ export interface WrittenRows {
 
 export type UpsertPage = (tx: Transaction, page: RecordPage) => Promise<WrittenRows>;
 
-/** The page's records as a table `item(r, place)`. */
+/** The page's records as a table `item(r, place, digest)`. */
 export function items(page: RecordPage): SQL {
+  const digests = array(page.digests ?? [], 'text');
   return sql`item as materialized (
-    select r, place from jsonb_array_elements(${itemList(page)}) with ordinality as t (r, place))`;
+    select r, place, decode(digest, 'hex') as digest
+    from rows from (jsonb_array_elements(${itemList(page)}), unnest(${digests})) with ordinality as t (r, digest, place))`;
 }
 
 /** The items of a page as one array. */
@@ -68,12 +73,12 @@ export async function countWritten(tx: Executor, upsert: SQL): Promise<WrittenRo
  * The guard of a record with `updated`, for `where` of its upsert. In words: a newer state wins; at the same
  * `updated` the read that began later wins, as it does when the service tells no `updated`; an event's tombstone
  * yields only to a newer state, an inferred one to any later read; a row identical in what is `compared` is not
- * touched unless it is `confirmed`.
+ * touched unless it is `confirmed`, or its record is spelled in another way, whose digest the next read will bring.
  */
 export function newerRead(
   table: string,
   columns: readonly string[],
-  compared: readonly string[] = [...columns, 'raw', 'api_version'],
+  compared: readonly string[] = [...columns.filter((column) => column !== 'digest'), 'raw', 'api_version'],
   confirmed: SQL = sql`false`,
 ): SQL {
   const t = (column: string) => `${table}.${column}`;
@@ -88,8 +93,11 @@ export function newerRead(
     or case ${t('deleted_reason')} when 'event' then excluded.updated > ${t('updated')}
       else excluded.synced_at > ${t('deleted_at')} end
   )`);
+  const respelled = columns.includes('digest')
+    ? `or excluded.digest is not null and ${t('digest')} is distinct from excluded.digest`
+    : '';
   const differs = sql.raw(
-    `${t('deleted_at')} is not null or ${row(table)} is distinct from ${row('excluded')}`,
+    `${t('deleted_at')} is not null or ${row(table)} is distinct from ${row('excluded')} ${respelled}`,
   );
   return sql`${newer} and (${differs} or ${confirmed})`;
 }

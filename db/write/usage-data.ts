@@ -24,6 +24,7 @@ const columns = [
   'created',
   'updated',
 ] as const;
+const kept = [...columns, 'digest'];
 
 /**
  * Usage rows. A row is only as alive as its document: the documents named are locked first (those never seen are
@@ -33,15 +34,15 @@ const columns = [
 export const upsertUsageData: UpsertPage = async (tx, page) => {
   const told = toldByListing(page);
   await lockDocuments(tx, told, page);
-  return await upsertRows(tx, told, page, newerRead('u', columns));
+  return await upsertRows(tx, told, page, newerRead('u', kept));
 };
 
-/** The page's rows as a table `told(r, place, document_id)`. The document of a row that names none is the one that is known. */
+/** The page's rows as a table `told(r, place, document_id, digest)`. The document of a row that names none is the one that is known. */
 function toldByListing(page: RecordPage): SQL {
   const listedFor = sql`${JSON.stringify(page.documentOf ?? {})}::jsonb ->> (r ->> 'id')`;
   const known = sql`(select u.document_id::text from utility.usage_data u where u.id = (r ->> 'id')::uuid)`;
   return sql`${items(page)}, told as materialized (
-    select r, place, ${documentOfUsage(sql`${listedFor}, ${known}`)} as document_id
+    select r, place, ${documentOfUsage(sql`${listedFor}, ${known}`)} as document_id, digest
     from item)`;
 }
 
@@ -50,8 +51,9 @@ function upsertRows(tx: Executor, told: SQL, page: RecordPage, guard: SQL): Prom
   return countWritten(
     tx,
     sql`with ${told}
-    insert into utility.usage_data as u (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
-    select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(columns, values)}, r, ${page.apiVersion}, ${page.readAt}::timestamptz
+    insert into utility.usage_data as u (id, ${sql.raw(kept.join(', '))}, raw, api_version, synced_at)
+    select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(columns, values)}, digest,
+      r, ${page.apiVersion}, ${page.readAt}::timestamptz
     from told left join lateral (
       select company_id, deleted_reason, usage_read_at from utility.documents where id = document_id offset 0
     ) d on true
@@ -60,7 +62,7 @@ function upsertRows(tx: Executor, told: SQL, page: RecordPage, guard: SQL): Prom
         or exists (select from utility.usage_data known where known.id = (r ->> 'id')::uuid
           and known.updated < metersync.read_time(r ->> 'updated')))
     order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
-    on conflict (id) do update set ${setColumns(columns)}
+    on conflict (id) do update set ${setColumns(kept)}
     where ${guard}
     returning (xmax = 0) as inserted`,
   );
@@ -91,10 +93,10 @@ export async function replaceUsageByRecord(
   documentIds: readonly string[],
 ): Promise<void> {
   const told = sql`told as materialized (
-    select row.r, row.place, d.id as document_id
+    select row.r, row.place, d.id as document_id, null::bytea as digest
     from utility.documents d, jsonb_array_elements(d.raw -> 'usageData') with ordinality as row (r, place)
     where d.id = any(${array(documentIds, 'uuid')}))`;
-  await upsertRows(tx, told, page, newerRead('u', columns, columns));
+  await upsertRows(tx, told, page, newerRead('u', kept, columns));
   const seen = await tx.execute<{ id: string }>(sql`with ${told} select lower(r ->> 'id') as id from told`);
   await retireUsage(
     tx,

@@ -4,15 +4,24 @@ import { halving } from '../halving.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
 import type { RecordPage, UpsertPage, WrittenRows } from './page.ts';
 import { forgetRejected, rejectRecord } from './rejected-records.ts';
+import { digestsOf, keepsDigests, unchangedPlaces } from './unchanged.ts';
 
 export interface PageWritten extends WrittenRows {
   readonly rejected: number;
 }
 
+/** A record of a page: its id, null where it has none, its text and the digest of that, where its row keeps one. */
+interface PageRecord {
+  readonly id: string | null;
+  readonly text: string;
+  readonly digest?: string | undefined;
+}
+
 /**
- * Writes a page in one transaction, or as part of the given one. A record that Postgres refuses goes to
- * `metersync.rejected_records` with its text, after the page was split to find it, until a later read finds it in order;
- * its neighbours are written. `ids` are the ids of the page's items, in order, null where a record has none.
+ * Writes a page in one transaction, or as part of the given one. Records that are as their rows have them are left out
+ * before anything of them is parsed. A record that Postgres refuses goes to `metersync.rejected_records` with its text,
+ * after the page was split to find it, until a later read finds it in order; its neighbours are written. `ids` are the ids
+ * of the page's items, in order, null where a record has none.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writePage(
@@ -28,34 +37,59 @@ export async function writePage(
       await forgetRejected(tx, resource, idsOfSome, page.readAt);
       return { ...written, rejected: 0 };
     });
-  const writeParts = async (): Promise<PageWritten> => {
-    const records = itemTexts(page).map((text, at) => ({ id: ids[at] ?? null, text }));
-    const parts = await halving(
-      records,
-      (some) =>
-        write(
-          pageOfTexts(
-            page,
-            some.map(({ text }) => text),
-          ),
-          some.map(({ id }) => id),
-        ),
-      async (only, error) => {
-        const { companyId } = page;
-        await rejectRecord(db, { resource, companyId, ...only, error: sqlMessage(error) });
-        return { ...nothingWritten, rejected: 1 };
+  const writeRecords = async (records: readonly PageRecord[]): Promise<PageWritten> =>
+    await write(
+      pageOf(page, records, ids.length),
+      records.map(({ id }) => id),
+    );
+  const writeParts = async (records: readonly PageRecord[]): Promise<PageWritten> => {
+    const parts = await halving(records, writeRecords, async ({ id, text }, error) => {
+      const { companyId } = page;
+      await rejectRecord(db, { resource, companyId, id, text, error: sqlMessage(error) });
+      return { ...nothingWritten, rejected: 1 };
+    });
+    return parts.reduce(sum, nothingWritten);
+  };
+  const recordsOf = (): PageRecord[] => itemTexts(page).map((text, at) => ({ id: ids[at] ?? null, text }));
+  try {
+    const changed = await changedRecords(db, resource, page, ids);
+    if (changed?.length === 0) return nothingWritten;
+    return await (changed === undefined ? write(page, ids) : writeRecords(changed)).catch(
+      (error: unknown) => {
+        if (!isRefusal(error)) throw error;
+        return writeParts(changed ?? recordsOf());
       },
     );
-    return parts.reduce(sum);
-  };
-  try {
-    return await write(page, ids).catch((error: unknown) => {
-      if (!isRefusal(error)) throw error;
-      return writeParts();
-    });
   } catch (error) {
     throw warehouseFailure(error);
   }
+}
+
+/** The records whose rows may have to be written, with their digests; undefined where rows keep none. */
+async function changedRecords(
+  db: Database | Transaction,
+  resource: string,
+  page: RecordPage,
+  ids: readonly (string | null)[],
+): Promise<PageRecord[] | undefined> {
+  if (!keepsDigests(resource) || ids.length === 0) return undefined;
+  const texts = itemTexts(page);
+  const digests = digestsOf(page, ids, texts);
+  if (digests === undefined) return undefined;
+  // What is confirmed counts as read now, and its row says so.
+  const unchanged =
+    page.confirms === true ? new Set() : await unchangedPlaces(db, resource, page, ids, digests);
+  return texts.flatMap((text, at) =>
+    unchanged.has(at) ? [] : [{ id: ids[at] ?? null, text, digest: digests[at] }],
+  );
+}
+
+/** The page with these of its records; its own text where these are all. */
+function pageOf(page: RecordPage, records: readonly PageRecord[], all: number): RecordPage {
+  const digests = records.flatMap(({ digest }) => digest ?? []);
+  if (records.length === all) return { ...page, digests };
+  const texts = records.map(({ text }) => text);
+  return pageOfTexts(page, texts, digests);
 }
 
 export const nothingWritten: PageWritten = { inserted: 0, changed: 0, rejected: 0 };

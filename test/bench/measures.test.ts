@@ -18,8 +18,9 @@ afterAll(async () => {
 test.each(measures)('$name runs on real parts and yields a finite figure for every goal', async (measure) => {
   const figures = await runMeasure(measure, { stack, size: sizes.tiny, say: () => {} });
   for (const [name, figure] of Object.entries(figures)) {
-    expect(figure, `${measure.name}.${name}`).toBeGreaterThan(0);
-    expect(figure, `${measure.name}.${name}`).toBeLessThan(Number.POSITIVE_INFINITY);
+    expect(figure, `${measure.name}.${name}`).toSatisfy(Number.isFinite);
+    // Memory may fall while it is looked at.
+    if (!/growth/i.test(name)) expect(figure, `${measure.name}.${name}`).toBeGreaterThan(0);
   }
   expect(Object.keys(figures)).toEqual(expect.arrayContaining(Object.keys(goals[measure.name] ?? {})));
 });

@@ -1,0 +1,77 @@
+import { createHash } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { array } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { tableOf } from '../resources.ts';
+import type { RecordPage } from './page.ts';
+
+/**
+ * Which version of decoded.ts wrote a row. It is counted up with each change of what that makes of a record, so that every
+ * record is written anew.
+ */
+const decoding = 1;
+
+/** Resources whose rows keep a digest of their record: those of which there are many. */
+const digested = ['documents', 'usageData'] as const;
+type Digested = (typeof digested)[number];
+
+export const keepsDigests = (resource: string): resource is Digested =>
+  digested.some((one) => one === resource);
+
+/**
+ * Digests of the records of a page, in hex: of their text, and of all else that their rows are made of. None where the
+ * company is not told, which then comes from somewhere else.
+ */
+export function digestsOf(
+  { companyId, apiVersion, documentOf }: RecordPage,
+  ids: readonly (string | null)[],
+  texts: readonly string[],
+): string[] | undefined {
+  if (companyId === null) return undefined;
+  return texts.map((text, at) => {
+    const context = JSON.stringify([decoding, companyId, apiVersion, documentOf?.[ids[at] ?? ''] ?? null]);
+    return createHash('sha256').update(context).update(text).digest('hex');
+  });
+}
+
+/**
+ * The places of a page, from 0 on, whose records are as they were when their rows were written: an upsert would
+ * leave those rows as they are. What was refused of such a record before is forgotten.
+ */
+export async function unchangedPlaces(
+  db: Executor,
+  resource: Digested,
+  { readAt }: Pick<RecordPage, 'readAt'>,
+  ids: readonly (string | null)[],
+  digests: readonly string[],
+): Promise<Set<number>> {
+  const seen = new Set<string | null>();
+  // Of a record that a page shows twice the upsert chooses the state.
+  const twice = new Set(ids.filter((id) => seen.size === seen.add(id).size));
+  const result = await db.execute<{ place: number }>(sql`
+    with same as materialized (
+      select (place - 1)::int as place, lower(page.id) as id
+      from unnest(
+        ${array(
+          ids.map((id) => (twice.has(id) ? null : id)),
+          'text',
+        )},
+        ${array(digests, 'text')}
+      ) with ordinality as page (id, digest, place)
+      cross join lateral (
+        select from ${tableOf(resource)} row
+        where row.id = metersync.uuid_of(page.id)
+          and row.digest = decode(page.digest, 'hex')
+          and row.deleted_at is null
+          and row.synced_at is not null
+        offset 0
+      ) known
+    ), mended as (
+      delete from metersync.rejected_records
+      where resource = ${resource}
+        and record_id = any(array(select id from same))
+        and rejected_at < ${readAt}::timestamptz
+    )
+    select place from same`);
+  return new Set(result.rows.map(({ place }) => place));
+}
