@@ -39,17 +39,20 @@ const listed = (listing: Listing): SQL => {
     and exists (select from utility.companies c where c.id = t.company_id and jsonb_typeof(c.raw -> 'sites') = 'array')`;
 };
 
-/** Of a row `t`: nothing but the listing has touched it since the moment: no read, and no event about it. */
+/**
+ * Of a row `t`: nothing but the listing has touched it since the moment: no read, and no event about it. With `offset 0` events
+ * are looked up for each row, and not all of the journal for a few.
+ */
 export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
   const about = resource === 'companies' ? sql`e.company_id = t.id` : sql`e.record_id = t.id::text`;
   return sql`t.first_synced_at < ${moment} and (t.synced_at is null or t.synced_at < ${moment})
-    and not exists (select from metersync.events e where ${about} and e.recorded_at >= ${moment})`;
+    and not exists (select from metersync.events e where ${about} and e.recorded_at >= ${moment} offset 0)`;
 };
 
 /** No event waits for the record of a row `t`: what a listing does not show yet is looked for by the catch-up, which gives it up. */
 const notAwaited = (resource: RecordResource): SQL =>
   resource === 'documents' || resource === 'connections'
-    ? sql`and not exists (select from metersync.events e where e.record_id = t.id::text and ${hasOutcome('pending', 'e')})`
+    ? sql`and not exists (select from metersync.events e where e.record_id = t.id::text and ${hasOutcome('pending', 'e')} offset 0)`
     : sql``;
 
 const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
@@ -109,7 +112,7 @@ export async function retireAbsent(
       select ${runId}::uuid, ${companyId}::uuid, ${resource}, t.id::text,
         case when ${tooMany} and ${capped(listing)} or exists (
           select from metersync.deletes d where d.resource = ${resource} and d.record_id = t.id::text
-            and d.state in ('rejected', 'undone')
+            and d.state in ('rejected', 'undone') offset 0
         ) then 'quarantined' else 'applied' end,
         ${seen.beganAt}::timestamptz
       from ${tableOf(resource)} t where ${listed(listing)} and ${absentFrom(listing, seen)}
@@ -153,25 +156,54 @@ export async function tombstone(
   resource: RecordResource,
   which: SQL,
 ): Promise<number> {
-  const takenOver = resource === 'documents' ? sql`, updated = greatest(t.updated, d.updated)` : sql``;
+  const note = noteOf(runId, resource);
+  const takenOver =
+    resource === 'documents' ? sql`, updated = greatest(t.updated, ${note.told(sql`d.updated`)})` : sql``;
   const result = await tx.execute(sql`
-    update ${tableOf(resource)} t set deleted_at = clock_timestamp(), deleted_reason = d.reason${takenOver}
-    from metersync.deletes d
-    where d.run_id = ${runId}::uuid and d.resource = ${resource} and d.record_id = t.id::text and ${which}`);
+    update ${tableOf(resource)} t set deleted_at = clock_timestamp(),
+      deleted_reason = ${note.told(sql`d.reason`)}${takenOver}
+    where ${note.is(which)}`);
   if (resource === 'documents') {
     await tx.execute(sql`
-      update utility.usage_data u set deleted_at = t.deleted_at, deleted_reason = 'document'
-      from ${listedDocuments(runId)} where u.document_id = t.id and u.deleted_at is null`);
+      update utility.usage_data u set deleted_at = (select t.deleted_at from utility.documents t where t.id = u.document_id),
+        deleted_reason = 'document'
+      where u.id = any(${usageOfListed(runId)}) and u.deleted_at is null`);
   }
   return result.rowCount ?? 0;
 }
 
-/** Documents `t` that a run tombstoned as the service lists them as deleted. */
-const listedDocuments = (runId: string): SQL => sql`(
-  select t.id, t.deleted_at from metersync.deletes d
-    join utility.documents t on t.id::text = d.record_id and t.company_id = d.company_id
-  where d.run_id = ${runId}::uuid and d.resource = 'documents' and d.reason = 'listed' and t.deleted_reason = 'listed'
-) t`;
+/** The key of a row that a run noted. */
+const keyOf = (resource: RecordResource): SQL =>
+  sql.raw(resource === 'meters' ? 'd.record_id' : 'metersync.uuid_of(d.record_id)');
+
+/**
+ * What a run noted `d` of a row `t`. The ids of all such rows are picked first, and of each the note is looked up: rows
+ * are found by their keys, however many are noted.
+ */
+const noteOf = (runId: string, resource: RecordResource) => {
+  const own = sql`d.run_id = ${runId}::uuid and d.resource = ${resource}`;
+  const note = sql`from metersync.deletes d where ${own} and d.record_id = t.id::text`;
+  const ids = sql`array(select ${keyOf(resource)} from metersync.deletes d where ${own})`;
+  return {
+    /** Whether it is noted so. */
+    is: (which: SQL): SQL => sql`t.id = any(${ids}) and exists (select ${note} and ${which} offset 0)`,
+    /** A column of the note. */
+    told: (column: SQL): SQL => sql`(select ${column} ${note})`,
+  };
+};
+
+/** Ids of the usage of documents that a run tombstoned as the service lists them as deleted. */
+const usageOfListed = (runId: string): SQL => sql`array(
+  select u.id
+  from metersync.deletes d
+    cross join lateral (
+      select * from utility.documents where id = ${keyOf('documents')} offset 0
+    ) t
+    cross join lateral (
+      select id from utility.usage_data where document_id = t.id offset 0
+    ) u
+  where d.run_id = ${runId}::uuid and d.resource = 'documents' and d.reason = 'listed'
+    and t.company_id = d.company_id and t.deleted_reason = 'listed')`;
 
 /** Inferred deletions of one listing in one run, by what became of them. */
 export interface InferredDeletes {
@@ -218,8 +250,8 @@ export async function approveDeletes(
       );
       await tx.execute(sql`
         update metersync.deletes d set state = 'applied', decided_at = clock_timestamp()
-        from ${tableOf(resource)} t where d.run_id = ${runId}::uuid and d.resource = ${resource}
-          and d.state = 'quarantined' and t.id::text = d.record_id and t.deleted_reason = d.reason`);
+        where d.run_id = ${runId}::uuid and d.resource = ${resource} and d.state = 'quarantined'
+          and d.reason = (select t.deleted_reason from ${tableOf(resource)} t where t.id = ${keyOf(resource)})`);
     }
     await tx.execute(
       sql`delete from metersync.deletes where run_id = ${runId}::uuid and state = 'quarantined'`,
@@ -237,7 +269,8 @@ export async function rejectDeletes(db: Executor, runId: string): Promise<{ kept
 }
 
 /** What a tombstone took over of `updated`, so that what is read next is not older. */
-const givenBack = sql`, updated = case when t.updated = d.updated then coalesce(t.raw_updated, t.updated) else t.updated end`;
+const givenBack = (takenOver: SQL): SQL =>
+  sql`, updated = case when t.updated = ${takenOver} then coalesce(t.raw_updated, t.updated) else t.updated end`;
 
 /** Revives what a run tombstoned and nothing has buried since; later runs ask first. */
 export async function undoDeletes(db: Database, runId: string): Promise<{ revived: number }> {
@@ -247,14 +280,15 @@ export async function undoDeletes(db: Database, runId: string): Promise<{ revive
       await lock(tx, runId, resource, 'applied');
       if (resource === 'documents') {
         await tx.execute(sql`
-          update utility.usage_data u set deleted_at = null, deleted_reason = null from ${listedDocuments(runId)}
-          where u.document_id = t.id and u.deleted_reason = 'document' and u.deleted_at = t.deleted_at`);
+          update utility.usage_data u set deleted_at = null, deleted_reason = null
+          where u.id = any(${usageOfListed(runId)}) and u.deleted_reason = 'document'
+            and u.deleted_at = (select t.deleted_at from utility.documents t where t.id = u.document_id)`);
       }
+      const note = noteOf(runId, resource);
+      const updated = resource === 'documents' ? givenBack(note.told(sql`d.updated`)) : sql``;
       const result = await tx.execute(sql`
-        update ${tableOf(resource)} t set deleted_at = null, deleted_reason = null${resource === 'documents' ? givenBack : sql``}
-        from metersync.deletes d
-        where d.run_id = ${runId}::uuid and d.resource = ${resource} and d.state = 'applied'
-          and t.id::text = d.record_id and t.deleted_reason = d.reason`);
+        update ${tableOf(resource)} t set deleted_at = null, deleted_reason = null${updated}
+        where ${note.is(sql`d.state = 'applied' and t.deleted_reason = d.reason`)}`);
       revived += result.rowCount ?? 0;
     }
     await tx.execute(sql`
@@ -303,7 +337,7 @@ export async function countMissed(
       when t.deleted_at is null then t.synced_at >= this.at and t.raw_updated >= before.at
         and t.raw_updated < this.at - make_interval(secs => ${graceSeconds})
         and not exists (select from metersync.events e
-          where e.record_id = t.id::text and e.occurred_at >= t.raw_updated)
+          where e.record_id = t.id::text and e.occurred_at >= t.raw_updated offset 0)
       else t.deleted_reason in ('absent', 'listed') and t.deleted_at >= this.at
     end`);
   return result.rows[0]?.missed ?? 0;

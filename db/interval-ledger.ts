@@ -185,7 +185,10 @@ export async function companyOfMeter(
     select
       coalesce(
         (select company_id from utility.meters where id = ${meterId}),
-        (select c.id from metersync.events e join utility.companies c on c.external_id = e.payload ->> 'companyExternalId'
+        (select c.id
+          from metersync.events e cross join lateral (
+            select id from utility.companies where external_id = e.payload ->> 'companyExternalId' offset 0
+          ) c
           where e.kind = 'interval' and e.record_id = ${meterId} limit 1)) as company_id,
       exists (select from utility.meters where id = ${meterId}) as known`);
   const row = result.rows[0];

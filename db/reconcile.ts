@@ -48,7 +48,7 @@ export async function retireListed(
     const counts = found.rows[0] ?? { live: 0, gone: 0 };
     if (counts.gone === 0) return { live: counts.live, tombstoned: 0, quarantined: 0 };
     const decidedBefore = (states: SQL): SQL => sql`exists (select from metersync.deletes d
-      where d.resource = 'documents' and d.record_id = gone.id and d.state in (${states}))`;
+      where d.resource = 'documents' and d.record_id = gone.id and d.state in (${states}) offset 0)`;
     // What waits for a decision already keeps its run: somebody may be about to name it.
     await tx.execute(sql`with ${gone}
       update metersync.deletes d set absent_since = ${beganAt}::timestamptz, updated = gone.updated from gone
@@ -92,7 +92,7 @@ function goneBy(companyId: string, documents: readonly ListedDocument[], beganAt
       and ${untouchedSince('documents', sql`${beganAt}::timestamptz`)}
       and not exists (select from metersync.deletes d
         where d.resource = 'documents' and d.record_id = t.id::text and d.reason = 'listed'
-          and d.state in ('rejected', 'undone') and d.updated is not distinct from l.updated)
+          and d.state in ('rejected', 'undone') and d.updated is not distinct from l.updated offset 0)
     order by t.id for update of t)`;
 }
 

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { array, printedUuids } from './arrays.ts';
+import { array, uuid } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { dated, type RecordResource, tableOf } from './resources.ts';
 
@@ -22,12 +22,19 @@ export async function forgetVersions(
     ...(dated.includes(resource) ? ['updated = null'] : []),
     ...(withRawUpdated.includes(resource) ? ['raw_updated = null'] : []),
   ];
+  const known =
+    resource === 'meters'
+      ? array(ids, 'text')
+      : array(
+          ids.filter((id) => uuid.test(id)),
+          'uuid',
+        );
   await db.execute(sql`
     update ${tableOf(resource)} t set ${sql.raw(forgotten.join(', '))}
-    where t.id::text = any(${array(resource === 'meters' ? ids : printedUuids(ids), 'text')})
+    where t.id = any(${known})
       and (t.synced_at is null or t.synced_at < ${readAt}::timestamptz)
       and not exists (select from metersync.events e
-        where e.record_id = t.id::text and e.recorded_at >= ${readAt}::timestamptz)`);
+        where e.record_id = t.id::text and e.recorded_at >= ${readAt}::timestamptz offset 0)`);
 }
 
 /** Removes the given readings of a meter, less those that were read since `readAt`. */

@@ -221,8 +221,13 @@ export async function metersAfter(
   limit: number,
 ): Promise<string[]> {
   const result = await db.execute<{ id: string }>(sql`
-    select id from utility.meters
-    where company_id = ${companyId}::uuid and deleted_at is null and (${after}::text is null or id > ${after})
+    select id
+    from (
+      -- Those of the company first: for a few in order all meters would be gone through.
+      select id from utility.meters
+      where company_id = ${companyId}::uuid and deleted_at is null offset 0
+    ) m
+    where ${after}::text is null or id > ${after}
     order by id limit ${limit}`);
   return result.rows.map((row) => row.id);
 }

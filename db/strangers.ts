@@ -13,12 +13,12 @@ import { dueOf, eventKind, hasOutcome } from './waiting.ts';
 /** What events of a stranger wait for. */
 export const strangerCode: FailureCode = 'UNKNOWN_TO_SERVICE';
 
-/** Whether any record of a company was ever read from the service. */
+/** Whether any record of a company was ever read from the service; `offset 0` keeps all records of all from being read for that. */
 export const recordRead = (companyId: SQL): SQL => sql`(
-  exists (select from utility.documents r where r.company_id = ${companyId} and r.raw is not null)
-  or exists (select from utility.connections r where r.company_id = ${companyId} and r.raw is not null)
-  or exists (select from utility.usage_data r where r.company_id = ${companyId} and r.raw is not null)
-  or exists (select from utility.meters r where r.company_id = ${companyId} and r.raw is not null))`;
+  exists (select from utility.documents r where r.company_id = ${companyId} and r.raw is not null offset 0)
+  or exists (select from utility.connections r where r.company_id = ${companyId} and r.raw is not null offset 0)
+  or exists (select from utility.usage_data r where r.company_id = ${companyId} and r.raw is not null offset 0)
+  or exists (select from utility.meters r where r.company_id = ${companyId} and r.raw is not null offset 0))`;
 
 /** Whether a company has a row that lives, and that the service vouches for. */
 export async function isKnownCompany(db: Executor, companyId: string): Promise<boolean> {
@@ -125,7 +125,7 @@ export async function postponeStranger(
 /** Tombstones what events alone wrote of a company, unless some of them still wait or a record of it was read. */
 export async function forgetStranger(db: Executor, companyId: string): Promise<void> {
   const id = sql`${companyId}::uuid`;
-  const waited = (of: SQL): SQL => sql`exists (select from metersync.events e where ${of})`;
+  const waited = (of: SQL): SQL => sql`exists (select from metersync.events e where ${of} offset 0)`;
   const gone = sql`set deleted_at = clock_timestamp(), deleted_reason = 'not_found'`;
   for (const table of [sql`utility.documents`, sql`utility.connections`]) {
     await db.execute(sql`

@@ -88,6 +88,12 @@ function matching(filter: EventFilter): SQL {
   return bounds.length === 0 ? sql`true` : sql.join(bounds, sql` and `);
 }
 
+/** Where those are: of a record they are few and stand anywhere, so they are picked before the newest of them are. */
+const amongThem = ({ recordId }: EventFilter): SQL =>
+  recordId === undefined
+    ? sql`metersync.events`
+    : sql`(select * from metersync.events where record_id = ${recordId} offset 0) of_record`;
+
 /** Events of the journal, newest first; `before` is the id of the last event of the page before. */
 export async function listEvents(
   db: Executor,
@@ -99,7 +105,7 @@ export async function listEvents(
       ? sql`true`
       : sql`(received_at, id) < (select received_at, id from metersync.events where id = ${page.before})`;
   const result = await db.execute<JournalledEvent & Record<string, unknown>>(sql`
-    select ${columns} from metersync.events where ${matching(filter)} and ${earlier}
+    select ${columns} from ${amongThem(filter)} where ${matching(filter)} and ${earlier}
     order by received_at desc, id desc limit ${page.limit}`);
   return result.rows;
 }
@@ -180,7 +186,7 @@ export async function keptEvents(
     select id, outcome, received_at, floor(extract(epoch from received_at))::float8 as seconds,
       to_char(received_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as iso,
       payload is null and body is null as dropped
-    from metersync.events where ${matching(filter)} and ${chosen} and ${later}
+    from ${amongThem(filter)} where ${matching(filter)} and ${chosen} and ${later}
     order by received_at, id limit ${page.limit}`);
   const last = result.rows.at(-1);
   const whole = result.rows.length === page.limit && last !== undefined;

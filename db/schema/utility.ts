@@ -24,7 +24,11 @@ export const companyColumns = () => ({
   ...synced(),
 });
 
-export const companies = utility.table('companies', { id: uuid('id').primaryKey(), ...companyColumns() });
+export const companies = utility.table(
+  'companies',
+  { id: uuid('id').primaryKey(), ...companyColumns() },
+  (t) => [index('companies_external').on(t.externalId)],
+);
 
 export const siteColumns = () => ({ companyId: uuid('company_id'), name: text('name'), ...synced() });
 

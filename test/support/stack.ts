@@ -17,18 +17,17 @@ declare module 'vitest' {
 /** One real Postgres and one real Temporal for the whole run, on data that is gone after it. */
 export default async function startStack(project: TestProject): Promise<() => Promise<void>> {
   const dir = await mkdtemp(join(tmpdir(), 'metersync-test-'));
-  const stack = await startEmbedded({
-    dir,
-    postgres: true,
-    temporal: true,
-    binDir: projectBinDir(),
-    // What a first run fetches takes a while.
-    log: (message) => project.vitest.logger.log(`stack: ${message}`),
-  });
+  const binDir = projectBinDir();
+  // What a first run fetches takes a while.
+  const log = (message: string): void => project.vitest.logger.log(`stack: ${message}`);
+  const first = await startEmbedded({ dir, postgres: true, temporal: false, binDir, log });
+  await setUp(first.postgres?.superuserUrl('postgres') ?? '');
+  await first.stop();
+  const stack = await startEmbedded({ dir, postgres: true, temporal: true, binDir, log });
   if (stack.postgres === undefined || stack.temporal === undefined)
     throw new Error('The stack lacks a server.');
   const postgresUrl = stack.postgres.superuserUrl('postgres');
-  await waitForNoDisk(postgresUrl);
+  await countStatements(postgresUrl);
   project.provide('postgresUrl', postgresUrl);
   project.provide('temporalAddress', stack.temporal.address);
   return async () => {
@@ -37,13 +36,27 @@ export default async function startStack(project: TestProject): Promise<() => Pr
   };
 }
 
-/** Its data is of no use after the run, and no test kills this Postgres: commits need not wait for the disk. */
-async function waitForNoDisk(postgresUrl: string): Promise<void> {
+/**
+ * Its data is of no use after the run, and no test kills this Postgres: commits need not wait for the disk. Statements are
+ * counted, which Postgres has to be started with.
+ */
+async function setUp(postgresUrl: string): Promise<void> {
+  await administer(postgresUrl, [
+    ...['fsync', 'synchronous_commit', 'full_page_writes'].map((name) => `alter system set ${name} = off`),
+    `alter system set shared_preload_libraries = 'pg_stat_statements'`,
+    'alter system set pg_stat_statements.max = 20000',
+    'alter system set pg_stat_statements.track_utility = off',
+  ]);
+}
+
+async function countStatements(postgresUrl: string): Promise<void> {
+  await administer(postgresUrl, ['create extension pg_stat_statements']);
+}
+
+async function administer(postgresUrl: string, statements: readonly string[]): Promise<void> {
   const client = new pg.Client({ connectionString: postgresUrl });
   await client.connect();
-  for (const name of ['fsync', 'synchronous_commit', 'full_page_writes'])
-    await client.query(`alter system set ${name} = off`);
-  await client.query('select pg_reload_conf()');
+  for (const statement of statements) await client.query(statement);
   await client.end();
 }
 

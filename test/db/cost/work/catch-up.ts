@@ -13,6 +13,7 @@ import {
   settleRecords,
   unreadNeighbours,
   usageToldByRecords,
+  warehouseNow,
 } from '../../../../db/catch-up.ts';
 import { parkedCodes, parkService, reviveParked } from '../../../../db/parking.ts';
 import { trySleep } from '../../../../db/record/wake.ts';
@@ -60,6 +61,7 @@ export const catchUp: readonly Work[] = [
     name: 'one document is caught up with',
     rows: 5,
     run: async ({ db }, plot) => {
+      await warehouseNow(db);
       await dueDocuments(db, idOf('company', plot), 1);
       await settleRecords(db, 'documents', documents(plot, 1), readAt, [], idOf('company', plot));
     },

@@ -1,7 +1,8 @@
 import { writeDocumentSets } from '../../../../db/write/document-sets.ts';
 import type { RecordPage } from '../../../../db/write/page.ts';
 import { holdDocuments, retireUsage } from '../../../../db/write/usage-data.ts';
-import { type Listing, pageOfRecords, writeRecords } from '../../../support/pages.ts';
+import { writePage } from '../../../../db/write/write-page.ts';
+import { type Listing, pageOfRecords, upserts, writeRecords } from '../../../support/pages.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, readAt, type Work } from './work.ts';
 
@@ -23,7 +24,7 @@ const document: Make = (plot, n) => ({
 });
 
 const make = {
-  companies: (plot) => ({ id: idOf('company', plot), name: 'New', sites: [site(plot)] }),
+  companies: (plot: number) => ({ id: idOf('company', plot), name: 'New', sites: [site(plot)] }),
   sites: (plot) => ({ id: idOf('company', plot), name: 'New', sites: [site(plot)] }),
   connections: (plot, n) => ({
     id: idOf('connection', plot, n),
@@ -93,6 +94,88 @@ export const pages: readonly Work[] = [
         usage: { page: pageOfRecords(rows, read), ids: rows.map(({ id }) => id) },
         readAt,
       });
+    },
+  },
+  {
+    name: 'one by one, 50 documents with their usage, of which each answer is a body of its own',
+    rows: 150,
+    run: ({ db }, plot) => {
+      const companyId = idOf('company', plot);
+      const read = { companyId, readAt, apiVersion: 'v2.2', joined: true };
+      const documents = numbers(1, 50).map((n) => document(plot, n));
+      const ids = documents.map(({ id }) => id);
+      const rows = numbers(1, 100).map((n) => usage(plot, n));
+      const answers = ids.map((_, at) => ({ items: rows.slice(2 * at, 2 * at + 2) }));
+      return writeDocumentSets(db, {
+        documentIds: ids,
+        documents: { page: { ...read, body: JSON.stringify(documents), itemsKey: '' }, ids },
+        usage: {
+          page: {
+            ...read,
+            body: JSON.stringify(answers),
+            itemsKey: 'items',
+            documentOf: { [rows[0]?.id ?? '']: ids[0] ?? '' },
+          },
+          ids: rows.map(({ id }) => id),
+        },
+        readAt,
+      });
+    },
+  },
+  ...(['companies', 'sites', 'connections', 'documents', 'usageData', 'meters'] as const).map(
+    (listing): Work => ({
+      name: `a page of ${listing} that is an array and no more`,
+      rows: 15,
+      run: ({ db }, plot) => {
+        const records = numbers(1, Math.min(5, known[listing])).map((n) => make[listing](plot, n));
+        const page = { ...pageOfRecords([], { readAt, companyId: idOf('company', plot) }), itemsKey: null };
+        const ids = records.map(({ id }) => id);
+        return writePage(db, listing, upserts[listing], { ...page, body: JSON.stringify(records) }, ids);
+      },
+    }),
+  ),
+  {
+    name: 'companies that are read again, as an event named one of them',
+    rows: 10,
+    run: async ({ db }, plot) => {
+      const records = [make.companies(plot)];
+      const page = { ...pageOfRecords(records, { readAt }), knownOnly: true };
+      for (const listing of ['companies', 'sites'] as const)
+        await writePage(db, listing, upserts[listing], page, [records[0]?.id ?? null]);
+    },
+  },
+  {
+    name: 'a page with a record that Postgres refuses',
+    rows: 60,
+    run: (warehouse, plot) => {
+      const records = numbers(1, 5).map((n) => ({
+        ...document(plot, n),
+        ...(n === 3 ? { created: 'never' } : {}),
+      }));
+      return writeRecords(
+        warehouse,
+        'documents',
+        records,
+        { readAt, companyId: idOf('company', plot) },
+        'all',
+      );
+    },
+  },
+  {
+    name: 'a page of documents with usage that Postgres refuses',
+    rows: 60,
+    run: (warehouse, plot) => {
+      const records = numbers(1, 5).map((n) => ({
+        ...document(plot, n),
+        ...(n === 3 ? { usageData: [{ ...usage(plot, 5), usage: 'much' }] } : {}),
+      }));
+      return writeRecords(
+        warehouse,
+        'documents',
+        records,
+        { readAt, companyId: idOf('company', plot) },
+        'all',
+      );
     },
   },
   {

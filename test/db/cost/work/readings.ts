@@ -1,4 +1,10 @@
-import { companyOfMeter, dueRanges, noteFetched, settleRanges } from '../../../../db/interval-ledger.ts';
+import {
+  companyOfMeter,
+  dueRanges,
+  nextPiece,
+  noteFetched,
+  settleRanges,
+} from '../../../../db/interval-ledger.ts';
 import { removeReadings } from '../../../../db/repair.ts';
 import { hasReadings } from '../../../../db/runs.ts';
 import type { IntervalColumns } from '../../../../db/write/interval-text.ts';
@@ -39,11 +45,32 @@ export const readingWork: readonly Work[] = [
       writeIntervals(warehouse, meterOf(plot, 1), readAt, readings('7'), { confirms: true }),
   },
   {
+    name: '60 readings, of which one comes twice and some are none',
+    rows: 60,
+    run: (warehouse, plot) => {
+      const all = readings('8');
+      const startAt = all.startAt.map((at, place) => (place === 1 ? (all.startAt[0] ?? '') : at));
+      const usage = all.usage.map((one, place) => (place === 59 ? 'much' : one));
+      return writeIntervals(warehouse, meterOf(plot, 1), readAt, { ...all, startAt, usage });
+    },
+  },
+  {
+    name: '60 readings whose times are written in another way',
+    rows: 60,
+    run: (warehouse, plot) => {
+      const all = readings('9');
+      const spaced = (time: string): string => time.replace('T', ' ');
+      const times = { startAt: all.startAt.map(spaced), endAt: all.endAt.map((at) => spaced(at ?? '')) };
+      return writeIntervals(warehouse, meterOf(plot, 1), readAt, { ...all, ...times });
+    },
+  },
+  {
     name: 'what was announced of a meter is fetched, noted and settled',
     rows: 60,
     run: async ({ db }, plot) => {
       const meterId = meterOf(plot, 2);
-      await dueRanges(db, meterId, 50);
+      const { granularity } = await dueRanges(db, meterId, 50);
+      await nextPiece(db, { start, end }, { from: start, width: 1 }, granularity, 20_000);
       await noteFetched(db, { meterId, start, end });
       await forgetRejectedReadings(db, { meterId, start, end }, readAt);
       await companyOfMeter(db, meterId);

@@ -6,6 +6,8 @@ export interface Work {
   readonly name: string;
   /** Records, or events, that it is about: each may be looked up in a tree that is higher where there are many. */
   readonly rows: number;
+  /** Why it may read all that there is, where it may. */
+  readonly asksForAll?: string;
   /** Done before, and not measured. */
   prepare?(warehouse: Warehouse, plot: number): Promise<unknown>;
   run(warehouse: Warehouse, plot: number): Promise<unknown>;

@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import pg from 'pg';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { taskQueues, workflowIds, workflowNames } from '../../../contract/names.ts';
+import { startPipeline } from '../../support/pipeline.ts';
+import { createWarehouse } from '../../support/warehouse.ts';
+import { notMeasured } from './exceptions.ts';
+import { loadPlots, prepareTables } from './rows.ts';
+import { everything } from './work/everything.ts';
+
+test('what a deployment asks of Postgres is measured: the statements of a whole run have a case', {
+  timeout: 240_000,
+}, async () => {
+  const cases = await createWarehouse();
+  onTestFinished(() => cases.drop());
+  await prepareTables(cases.db);
+  await loadPlots(cases.db, 1, everything.length);
+  for (const [at, work] of everything.entries()) {
+    await work.prepare?.(cases, at + 1);
+    await work.run(cases, at + 1);
+  }
+  const measured = await statementsOf(cases.url);
+
+  const pipeline = await startPipeline({ size: { companies: 2, documents: 30, intervalDays: 1 } });
+  onTestFinished(() => pipeline.stop());
+  const { service, client } = pipeline;
+  expect(await pipeline.backfill()).toBe('complete');
+  await service.disturb({ duplicate: 0.1, shuffle: true, delayMs: [0, 400] });
+  await service.random(150, 1);
+  await pipeline.settled();
+  const runId = randomUUID();
+  const options = {
+    workflowId: workflowIds.reconcile(runId),
+    taskQueue: taskQueues.backfill,
+    args: [{ runId }],
+  };
+  expect(await client.workflow.execute(workflowNames.reconcile, options)).toBe('complete');
+  await client.workflow.getHandle(workflowIds.checkData(runId)).result();
+  const sent = await statementsOf(pipeline.warehouse.url);
+
+  expect(sent.size).toBeGreaterThan(60);
+  expect(leftOut(sent, measured).join('\n\n')).toBe('');
+  const needless = notMeasured.filter((one) => ![...sent.values()].some((query) => isPart(one, query)));
+  expect(needless, 'they were not sent').toEqual([]);
+
+  // It can fail.
+  await pipeline.warehouse.db.execute(sql`select account_id from utility.meters where id = 'no meter'`);
+  const more = await statementsOf(pipeline.warehouse.url);
+  expect(leftOut(more, measured)).toEqual(['select account_id from utility.meters where id = $1']);
+});
+
+const isPart = ({ statement }: { readonly statement: string }, query: string): boolean =>
+  `;${query};`.includes(statement);
+
+/** Statements that are neither measured nor among those that need not be. */
+function leftOut(sent: ReadonlyMap<string, string>, measured: ReadonlyMap<string, string>): string[] {
+  const left = [...sent].flatMap(([id, query]) => (measured.has(id) ? [] : [query]));
+  return left.filter((query) => !notMeasured.some((one) => isPart(one, query)));
+}
+
+/** The statements that were sent to a database, by what Postgres takes for one and the same. */
+async function statementsOf(url: string): Promise<Map<string, string>> {
+  const client = new pg.Client({ connectionString: inject('postgresUrl') });
+  await client.connect();
+  const { rows } = await client.query<{ id: string; query: string }>(
+    `select queryid::text as id, query
+    from pg_stat_statements s join pg_database d on d.oid = s.dbid
+    where d.datname = $1 and s.toplevel`,
+    [new URL(url).pathname.slice(1)],
+  );
+  await client.end();
+  return new Map(rows.map(({ id, query }) => [id, query.replace(/\s+/g, ' ').trim()]));
+}

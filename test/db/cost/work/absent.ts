@@ -1,0 +1,132 @@
+import { sql } from 'drizzle-orm';
+import {
+  approveDeletes,
+  clearQuarantine,
+  countAbsent,
+  countMissed,
+  countTombstoned,
+  type Listing,
+  readDeletes,
+  rejectDeletes,
+  retireAbsent,
+  undoDeletes,
+} from '../../../../db/absent.ts';
+import { absentSites, clearSiteQuarantine } from '../../../../db/absent-sites.ts';
+import { clearListed, reconciledSince, retireListed } from '../../../../db/reconcile.ts';
+import { forgetVersions } from '../../../../db/repair.ts';
+import { type RecordResource, recordResources } from '../../../../db/resources.ts';
+import { idOf, meterOf } from '../rows.ts';
+import { numbers, readAt, readLater, type Work } from './work.ts';
+
+const runOf = (plot: number): string => idOf('run', plot, 1_000);
+const ofCompany = (resource: RecordResource, plot: number): Listing => ({
+  resource,
+  companyId: idOf('company', plot),
+});
+const none = { ids: ['another'], beganAt: readAt };
+const any = { rows: 1_000, percent: 100 };
+const nothing = { rows: 0, percent: 0 };
+const documents = (plot: number): string[] => numbers(1, 50).map((n) => idOf('document', plot, n));
+
+const listings: readonly RecordResource[] = recordResources.filter((one) => one !== 'companies');
+
+function companiesOfTheList(): Work {
+  let others: string[] = [];
+  return {
+    name: 'companies that their list no longer shows',
+    rows: 50,
+    asksForAll: 'It is about the list of companies, which is all of them.',
+    prepare: async ({ db }, plot) => {
+      const { rows } = await db.execute<{ id: string }>(
+        sql`select id from utility.companies where id <> ${idOf('company', plot)}::uuid`,
+      );
+      others = rows.map(({ id }) => id);
+    },
+    run: async ({ db }) => {
+      await countAbsent(db, { resource: 'companies', companyId: null }, { ids: others, beganAt: readAt });
+    },
+  };
+}
+
+export const absent: readonly Work[] = [
+  ...listings.map(
+    (resource): Work => ({
+      name: `${resource} of a company that a listing no longer shows`,
+      rows: 150,
+      run: async ({ db }, plot) => {
+        const listing = ofCompany(resource, plot);
+        await countAbsent(db, listing, none);
+        await retireAbsent(db, runOf(plot), listing, none, any);
+        await countTombstoned(db, runOf(plot), listing);
+        await countMissed(db, runOf(plot), listing, 300);
+      },
+    }),
+  ),
+  {
+    name: 'documents of a company that a run may not bury, and what somebody decides',
+    rows: 150,
+    run: async ({ db }, plot) => {
+      const listing = ofCompany('documents', plot);
+      await retireAbsent(db, runOf(plot), listing, none, nothing);
+      await readDeletes(db, { all: false });
+      await rejectDeletes(db, runOf(plot));
+      await clearQuarantine(db, listing);
+      await retireAbsent(db, runOf(plot + 100_000), listing, none, nothing);
+      await approveDeletes(db, runOf(plot + 100_000));
+      await undoDeletes(db, runOf(plot + 100_000));
+    },
+  },
+  companiesOfTheList(),
+  {
+    name: 'sites that the record of a company no longer names',
+    rows: 10,
+    asksForAll: 'It follows a pass over the list of companies, which has read each of them.',
+    run: async ({ db }, plot) => {
+      await absentSites(db, [idOf('company', plot)], readLater);
+      await clearSiteQuarantine(db, [idOf('company', plot)], []);
+    },
+  },
+  {
+    name: 'a reconcile finds documents deleted, and others alive',
+    rows: 150,
+    run: async ({ db }, plot) => {
+      await reconciledSince(db, 2);
+      const listed = documents(plot)
+        .slice(0, 40)
+        .map((id) => ({ id, updated: readAt }));
+      const companyId = idOf('company', plot);
+      await retireListed(db, runOf(plot), companyId, listed, readAt, any);
+      await clearListed(db, companyId, documents(plot));
+    },
+  },
+  {
+    name: 'a reconcile finds more documents deleted than it may bury',
+    rows: 150,
+    run: async ({ db }, plot) => {
+      const listed = documents(plot)
+        .slice(0, 40)
+        .map((id) => ({ id, updated: readAt }));
+      await retireListed(db, runOf(plot), idOf('company', plot), listed, readAt, nothing);
+      await clearListed(db, idOf('company', plot), documents(plot));
+    },
+  },
+  {
+    name: 'what an audit repairs is forgotten first',
+    rows: 75,
+    run: async ({ db }, plot) => {
+      await forgetVersions(db, 'documents', documents(plot), readAt);
+      await forgetVersions(
+        db,
+        'meters',
+        numbers(1, 5).map((n) => meterOf(plot, n)),
+        readAt,
+      );
+      await forgetVersions(
+        db,
+        'connections',
+        numbers(1, 20).map((n) => idOf('connection', plot, n)),
+        readAt,
+      );
+    },
+  },
+];

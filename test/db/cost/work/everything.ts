@@ -1,0 +1,19 @@
+import { absent } from './absent.ts';
+import { catchUp } from './catch-up.ts';
+import { pages } from './pages.ts';
+import { readingWork } from './readings.ts';
+import { recording } from './recording.ts';
+import { runs } from './runs.ts';
+import { upkeep } from './upkeep.ts';
+import type { Work } from './work.ts';
+
+/** All that a running deployment does in the warehouse; each is done on the plot of its place, from 1. */
+export const everything: readonly Work[] = [
+  ...recording,
+  ...pages,
+  ...readingWork,
+  ...catchUp,
+  ...absent,
+  ...runs,
+  ...upkeep,
+];

@@ -1,0 +1,70 @@
+import { readRunProgress } from '../../../../db/read/run-progress.ts';
+import {
+  companiesAfter,
+  concludeRun,
+  failRunning,
+  finishedResources,
+  finishRun,
+  forgetManifest,
+  metersAfter,
+  notePage,
+  noteProgress,
+  readDrift,
+  readManifest,
+  startRun,
+} from '../../../../db/runs.ts';
+import { idOf } from '../rows.ts';
+import { numbers, readAt, type Work } from './work.ts';
+
+const counts = {
+  ...{ pages: 1, passes: 1, totalSaid: 50, distinctIds: 50 },
+  ...{ inserted: 50, changed: 0, unchanged: 0, tombstoned: 0, rejected: 0 },
+};
+
+export const runs: readonly Work[] = [
+  {
+    name: 'a run of a company begins, goes on and ends',
+    rows: 20,
+    run: async ({ db }, plot) => {
+      const [runId, companyId] = [idOf('run', plot, 1_000), idOf('company', plot)];
+      const part = { runId, companyId, resource: 'documents' } as const;
+      await startRun(db, { runId, companyId: null, resource: null });
+      await startRun(db, part);
+      for (const pass of [1, 2]) {
+        for (const asked of numbers(1, 3)) {
+          const page = { asked, currentPage: asked, total: 3, hasNext: asked < 3, ids: ['a'] };
+          await notePage(db, { ...part, pass }, page, readAt);
+        }
+        await readManifest(db, { ...part, pass });
+      }
+      await noteProgress(db, part, counts);
+      await readDrift(db, part);
+      await forgetManifest(db, part);
+      await finishRun(db, part, 'complete', { counts });
+      await finishedResources(db, runId, companyId);
+      await failRunning(db, runId, 'it failed');
+      await concludeRun(db, runId);
+    },
+  },
+  {
+    name: 'somebody follows a run',
+    rows: 20,
+    asksForAll: 'It says how many companies there are.',
+    prepare: async ({ db }, plot) => {
+      const runId = idOf('run', plot, 1_000);
+      await startRun(db, { runId, companyId: null, resource: null });
+      await startRun(db, { runId, companyId: idOf('company', plot), resource: 'intervals' });
+    },
+    run: ({ db }, plot) => readRunProgress(db, idOf('run', plot, 1_000)),
+  },
+  {
+    name: 'companies and meters, some at a time',
+    rows: 20,
+    run: async ({ db }, plot) => {
+      await companiesAfter(db, idOf('company', plot), 10);
+      await companiesAfter(db, null, 10);
+      await metersAfter(db, idOf('company', plot), null, 3);
+      await metersAfter(db, idOf('company', plot), `meter ${plot} 2`, 3);
+    },
+  },
+];

@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import {
+  acknowledgeIssue,
+  changedFor,
+  companiesToCheck,
+  refreshDataIssues,
+} from '../../../../db/check-data.ts';
+import { createFieldCatalogue } from '../../../../db/fields/field-catalogue.ts';
+import { failedParts } from '../../../../db/parking.ts';
+import { eventsOfRecord, keptEvents, listEvents, outcomesOf, readEvent } from '../../../../db/read/events.ts';
+import { listDataIssues } from '../../../../db/read/issues.ts';
+import { readStatus } from '../../../../db/read/status.ts';
+import { traceRecord } from '../../../../db/read/trace.ts';
+import { dropPayloads } from '../../../../db/retention.ts';
+import { startRun } from '../../../../db/runs.ts';
+import { beat, closeGate, leave } from '../../../../db/service-limit.ts';
+import { eventOf, idOf, meterOf } from '../rows.ts';
+import { numbers, type Work } from './work.ts';
+
+export const upkeep: readonly Work[] = [
+  {
+    name: 'the data of a company is checked',
+    rows: 300,
+    asksForAll: 'Views for analysts are planned as a whole: checks are worked out apart from what is synced.',
+    run: async ({ db }, plot) => {
+      await refreshDataIssues(db, [idOf('company', plot)], { today: '2025-06-01' });
+      await companiesToCheck(db, null, 20);
+      await acknowledgeIssue(db, 1, { note: 'known' });
+    },
+  },
+  {
+    name: 'companies for which a reconcile changed something',
+    rows: 20,
+    run: async ({ db }, plot) => {
+      const runId = idOf('run', plot, 1_000);
+      await startRun(db, { runId, companyId: null, resource: null }, 'reconcile');
+      await companiesToCheck(db, null, 20, changedFor(runId));
+    },
+  },
+  {
+    name: 'the field catalogue learns of fields',
+    rows: 60,
+    run: async ({ db }, plot) => {
+      const catalogue = createFieldCatalogue({
+        db,
+        onError: (error) => {
+          throw error;
+        },
+      });
+      const record = Object.fromEntries(numbers(1, 20).map((n) => [`field${n}`, n]));
+      await catalogue.note(`resource ${plot}`, 'v2', [record]);
+      await catalogue.close();
+    },
+  },
+  {
+    name: 'payloads of old events are dropped',
+    rows: 100,
+    run: ({ db }) => dropPayloads(db, { days: 30, limit: 100 }),
+  },
+  {
+    name: 'workers share a limit',
+    rows: 5,
+    run: async ({ db }) => {
+      const worker = randomUUID();
+      await beat(db, worker);
+      await closeGate(db, 1);
+      await leave(db, worker);
+    },
+  },
+  {
+    name: 'somebody asks how things are',
+    rows: 50,
+    asksForAll: 'It counts what there is.',
+    run: async ({ db }) => {
+      await readStatus(db, { silenceHours: 1 });
+      await failedParts(db, ['SERVICE_ACCESS_DENIED']);
+      await listDataIssues(db, {}, 20);
+    },
+  },
+  {
+    name: 'somebody asks for events',
+    rows: 250,
+    run: async ({ db }, plot) => {
+      await listEvents(db, {}, { limit: 20 });
+      await listEvents(db, { recordId: idOf('document', plot) }, { limit: 20, before: eventOf(plot, 20) });
+      await readEvent(db, eventOf(plot, 1));
+      await eventsOfRecord(db, 'document', idOf('document', plot));
+      await keptEvents(db, { ids: [eventOf(plot, 1)] }, 'all', { limit: 20, after: undefined });
+      await outcomesOf(
+        db,
+        numbers(1, 50).map((n) => eventOf(plot, n)),
+      );
+      await traceRecord(db, 'document', idOf('document', plot));
+      await traceRecord(db, 'meter', meterOf(plot, 1));
+    },
+  },
+];
