@@ -98,8 +98,13 @@ export async function liveUsage(
   documentIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const result = await db.execute<{ document_id: string; ids: string[] }>(sql`
-    select document_id, array_agg(id::text) as ids from utility.usage_data
-    where document_id = any(${array(documentIds, 'uuid')}) and deleted_at is null group by document_id`);
+    select document_id, array_agg(id::text) as ids
+    from (select distinct unnest(${array(documentIds, 'uuid')}) as document_id) asked
+      cross join lateral (
+        select id from utility.usage_data u
+        where u.document_id = asked.document_id and deleted_at is null offset 0
+      ) u
+    group by document_id`);
   return new Map(result.rows.map(({ document_id, ids }) => [document_id, ids]));
 }
 
@@ -356,16 +361,23 @@ export async function unreadNeighbours(
       exists (select from utility.companies where id = ${companyId}::uuid and raw is null)
         or exists (select from utility.sites where company_id = ${companyId}::uuid and raw is null) as companies,
       exists (
-        select from utility.usage_data u
-        where u.company_id = ${companyId}::uuid and u.meter_id is not null and u.deleted_at is null
-          and not exists (select from utility.meters m where m.id = u.meter_id offset 0)
+        with used as materialized (
+          select meter_id from utility.usage_data
+          where company_id = ${companyId}::uuid and meter_id is not null and deleted_at is null
+        )
+        select from used where not exists (select from utility.meters m where m.id = used.meter_id offset 0)
       ) or exists (
-        select from utility.usage_data u cross join lateral (
-          select * from utility.meters where id = u.meter_id offset 0
-        ) m
-        where u.document_id = any(${ids}) and u.deleted_at is null and (m.deleted_at is not null
+        select from unnest(${ids}) as asked (id)
+          cross join lateral (
+            select meter_id, raw from utility.usage_data
+            where document_id = asked.id and deleted_at is null offset 0
+          ) u
+          cross join lateral (
+            select * from utility.meters where id = u.meter_id offset 0
+          ) m
+        where m.deleted_at is not null
           or m.site_id::text <> metersync.id_of(u.raw -> 'site')
-          or m.datasource_type <> u.raw ->> 'datasourceType')
+          or m.datasource_type <> u.raw ->> 'datasourceType'
       ) as meters`);
   return result.rows[0] ?? { companies: false, meters: false };
 }

@@ -1,2 +1,2 @@
 CREATE INDEX "companies_external" ON "utility"."companies" USING btree ("external_id");--> statement-breakpoint
-CREATE INDEX "deletes_in_doubt" ON "metersync"."deletes" USING btree ("resource","record_id") WHERE state in ('quarantined', 'rejected', 'undone');
+CREATE INDEX "deletes_record" ON "metersync"."deletes" USING btree ("resource","record_id");

@@ -14,6 +14,6 @@ export async function applyCompanies(tx: Executor, eventIds: readonly string[]):
       where id = any(${array(eventIds, 'text')}) and payload #>> '{company,publicId}' is not null
       order by company_id, occurred_at desc nulls last, payload -> 'company'
     )
-    update utility.companies c set public_id = n.public_id
-    from named n where c.id = n.id and c.public_id is null`);
+    update utility.companies c set public_id = (select n.public_id from named n where n.id = c.id)
+    where c.id = any(array(select id from named)) and c.public_id is null`);
 }

@@ -178,9 +178,7 @@ export const deletes = metersync.table(
   (t) => [
     primaryKey({ columns: [t.runId, t.resource, t.recordId] }),
     index('deletes_undecided').on(t.companyId, t.resource).where(sql`state = 'quarantined'`),
-    index('deletes_in_doubt')
-      .on(t.resource, t.recordId)
-      .where(sql`state in ('quarantined', 'rejected', 'undone')`),
+    index('deletes_record').on(t.resource, t.recordId),
     check('deletes_state', sql`state in ('quarantined', 'applied', 'rejected', 'undone')`),
     check('deletes_reason', sql`reason in ('absent', 'listed')`),
   ],

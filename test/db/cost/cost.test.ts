@@ -53,7 +53,8 @@ afterAll(async () => {
 async function does(work: Work, plot: number, which: Which): Promise<Ran[]> {
   const settings = {
     // Where there is little the planner scans, rightly: what it would do with more is what is compared.
-    ...(which === 'small' ? { enable_seqscan: 'off' } : {}),
+    // There a look-up counts as Postgres counts it by itself: four times as much as reading on.
+    ...(which === 'small' ? { enable_seqscan: 'off' } : { random_page_cost: '4' }),
     // Functions that are called for each row of all there is would tell each call.
     ...(work.asksForAll === undefined ? {} : { 'auto_explain.log_nested_statements': 'off' }),
   };
@@ -117,7 +118,6 @@ describe('this test can fail', () => {
       db.execute(sql`update metersync.events set attempts = 1
         where id = any(${array(ids, 'text')}) and outcome = 'pending' and kind = 'document'`);
     expect(await said({ name: 'a look-up by ids', rows: 60, run })).toEqual([
-      'never analysed: touches n blocks, and n in a small warehouse',
       'analysed at rest: touches n blocks, and n in a small warehouse',
     ]);
   });

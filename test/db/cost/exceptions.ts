@@ -8,6 +8,14 @@ export const exceptions: readonly { readonly statement: string; readonly why: st
     statement: 'select id from utility.companies where deleted_at is null and',
     why: 'A run reads all companies, some at a time. That few of them are gone is not known before they are analysed.',
   },
+  {
+    statement: 'order by id for update skip locked',
+    why: 'Once a refusal has ended. To a planner that knows of nothing that waits, the index of what failed is no better than that of all.',
+  },
+  {
+    statement: 'payload_dropped_at = clock_timestamp()',
+    why: 'Retention, once a day: the oldest are sorted out from all that are old enough.',
+  },
 ];
 
 /** Statements that a deployment sends and no case measures, each by a part of its text and with the reason. */

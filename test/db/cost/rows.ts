@@ -48,88 +48,168 @@ const startOf = (n: string): string =>
   `(array[${months.map((month) => `'${month}-01'`).join(', ')}])[${n} % ${months.length} + 1]::timestamptz
     + interval '1 hour' * (${n})`;
 
-const document = `jsonb_build_object('id', ${id('document', 'n')}, 'updated', '${times.updated}', 'created', '${times.updated}',
-  'company', ${id('company')}, 'site', ${id('site', '(n % 5 + 1)')}, 'usageData', jsonb_build_array(
-    jsonb_build_object('id', ${id('usage', '2 * n - 1')}, 'usage', n, 'usageUnits', 'kWh'),
-    jsonb_build_object('id', ${id('usage', '2 * n')}, 'usage', n, 'usageUnits', 'kWh')),
-  'filler', repeat('lorem ipsum ', 40))`;
+const document = `jsonb_build_object(
+      'id', ${id('document', 'n')},
+      'created', '${times.updated}',
+      'updated', '${times.updated}',
+      'company', ${id('company')},
+      'site', ${id('site', '(n % 5 + 1)')},
+      'usageData', jsonb_build_array(
+        jsonb_build_object('id', ${id('usage', '2 * n - 1')}, 'usage', n, 'usageUnits', 'kWh'),
+        jsonb_build_object('id', ${id('usage', '2 * n')}, 'usage', n, 'usageUnits', 'kWh')),
+      'filler', repeat('lorem ipsum ', 40))`;
+
+/** Values of the columns that every table of records has: api_version, first_synced_at, synced_at. */
+const synced = `'v2', ${read}, ${read}`;
+/** Values of valid_from and valid_to. */
+const dayBefore = `${read} - interval '1 day', ${read}`;
 
 const inserts = {
-  'utility.companies': `(id, external_id, public_id, name, raw, api_version, first_synced_at, synced_at)
-    select ${id('company')}, 'external ' || p, 'public ' || p, 'Company ' || p, jsonb_build_object('id', ${id('company')},
-      'sites', (select jsonb_agg(jsonb_build_object('id', ${id('site', 'n')}, 'name', n)) from generate_series(1, 5) n)),
-      'v2', ${read}, ${read}
+  'utility.companies': `
+    (id, external_id, public_id, name, raw, api_version, first_synced_at, synced_at)
+    select ${id('company')}, 'external ' || p, 'public ' || p, 'Company ' || p,
+      jsonb_build_object('id', ${id('company')}, 'sites', (
+        select jsonb_agg(jsonb_build_object('id', ${id('site', 'n')}, 'name', n))
+        from generate_series(1, 5) n)),
+      ${synced}
     from plot`,
-  'utility.sites': `(id, company_id, name, raw, api_version, first_synced_at, synced_at)
-    select ${id('site', 'n')}, ${id('company')}, 'Site ' || n, '{}', 'v2', ${read}, ${read} from plot, generate_series(1, ${perPlot.sites}) n`,
-  'utility.connections': `(id, company_id, external_id, datasource, status, created, updated, raw_updated, raw, api_version, first_synced_at, synced_at)
-    select ${id('connection', 'n')}, ${id('company')}, 'c', 'City Power', 'VALID', ${updated}, ${updated}, ${updated},
-      jsonb_build_object('id', ${id('connection', 'n')}, 'updated', '${times.updated}'), 'v2', ${read}, ${read}
+  'utility.sites': `
+    (id, company_id, name, raw, api_version, first_synced_at, synced_at)
+    select ${id('site', 'n')}, ${id('company')}, 'Site ' || n, '{}', ${synced}
+    from plot, generate_series(1, ${perPlot.sites}) n`,
+  'utility.connections': `
+    (id, company_id, external_id, datasource, status, created, updated, raw_updated, raw,
+      api_version, first_synced_at, synced_at)
+    select ${id('connection', 'n')}, ${id('company')}, 'c', 'City Power', 'VALID',
+      ${updated}, ${updated}, ${updated},
+      jsonb_build_object('id', ${id('connection', 'n')}, 'updated', '${times.updated}'),
+      ${synced}
     from plot, generate_series(1, ${perPlot.connections}) n`,
-  'utility.connection_sites': `(connection_id, site_id, account_ids, datasource_types)
-    select ${id('connection', 'n')}, ${id('site', '(n % 5 + 1)')}, '{a}', '{ELECTRICITY}' from plot, generate_series(1, ${perPlot.connections}) n`,
-  'utility.connection_status_changes': `(connection_id, status, at, event_id)
-    select ${id('connection', 'n')}, 'VALID', ${updated}, 'e' from plot, generate_series(1, ${perPlot.connections}) n`,
-  'utility.meters': `(id, company_id, site_id, account_id, datasource_type, raw, api_version, first_synced_at, synced_at)
-    select 'meter ' || p || ' ' || n, ${id('company')}, ${id('site', 'n')}, 'a', 'ELECTRICITY', jsonb_build_object('id', n), 'v2', ${read}, ${read}
+  'utility.connection_sites': `
+    (connection_id, site_id, account_ids, datasource_types)
+    select ${id('connection', 'n')}, ${id('site', '(n % 5 + 1)')}, '{a}', '{ELECTRICITY}'
+    from plot, generate_series(1, ${perPlot.connections}) n`,
+  'utility.connection_status_changes': `
+    (connection_id, status, at, event_id)
+    select ${id('connection', 'n')}, 'VALID', ${updated}, 'e'
+    from plot, generate_series(1, ${perPlot.connections}) n`,
+  'utility.meters': `
+    (id, company_id, site_id, account_id, datasource_type, raw,
+      api_version, first_synced_at, synced_at)
+    select 'meter ' || p || ' ' || n, ${id('company')}, ${id('site', 'n')}, 'a', 'ELECTRICITY',
+      jsonb_build_object('id', n), ${synced}
     from plot, generate_series(1, ${perPlot.meters}) n`,
-  'utility.documents': `(id, company_id, site_id, created, updated, raw_updated, raw, api_version, first_synced_at, synced_at)
-    select ${id('document', 'n')}, ${id('company')}, ${id('site', '(n % 5 + 1)')}, ${updated}, ${updated}, ${updated}, ${document}, 'v2', ${read}, ${read}
+  'utility.documents': `
+    (id, company_id, site_id, created, updated, raw_updated, raw,
+      api_version, first_synced_at, synced_at)
+    select ${id('document', 'n')}, ${id('company')}, ${id('site', '(n % 5 + 1)')},
+      ${updated}, ${updated}, ${updated},
+      ${document}, ${synced}
     from plot, generate_series(1, ${perPlot.documents}) n`,
-  'history.documents': `(id, company_id, updated, raw, valid_from, valid_to, ended_by_kind, ended_by)
-    select ${id('document', 'n')}, ${id('company')}, ${updated}, '{}', ${read} - interval '1 day', ${read}, 'event', 'e'
+  'utility.usage_data': `
+    (id, company_id, document_id, meter_id, start_date, end_date, usage, usage_units,
+      created, updated, raw, api_version, first_synced_at, synced_at)
+    select ${id('usage', 'n')}, ${id('company')}, ${id('document', '((n + 1) / 2)')},
+      'meter ' || p || ' ' || n % 5 + 1, '2025-01-01', '2025-01-31', (n + 1) / 2, 'kWh',
+      ${updated}, ${updated}, jsonb_build_object('id', ${id('usage', 'n')}), ${synced}
+    from plot, generate_series(1, ${perPlot.usage}) n`,
+  'history.companies': `
+    (id, raw, valid_from, valid_to)
+    select ${id('company')}, '{}', ${dayBefore}
+    from plot, generate_series(1, 5)`,
+  'history.sites': `
+    (id, company_id, raw, valid_from, valid_to)
+    select ${id('site', 'n')}, ${id('company')}, '{}', ${dayBefore}
+    from plot, generate_series(1, ${perPlot.sites}) n`,
+  'history.connections': `
+    (id, company_id, raw, valid_from, valid_to)
+    select ${id('connection', 'n')}, ${id('company')}, '{}', ${dayBefore}
+    from plot, generate_series(1, ${perPlot.connections}) n`,
+  'history.meters': `
+    (id, company_id, raw, valid_from, valid_to)
+    select 'meter ' || p || ' ' || n, ${id('company')}, '{}', ${dayBefore}
+    from plot, generate_series(1, ${perPlot.meters}) n`,
+  'history.documents': `
+    (id, company_id, updated, raw, valid_from, valid_to, ended_by_kind, ended_by)
+    select ${id('document', 'n')}, ${id('company')}, ${updated}, '{}', ${dayBefore}, 'event', 'e'
     from plot, generate_series(1, ${perPlot.documents}) n`,
-  'utility.usage_data': `(id, company_id, document_id, meter_id, start_date, end_date, usage, usage_units, created, updated, raw, api_version, first_synced_at, synced_at)
-    select ${id('usage', 'n')}, ${id('company')}, ${id('document', '((n + 1) / 2)')}, 'meter ' || p || ' ' || n % 5 + 1,
-      '2025-01-01', '2025-01-31', (n + 1) / 2, 'kWh', ${updated}, ${updated}, jsonb_build_object('id', ${id('usage', 'n')}), 'v2', ${read}, ${read}
+  'history.usage_data': `
+    (id, company_id, document_id, raw, valid_from, valid_to)
+    select ${id('usage', 'n')}, ${id('company')}, ${id('document', '((n + 1) / 2)')}, '{}', ${dayBefore}
     from plot, generate_series(1, ${perPlot.usage}) n`,
-  'history.usage_data': `(id, company_id, document_id, raw, valid_from, valid_to)
-    select ${id('usage', 'n')}, ${id('company')}, ${id('document', '((n + 1) / 2)')}, '{}', ${read} - interval '1 day', ${read}
-    from plot, generate_series(1, ${perPlot.usage}) n`,
-  'history.connections': `(id, company_id, raw, valid_from, valid_to)
-    select ${id('connection', 'n')}, ${id('company')}, '{}', ${read} - interval '1 day', ${read} from plot, generate_series(1, ${perPlot.connections}) n`,
-  'history.meters': `(id, company_id, raw, valid_from, valid_to)
-    select 'meter ' || p || ' ' || n, ${id('company')}, '{}', ${read} - interval '1 day', ${read} from plot, generate_series(1, ${perPlot.meters}) n`,
-  'history.sites': `(id, company_id, raw, valid_from, valid_to)
-    select ${id('site', 'n')}, ${id('company')}, '{}', ${read} - interval '1 day', ${read} from plot, generate_series(1, ${perPlot.sites}) n`,
-  'history.companies': `(id, raw, valid_from, valid_to)
-    select ${id('company')}, '{}', ${read} - interval '1 day', ${read} from plot, generate_series(1, 5)`,
-  'utility.intervals': `(meter_id, start_at, granularity_seconds, usage_units, usage, quality, updated, synced_at)
+  'utility.intervals': `
+    (meter_id, start_at, granularity_seconds, usage_units, usage, quality, updated, synced_at)
     select 'meter ' || p || ' ' || m, ${startOf('n')}, 3600, 'kWh', n, 'MEASURED', ${updated}, ${read}
-    from plot, generate_series(1, ${perPlot.meters}) m, generate_series(1, ${perPlot.readings / perPlot.meters}) n`,
+    from plot, generate_series(1, ${perPlot.meters}) m,
+      generate_series(1, ${perPlot.readings / perPlot.meters}) n`,
   // Of 200 events 50 wait: 30 of documents, 10 of connections, 10 of readings. One of ten failed before.
-  'metersync.events': `(id, type, kind, record_id, company_id, occurred_at, range_start, range_end, interval_count, intervals_found,
-      received_at, recorded_at, payload, outcome, applied_at, attempts, next_attempt_at, error_code, error)
+  'metersync.events': `
+    (id, type, kind, record_id, company_id, occurred_at, range_start, range_end,
+      interval_count, intervals_found, received_at, recorded_at, payload,
+      outcome, applied_at, attempts, next_attempt_at, error_code, error)
     select 'event ' || p || ' ' || n,
-      case kind when 'document' then 'document.updated.v2' when 'connection' then 'connection.updated.v2' else 'intervals.updated' end,
+      case kind
+        when 'document' then 'document.updated.v2'
+        when 'connection' then 'connection.updated.v2'
+        else 'intervals.updated' end,
       kind,
-      case kind when 'document' then ${id('document', '(n % 50 + 1)')}::text when 'connection' then ${id('connection', '(n % 20 + 1)')}::text
+      case kind
+        when 'document' then ${id('document', '(n % 50 + 1)')}::text
+        when 'connection' then ${id('connection', '(n % 20 + 1)')}::text
         else 'meter ' || p || ' ' || n % 5 + 1 end,
       case when kind <> 'interval' then ${id('company')} end,
       ${updated} + case when waits then interval '1 day' else interval '0' end,
-      case when kind = 'interval' then '2025-01-01'::timestamptz end, case when kind = 'interval' then '2025-01-31'::timestamptz end,
-      case when kind = 'interval' then 3 end, case when kind = 'interval' and not waits then 3 end,
+      case when kind = 'interval' then '2025-01-01'::timestamptz end,
+      case when kind = 'interval' then '2025-01-31'::timestamptz end,
+      case when kind = 'interval' then 3 end,
+      case when kind = 'interval' and not waits then 3 end,
       ${told}, ${told} + interval '1 millisecond' * n,
-      jsonb_build_object('company', jsonb_build_object('id', ${id('company')}, 'publicId', 'public'), 'site', ${id('site', '1')}, 'filler', repeat('lorem ', 40)),
-      case when waits then 'pending' when n > 195 then 'dead' when n > 180 then 'missing' else 'applied' end, case when not waits then ${told} end, case when failed then 1 else 0 end,
-      case when failed then ${told} + interval '1 day' end, case when failed then 'SERVICE_ACCESS_DENIED' end, case when failed then 'denied' when n > 195 then 'dead' end
+      jsonb_build_object(
+        'company', jsonb_build_object('id', ${id('company')}, 'publicId', 'public'),
+        'site', ${id('site', '1')},
+        'filler', repeat('lorem ', 40)),
+      case
+        when waits then 'pending'
+        when n > 195 then 'dead'
+        when n > 180 then 'missing'
+        else 'applied' end,
+      case when not waits then ${told} end,
+      case when failed then 1 else 0 end,
+      case when failed then ${told} + interval '1 day' end,
+      case when failed then 'SERVICE_ACCESS_DENIED' end,
+      case when failed then 'denied' when n > 195 then 'dead' end
     from plot, generate_series(1, ${perPlot.events}) n,
-      lateral (select n <= ${perPlot.pending} as waits, n % 10 = 0 and n <= ${perPlot.pending} as failed,
-        case when n % 5 = 0 then 'connection' when n % 5 = 1 then 'interval' else 'document' end as kind) t
+      lateral (
+        select n <= ${perPlot.pending} as waits,
+          n <= ${perPlot.pending} and n % 10 = 0 as failed,
+          case n % 5 when 0 then 'connection' when 1 then 'interval' else 'document' end as kind
+      ) t
     on conflict (id) do nothing`,
-  'metersync.runs': `(run_id, company_id, resource, state, started_at, finished_at)
+  'metersync.runs': `
+    (run_id, company_id, resource, state, started_at, finished_at)
     select ${id('run', 'n')}, ${id('company')}, resource, 'complete', ${read}, ${read}
-    from plot, generate_series(1, 4) n, unnest(array['connections', 'documents', 'usageData', 'meters', 'intervals']) resource`,
-  'metersync.pages': `(run_id, company_id, resource, pass, asked, current_page, has_next, ids, read_at)
-    select ${id('run')}, ${id('company')}, 'documents', 1, n, n, true, array['a', 'b'], ${read} from plot, generate_series(1, 10) n`,
-  'metersync.rejected_records': `(resource, record_id, company_id, error, record)
-    select 'documents', ${id('document', 'n')}, ${id('company')}, 'refused', '{}' from plot, generate_series(1, 10) n`,
-  'metersync.deletes': `(run_id, company_id, resource, record_id, state, absent_since)
-    select ${id('run')}, ${id('company')}, 'documents', ${id('document', 'n')}, 'applied', ${read} from plot, generate_series(1, 10) n`,
-  'metersync.interval_fetches': `(meter_id, fetched)
-    select 'meter ' || p || ' ' || n, '{[2024-01-01,2025-03-01]}' from plot, generate_series(1, ${perPlot.meters}) n`,
-  'ops.data_issues': `(check_name, severity, company_id, entity_type, entity_id, evidence)
-    select 'missing_cost', 'warning', ${id('company')}, 'document', ${id('document', 'n')}, '{}' from plot, generate_series(1, 10) n`,
+    from plot, generate_series(1, 4) n,
+      unnest(array['connections', 'documents', 'usageData', 'meters', 'intervals']) resource`,
+  'metersync.pages': `
+    (run_id, company_id, resource, pass, asked, current_page, has_next, ids, read_at)
+    select ${id('run')}, ${id('company')}, 'documents', 1, n, n, true, array['a', 'b'], ${read}
+    from plot, generate_series(1, 10) n`,
+  'metersync.rejected_records': `
+    (resource, record_id, company_id, error, record)
+    select 'documents', ${id('document', 'n')}, ${id('company')}, 'refused', '{}'
+    from plot, generate_series(1, 10) n`,
+  'metersync.deletes': `
+    (run_id, company_id, resource, record_id, state, absent_since)
+    select ${id('run')}, ${id('company')}, 'documents', ${id('document', 'n')}, 'applied', ${read}
+    from plot, generate_series(1, 10) n`,
+  'metersync.interval_fetches': `
+    (meter_id, fetched)
+    select 'meter ' || p || ' ' || n, '{[2024-01-01,2025-03-01]}'
+    from plot, generate_series(1, ${perPlot.meters}) n`,
+  'ops.data_issues': `
+    (check_name, severity, company_id, entity_type, entity_id, evidence)
+    select 'missing_cost', 'warning', ${id('company')}, 'document', ${id('document', 'n')}, '{}'
+    from plot, generate_series(1, 10) n`,
 } as const;
 
 /** Tables that grow with what a deployment is used: nobody may read one of them from end to end. */

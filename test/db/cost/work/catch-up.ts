@@ -66,25 +66,27 @@ export const catchUp: readonly Work[] = [
       await settleRecords(db, 'documents', documents(plot, 1), readAt, [], idOf('company', plot));
     },
   },
-  {
-    name: 'the documents of a company are caught up with',
-    rows: 150,
-    run: async ({ db }, plot) => {
-      const companyId = idOf('company', plot);
-      const ids = documents(plot, 50);
-      await dueDocuments(db, companyId, 500);
-      await liveUsage(db, ids);
-      await createdTimes(
-        db,
-        'usageData',
-        numbers(1, 100).map((n) => idOf('usage', plot, n)),
-      );
-      await usageToldByRecords(db, ids);
-      await handOver(db, companyId, ids);
-      await unreadNeighbours(db, companyId, ids);
-      await settleRecords(db, 'documents', ids, readAt, ids.slice(0, 5), companyId);
-    },
-  },
+  ...[50].map(
+    (count): Work => ({
+      name: `${count} documents of a company are caught up with`,
+      rows: 3 * count,
+      run: async ({ db }, plot) => {
+        const companyId = idOf('company', plot);
+        const ids = documents(plot, count);
+        await dueDocuments(db, companyId, 500);
+        await liveUsage(db, ids);
+        await createdTimes(
+          db,
+          'usageData',
+          numbers(1, 100).map((n) => idOf('usage', plot, n)),
+        );
+        await usageToldByRecords(db, ids);
+        await handOver(db, companyId, ids);
+        await unreadNeighbours(db, companyId, ids);
+        await settleRecords(db, 'documents', ids, readAt, ids.slice(0, 5), companyId);
+      },
+    }),
+  ),
   {
     name: 'the connections of a company are caught up with',
     rows: 100,
