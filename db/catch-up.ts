@@ -140,15 +140,27 @@ export async function usageToldByRecords(
             select ${ids(sql`lower(row ->> 'id')`)} from jsonb_array_elements(metersync.elements(raw -> 'usageData')) row
           ) as told
       from utility.documents d where id = any(${array(documentIds, 'uuid')}) and deleted_at is null
-    ) d left join utility.usage_data u on u.document_id = d.id and u.deleted_at is null`);
+    ) d left join lateral (
+      select id, created from utility.usage_data where document_id = d.id and deleted_at is null offset 0
+    ) u on true`);
   if (result.rows.some(({ told }) => !told)) return undefined;
   return result.rows.flatMap(({ id, key }) => (id === null ? [] : [{ id, key }]));
 }
 
+/**
+ * Ids of the events of the given records that wait. They are picked record by record: of hundreds of records the planner
+ * thinks, as long as it knows little, that they are what most of the journal is about.
+ */
+const waitingFor = (kind: 'connections' | 'documents', recordIds: readonly string[]): SQL => sql`array(
+  select w.id
+  from unnest(${array(recordIds, 'text')}) as wanted (record_id) cross join lateral (
+    select id from metersync.events
+    where record_id = wanted.record_id and kind = ${eventKind[kind]} and ${hasOutcome('pending')} offset 0
+  ) w)`;
+
 /** Events of the given records that wait, and were in the journal before the read began. */
 const coveredBy = (kind: 'connections' | 'documents', recordIds: readonly string[], readAt: string): SQL =>
-  sql`${hasOutcome('pending')} and kind = ${eventKind[kind]}
-    and record_id = any(${array(recordIds, 'text')}) and recorded_at <= ${readAt}::timestamptz`;
+  sql`id = any(${waitingFor(kind, recordIds)}) and ${hasOutcome('pending')} and recorded_at <= ${readAt}::timestamptz`;
 
 /**
  * Settles the events of the given records that were in the journal before the read began: those whose state, or a
@@ -223,8 +235,8 @@ export async function handOver(
     from utility.documents d
     where e.id in (
         select id from metersync.events
-        where ${hasOutcome('pending')} and kind = 'document' and company_id = ${companyId}::uuid
-          and record_id = any(${array(documentIds, 'text')}) order by id for update)
+        where id = any(${waitingFor('documents', documentIds)}) and ${hasOutcome('pending')}
+          and company_id = ${companyId}::uuid order by id for update)
       and ${hasOutcome('pending', 'e')} and d.id = e.record_id::uuid and d.company_id <> ${companyId}::uuid
     returning e.record_id`);
   return result.rows.map(({ record_id }) => record_id);
@@ -325,7 +337,7 @@ async function buryNotShown(
       and exists (select from metersync.events e where e.record_id = r.id::text and ${hasOutcome('pending', 'e')}
         and e.error_code = 'RECORD_NOT_SHOWN' and e.attempts >= ${notShownAttemptsMax})
       and r.id::text not in (select record_id from metersync.events
-        where ${hasOutcome('pending')} and record_id = any(${array(recordIds, 'text')}) and ${elsewhere})`;
+        where id = any(${waitingFor(kind, recordIds)}) and ${hasOutcome('pending')} and ${elsewhere})`;
   if (kind === 'connections') await db.execute(gone);
   else {
     await db.execute(sql`

@@ -66,7 +66,7 @@ export const catchUp: readonly Work[] = [
       await settleRecords(db, 'documents', documents(plot, 1), readAt, [], idOf('company', plot));
     },
   },
-  ...[50].map(
+  ...[50, 500].map(
     (count): Work => ({
       name: `${count} documents of a company are caught up with`,
       rows: 3 * count,
