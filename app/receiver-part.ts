@@ -5,6 +5,7 @@ import { createGroupCommit } from '../receiver/group-commit.ts';
 import { fileSecrets, fixedSecrets, type SecretSource } from '../receiver/secrets.ts';
 import { buildReceiver, type Receiver } from '../receiver/server.ts';
 import { headerFamilies } from '../receiver/signature-headers.ts';
+import type { Start } from '../receiver/start-group.ts';
 import { createVerifier } from '../receiver/verify.ts';
 import type { Running } from './running.ts';
 import type { Settings } from './settings.ts';
@@ -31,11 +32,15 @@ export async function startReceiver(options: {
   secrets: SecretSource;
   temporal: TemporalPlace;
   arrival: TemporalArrival;
+  /** How groups are started while a worker runs in this process. */
+  startHere?: () => Start | undefined;
   log: Logger;
 }): Promise<Running & { readonly url: string; readonly receiver: Receiver }> {
-  const { settings, secrets, temporal, arrival, log } = options;
+  const { settings, secrets, temporal, arrival, startHere, log } = options;
   const { client, close } = lazyClient(temporal);
-  const commit = createGroupCommit({ clock: systemClock, log, start: startOf(client) });
+  const startAnywhere = startOf(client);
+  const start: Start = (request) => (startHere?.() ?? startAnywhere)(request);
+  const commit = createGroupCommit({ clock: systemClock, log, start });
   const receiver = buildReceiver({
     verify: createVerifier({
       secrets,

@@ -51,8 +51,11 @@ export async function connectClient(
   return { client, close: () => connection.close() };
 }
 
-/** Starts applyEvents for a group; resolves when Temporal has it on disk, also when an earlier try put it there. */
-export function startOf(client: Client): Start {
+/**
+ * Starts applyEvents for a group; resolves when Temporal has it on disk, also when an earlier try put it there.
+ * @param options.eager whether Temporal may hand the first task to the worker on this client's connection, with its answer
+ */
+export function startOf(client: Client, { eager = false }: { eager?: boolean } = {}): Start {
   return async ({ workflowId, group, withinMs }) => {
     try {
       // A deadline on the wire: the client's own retries would outlast the service's patience (seed 4.1.2).
@@ -63,6 +66,7 @@ export function startOf(client: Client): Start {
           args: [group],
           workflowIdReusePolicy: 'REJECT_DUPLICATE',
           workflowIdConflictPolicy: 'USE_EXISTING',
+          requestEagerStart: eager,
         }),
       );
     } catch (error) {

@@ -1,19 +1,29 @@
+import { Client } from '@temporalio/client';
 import type { Logger } from 'pino';
 import { createActivities } from '../activities/create-activities.ts';
 import { createFieldCatalogue } from '../db/fields/field-catalogue.ts';
+import type { Start } from '../receiver/start-group.ts';
 import { firstBackfillOf } from './backfill.ts';
 import type { Running } from './running.ts';
 import { ensureSchedules } from './schedules.ts';
 import { openService } from './service.ts';
 import type { Settings } from './settings.ts';
 import { joinLimit } from './shared-limit.ts';
-import { connectClient, ensureOwnSchedules, isRunningOn, wakeOf } from './temporal.ts';
+import { connectClient, ensureOwnSchedules, isRunningOn, startOf, wakeOf } from './temporal.ts';
 import { connectNative } from './temporal-native.ts';
 import type { TemporalPlace } from './temporal-place.ts';
 import { keepViews } from './typed-views.ts';
 import { openWarehouse } from './warehouse.ts';
 import { runWorkers } from './worker.ts';
 import { workflowBundle } from './workflow-bundle.ts';
+
+export interface RunningWorker extends Running {
+  /**
+   * Starts groups over the connection of the workers, so that one of them has the first task with Temporal's answer and
+   * asks for none: an event alone is a row sooner. Undefined from the moment of `stop`.
+   */
+  readonly startHere: Start | undefined;
+}
 
 /** Starts the workers that apply events and run backfills. The warehouse's schema has to be up to date. */
 export async function startWorker(options: {
@@ -22,7 +32,7 @@ export async function startWorker(options: {
   databaseUrl: string;
   temporal: TemporalPlace;
   log: Logger;
-}): Promise<Running> {
+}): Promise<RunningWorker> {
   const { settings, service, databaseUrl, temporal, log } = options;
   const [{ client, close }, native, bundle] = await Promise.all([
     connectClient(temporal),
@@ -61,9 +71,14 @@ export async function startWorker(options: {
   const workers = await runWorkers({ ...native, workflowBundle: bundle, activities });
   await ensureOwnSchedules(client);
   if (settings.makeSchedules) await ensureSchedules(client);
+  let startHere: Start | undefined = startOf(new Client(native), { eager: true });
   return {
     finished: workers.finished,
+    get startHere() {
+      return startHere;
+    },
     stop: async () => {
+      startHere = undefined;
       await workers.stop();
       await catalogue.close();
       await views.stop();

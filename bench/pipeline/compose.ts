@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net';
+import { Client } from '@temporalio/client';
 import { createActivities } from '../../activities/create-activities.ts';
 import { firstBackfillOf } from '../../app/backfill.ts';
 import type { Logger } from '../../app/log.ts';
@@ -10,6 +11,7 @@ import { connectNative } from '../../app/temporal-native.ts';
 import type { TemporalPlace } from '../../app/temporal-place.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { runWorkers } from '../../app/worker.ts';
+import type { RunningWorker } from '../../app/worker-part.ts';
 import { limits } from '../../contract/limits.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { systemClock } from '../../receiver/clock.ts';
@@ -17,6 +19,7 @@ import { createGroupCommit } from '../../receiver/group-commit.ts';
 import { fixedSecrets } from '../../receiver/secrets.ts';
 import { buildReceiver } from '../../receiver/server.ts';
 import { headerFamilies } from '../../receiver/signature-headers.ts';
+import type { Start } from '../../receiver/start-group.ts';
 import { createVerifier } from '../../receiver/verify.ts';
 
 /**
@@ -30,15 +33,17 @@ export async function startBenchReceiver(options: {
   readonly temporal: TemporalPlace;
   readonly secret: string;
   readonly grouping: Grouping;
+  /** How groups are started where a worker runs in this process. */
+  readonly startHere: Start | undefined;
   readonly log: Logger;
 }): Promise<Running & { readonly port: number }> {
-  const { temporal, secret, grouping, log } = options;
+  const { temporal, secret, grouping, startHere, log } = options;
   const { client, close } = await connectClient(temporal);
   const alone = { groupEventsMax: 1, groupStartsInFlight: Number.POSITIVE_INFINITY };
   const commit = createGroupCommit({
     clock: systemClock,
     log,
-    start: startOf(client),
+    start: startHere ?? startOf(client),
     limits: grouping === 'groups' ? limits : { ...limits, ...alone },
   });
   const receiver = buildReceiver({
@@ -76,7 +81,7 @@ export async function startBenchWorkers(options: {
   readonly bundlePath: string;
   readonly service: { readonly url: string; readonly apiKey: string } | undefined;
   readonly log: Logger;
-}): Promise<Running> {
+}): Promise<RunningWorker> {
   const { settings, temporal, databaseUrl, bundlePath, service, log } = options;
   const [{ client, close }, native] = await Promise.all([connectClient(temporal), connectNative(temporal)]);
   const warehouse = openWarehouse(settings, databaseUrl, log, 16);
@@ -107,6 +112,7 @@ export async function startBenchWorkers(options: {
   if (service !== undefined) await ensureOwnSchedules(client);
   return {
     finished: workers.finished,
+    startHere: startOf(new Client(native), { eager: true }),
     stop: async () => {
       await workers.stop();
       await catalogue.close();

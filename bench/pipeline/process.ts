@@ -6,6 +6,7 @@ import { readSettings } from '../../app/settings.ts';
 import { installRuntime } from '../../app/temporal-native.ts';
 import type { TemporalPlace } from '../../app/temporal-place.ts';
 import type { EndpointCatalogue } from '../../contract/endpoints.ts';
+import type { Start } from '../../receiver/start-group.ts';
 import { serve } from '../process/serve.ts';
 import { type Grouping, startBenchReceiver, startBenchWorkers } from './compose.ts';
 
@@ -33,15 +34,19 @@ function createPipeline() {
     start: async ({ temporal, logFile, receiver, worker }: PipelineInput): Promise<{ port: number }> => {
       const log = createLog({ level: 'warn', file: logFile });
       installRuntime(log);
+      let startHere: Start | undefined;
       if (worker !== undefined) {
         const { databaseUrl, bundlePath, service } = worker;
         const plain = readSettings({});
         const endpoints = { ...plain.service.endpoints, ...service?.endpoints };
         const settings = { ...plain, service: { ...plain.service, endpoints } };
-        running.push(await startBenchWorkers({ settings, temporal, databaseUrl, bundlePath, service, log }));
+        const work = { settings, temporal, databaseUrl, bundlePath, service, log };
+        const workers = await startBenchWorkers(work);
+        running.push(workers);
+        ({ startHere } = workers);
       }
       if (receiver === undefined) return { port: 0 };
-      const started = await startBenchReceiver({ temporal, ...receiver, log });
+      const started = await startBenchReceiver({ temporal, ...receiver, startHere, log });
       running.push(started);
       return { port: started.port };
     },

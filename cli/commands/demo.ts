@@ -122,10 +122,12 @@ async function play(
   const { temporal, databaseUrl } = stack;
   const receiving = { ...settings, receiver: { host: '127.0.0.1', port } };
   progress.show(['starting the receiver and the workers…']);
-  running.push(await startWorker({ settings, service, databaseUrl, temporal, log }));
+  const worker = await startWorker({ settings, service, databaseUrl, temporal, log });
+  running.push(worker);
   const secrets = secretsOf({ ...settings.webhooks, secrets: [secret] }, log);
   const arrival = await awaitTemporal(temporal, log);
-  running.push(await startReceiver({ settings: receiving, secrets, temporal, arrival, log }));
+  const startHere = () => worker.startHere;
+  running.push(await startReceiver({ settings: receiving, secrets, temporal, arrival, startHere, log }));
 
   const backfillBegan = performance.now();
   const { client, close } = await connectClient(temporal);

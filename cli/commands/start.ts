@@ -1,6 +1,7 @@
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
 import { type Running, whenThere } from '../../app/running.ts';
 import { awaitTemporal, type TemporalArrival } from '../../app/temporal-arrival.ts';
+import type { RunningWorker } from '../../app/worker-part.ts';
 import { type Context, openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import { sandboxControl } from '../sandbox-control.ts';
@@ -31,8 +32,17 @@ export async function start(parts: readonly Part[]): Promise<void> {
     // It is told once all has begun, not by ending the process meanwhile.
     refused.catch(() => {});
     running.push({ finished: refused, stop: () => arrival.stop() });
-    if (works) running.push(await work(context, arrival));
-    if (secrets !== undefined) running.push(await receive(context, await secrets(), arrival));
+    let worker: RunningWorker | undefined;
+    if (works) {
+      running.push(
+        await work(context, arrival, (begun) => {
+          worker = begun;
+        }),
+      );
+    }
+    if (secrets !== undefined) {
+      running.push(await receive(context, await secrets(), arrival, () => worker?.startHere));
+    }
     return running.map((part) => part.finished);
   };
   await untilAsked(process, {
@@ -46,7 +56,11 @@ type Secrets = ReturnType<typeof secretsOf>;
 
 const never = new Promise<void>(() => {});
 
-async function work(context: Context, arrival: TemporalArrival): Promise<Running> {
+async function work(
+  context: Context,
+  arrival: TemporalArrival,
+  onBegun: (worker: RunningWorker) => void,
+): Promise<Running> {
   const { settings, stack, service, log } = context;
   const { databaseUrl, temporal } = stack;
   // Loaded where there is a worker: a receiver alone has neither a warehouse nor Temporal's native library.
@@ -61,6 +75,7 @@ async function work(context: Context, arrival: TemporalArrival): Promise<Running
   const begin = async (): Promise<Running> => {
     const worker = await startWorker({ settings, service, databaseUrl, temporal, log });
     log.info({ service: service.url }, 'worker: running');
+    onBegun(worker);
     return worker;
   };
   return arrival.isThere() ? await begin() : whenThere(arrival, begin);
@@ -94,9 +109,15 @@ function configuredSecrets(context: Context): () => Promise<Secrets> {
   };
 }
 
-async function receive(context: Context, secrets: Secrets, arrival: TemporalArrival): Promise<Running> {
+async function receive(
+  context: Context,
+  secrets: Secrets,
+  arrival: TemporalArrival,
+  startHere: () => RunningWorker['startHere'],
+): Promise<Running> {
   const { settings, stack, log } = context;
-  const receiver = await startReceiver({ settings, secrets, temporal: stack.temporal, arrival, log });
+  const { temporal } = stack;
+  const receiver = await startReceiver({ settings, secrets, temporal, arrival, startHere, log });
   log.info(`receiver: POST ${receiver.url}`);
   return receiver;
 }

@@ -52,6 +52,21 @@ describe('metersync start on servers of the user', () => {
     },
   );
 
+  test('the worker beside the receiver has the first task of a group with the answer to its start', async () => {
+    await begin();
+    const { id } = await deliver(pipeline, { eventType: 'weather.changed' });
+    const { rows } = await until('the event is in the journal', async () => {
+      const kept = await pipeline.warehouse.db.execute<{ workflow_id: string }>(
+        sql`select workflow_id from metersync.events where id = ${id}`,
+      );
+      return kept.rowCount === 1 ? kept : undefined;
+    });
+    const { events } = await pipeline.client.workflow.getHandle(rows[0]?.workflow_id ?? '').fetchHistory();
+    const started = events?.[0]?.workflowExecutionStartedEventAttributes;
+    expect(started?.eagerExecutionAccepted).toBe(true);
+    expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
+  });
+
   test('while Temporal is away it runs, gives deliveries back and waits; when Temporal is there it takes them and works', {
     timeout: 120_000,
   }, async () => {
