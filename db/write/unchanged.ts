@@ -23,15 +23,12 @@ export const keepsDigests = (resource: string): resource is Digested =>
  * company is not told, which then comes from somewhere else.
  */
 export function digestsOf(
-  { companyId, apiVersion, documentOf }: RecordPage,
-  ids: readonly (string | null)[],
+  { companyId, apiVersion }: RecordPage,
   texts: readonly string[],
 ): string[] | undefined {
   if (companyId === null) return undefined;
-  return texts.map((text, at) => {
-    const context = JSON.stringify([decoding, companyId, apiVersion, documentOf?.[ids[at] ?? ''] ?? null]);
-    return createHash('sha256').update(context).update(text).digest('hex');
-  });
+  const context = JSON.stringify([decoding, companyId, apiVersion]);
+  return texts.map((text) => createHash('sha256').update(context).update(text).digest('hex'));
 }
 
 /**

@@ -74,11 +74,11 @@ async function changedRecords(
 ): Promise<PageRecord[] | undefined> {
   if (!keepsDigests(resource) || ids.length === 0) return undefined;
   const texts = itemTexts(page);
-  const digests = digestsOf(page, ids, texts);
+  const digests = digestsOf(page, texts);
   if (digests === undefined) return undefined;
-  // What is confirmed counts as read now, and its row says so.
-  const unchanged =
-    page.confirms === true ? new Set() : await unchangedPlaces(db, resource, page, ids, digests);
+  // What is confirmed counts as read now, and its row says so; a usage row may be another document's now.
+  const tellsMore = page.confirms === true || page.documentOf !== undefined;
+  const unchanged = tellsMore ? new Set() : await unchangedPlaces(db, resource, page, ids, digests);
   return texts.flatMap((text, at) =>
     unchanged.has(at) ? [] : [{ id: ids[at] ?? null, text, digest: digests[at] }],
   );

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { rejectRecord } from '../../db/write/rejected-records.ts';
+import { writePage } from '../../db/write/write-page.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { pageOfRecords, type Read, upserts, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -62,6 +63,24 @@ describe('a record that is as its row was written', () => {
     await mark('documents', record.id);
     await writeRecords(warehouse, 'documents', [record], again);
     expect(await isMarked('documents', record.id)).toBe(false);
+  });
+
+  test('is the same whichever listing shows it, and looked at again where that says whose it is', async () => {
+    const [id, documentId, otherId] = [randomUUID(), randomUUID(), randomUUID()];
+    const usage = { id, updated };
+    const write = async (of?: string) => {
+      const page = {
+        ...pageOfRecords([usage], later),
+        ...(of === undefined ? {} : { documentOf: { [id]: of } }),
+      };
+      return await writePage(warehouse.db, 'usageData', upserts.usageData, page, [id]);
+    };
+    expect([await write(documentId), await write()]).toMatchObject([{ inserted: 1 }, nothing]);
+    expect([await write(otherId), await write()]).toMatchObject([{ changed: 1 }, nothing]);
+    const { rows } = await warehouse.db.execute(
+      sql`select document_id from utility.usage_data where id = ${id}::uuid`,
+    );
+    expect(rows).toEqual([{ document_id: otherId }]);
   });
 
   test('is looked at again where it is shown twice, in another state', async () => {
