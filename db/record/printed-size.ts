@@ -9,6 +9,14 @@ export const printedBytesMax = 1_500_000;
 /** A string, a number with its exponent, or what Postgres prints a space after. */
 const token = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE]([-+]?\d+))?|[,:]/g;
 
+const exponent = /\d[eE][-+]?\d/;
+
+/** Whether JSON is longer than that as Postgres prints it. What is short and has no exponent is not looked through. */
+export function printsTooLong(json: string): boolean {
+  const mayBe = 2 * Buffer.byteLength(json) > printedBytesMax || exponent.test(json);
+  return mayBe && printedBytes(json) > printedBytesMax;
+}
+
 /** Bytes that Postgres prints at most of JSON, as which the text has been read before. */
 export function printedBytes(json: string): number {
   let bytes = Buffer.byteLength(json);

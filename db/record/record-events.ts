@@ -15,7 +15,7 @@ import {
   supersedeDeleted,
 } from './documents.ts';
 import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
-import { printedBytes, printedBytesMax } from './printed-size.ts';
+import { printedBytesMax, printsTooLong } from './printed-size.ts';
 import { holdAwake, markAwake, wokenPerhapsInVain } from './wake.ts';
 
 /** What recording a group led to. */
@@ -145,7 +145,7 @@ function readDelivery(delivery: DeliveredEvent, { onPayload }: Recording): Journ
   try {
     payload = JSON.parse(text);
     const event = decodeEvent(payload);
-    if (printedBytes(text) > printedBytesMax)
+    if (printsTooLong(text))
       throw new Failure(
         'EVENT_UNREADABLE',
         `its JSON is more than ${printedBytesMax} bytes once its numbers are written out`,
