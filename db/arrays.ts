@@ -25,5 +25,6 @@ function element(value: string | number | boolean | null): string {
   if (value === null) return 'NULL';
   if (typeof value !== 'string') return String(value);
   const bare = plain.test(value) && (value.length !== 4 || value.toLowerCase() !== 'null');
-  return bare ? value : `"${value.replace(/["\\]/g, '\\$&')}"`;
+  // One after the other: a pattern for both takes five times as long.
+  return bare ? value : `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
 }
