@@ -41,6 +41,7 @@ export async function joinLimit(options: {
   let closedUntil = 0;
   let opensAt = 0;
   let reachable = true;
+  let joinsOthers = false;
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
 
@@ -52,6 +53,7 @@ export async function joinLimit(options: {
     try {
       const now = await beat(db, workerId);
       const given = shareOf(limit, now);
+      joinsOthers = now.workers > 1;
       if (given !== share) log.debug({ share: given, workers: now.workers }, 'share of the limit');
       share = given;
       told?.share(share);
@@ -73,6 +75,8 @@ export async function joinLimit(options: {
     }, lookEveryMs);
   };
   await looking;
+  // Until they have looked, the others take what is this one's share by now.
+  if (joinsOthers) await wait(lookEveryMs);
   lookAgain();
 
   return {
