@@ -70,8 +70,8 @@ export async function applyDocumentDeletes(tx: Executor, eventIds: readonly stri
 
 /**
  * Events that wait in vain: older than the state that was last read, or covered by a tombstone, which takes
- * whatever they told with it. A deletion that waits took its effect, and waits for its company alone. The record is looked up by its key for each event: a join was planned as a scan of
- * the whole table while its statistics were young.
+ * whatever they told with it. A deletion that waits took its effect, and waits for its company alone. The record is
+ * looked up by its key for each event: a join was planned as a scan of the whole table while its statistics were young.
  */
 export async function supersede(
   tx: Executor,

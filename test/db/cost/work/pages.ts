@@ -1,3 +1,4 @@
+import type { Warehouse } from '../../../../db/connect.ts';
 import { writeDocumentSets } from '../../../../db/write/document-sets.ts';
 import type { RecordPage } from '../../../../db/write/page.ts';
 import { holdDocuments, retireUsage } from '../../../../db/write/usage-data.ts';
@@ -22,6 +23,12 @@ const document: Make = (plot, n) => ({
     usageData: [usage(plot, 2 * n - 1), usage(plot, 2 * n)],
   },
 });
+
+/** Five documents on one page, of which one says what Postgres refuses. */
+const writeSpoilt = (warehouse: Warehouse, plot: number, spoilt: object) => {
+  const records = numbers(1, 5).map((n) => ({ ...document(plot, n), ...(n === 3 ? spoilt : {}) }));
+  return writeRecords(warehouse, 'documents', records, { readAt, companyId: idOf('company', plot) }, 'all');
+};
 
 const make = {
   companies: (plot: number) => ({ id: idOf('company', plot), name: 'New', sites: [site(plot)] }),
@@ -147,36 +154,13 @@ export const pages: readonly Work[] = [
   {
     name: 'a page with a record that Postgres refuses',
     rows: 60,
-    run: (warehouse, plot) => {
-      const records = numbers(1, 5).map((n) => ({
-        ...document(plot, n),
-        ...(n === 3 ? { created: 'never' } : {}),
-      }));
-      return writeRecords(
-        warehouse,
-        'documents',
-        records,
-        { readAt, companyId: idOf('company', plot) },
-        'all',
-      );
-    },
+    run: (warehouse, plot) => writeSpoilt(warehouse, plot, { created: 'never' }),
   },
   {
     name: 'a page of documents with usage that Postgres refuses',
     rows: 60,
-    run: (warehouse, plot) => {
-      const records = numbers(1, 5).map((n) => ({
-        ...document(plot, n),
-        ...(n === 3 ? { usageData: [{ ...usage(plot, 5), usage: 'much' }] } : {}),
-      }));
-      return writeRecords(
-        warehouse,
-        'documents',
-        records,
-        { readAt, companyId: idOf('company', plot) },
-        'all',
-      );
-    },
+    run: (warehouse, plot) =>
+      writeSpoilt(warehouse, plot, { usageData: [{ ...usage(plot, 5), usage: 'much' }] }),
   },
   {
     name: 'the usage of 50 documents is gone',
