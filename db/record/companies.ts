@@ -10,7 +10,7 @@ export async function applyCompanies(tx: Executor, eventIds: readonly string[]):
   await tx.execute(sql`
     with named as materialized (
       select distinct on (company_id) company_id as id, payload #>> '{company,publicId}' as public_id
-      from metersync.events
+      from metersync.journal
       where id = any(${array(eventIds, 'text')}) and payload #>> '{company,publicId}' is not null
       order by company_id, occurred_at desc nulls last, payload -> 'company'
     )

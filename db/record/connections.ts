@@ -13,7 +13,7 @@ export async function applyConnections(tx: Executor, eventIds: readonly string[]
       select distinct on (record_id) record_id::uuid as id, company_id, payload ->> 'externalId' as external_id,
         payload #>> '{datasource,name}' as datasource, payload ->> 'status' as status, payload ->> 'url' as url,
         metersync.read_time(payload ->> 'created') as created, occurred_at as updated
-      from metersync.events where id = any(${ids}) and kind = 'connection'
+      from metersync.journal where id = any(${ids}) and kind = 'connection'
       order by record_id, occurred_at desc, payload ->> 'status' desc nulls last, payload desc
     )
     insert into utility.connections as c
@@ -40,7 +40,7 @@ export async function applyConnectionSites(tx: Executor, eventIds: readonly stri
   await tx.execute(sql`
     with incoming as (
       select distinct on (record_id) record_id, occurred_at, payload -> 'sitesRelations' as relations
-      from metersync.events
+      from metersync.journal
       where id = any(${array(eventIds, 'text')}) and kind = 'connection' and ${tells(sql`payload`)}
       order by record_id, occurred_at desc, payload -> 'sitesRelations' desc
     ), newest as (
@@ -48,7 +48,7 @@ export async function applyConnectionSites(tx: Executor, eventIds: readonly stri
       from incoming i join utility.connections c on c.id = i.record_id::uuid
       where (${tells(sql`c.raw`)} is not true or c.raw_updated < i.occurred_at)
         and not exists (
-          select from metersync.events e
+          select from metersync.journal e
           where e.record_id = i.record_id and e.kind = 'connection' and case
             when e.occurred_at > i.occurred_at then e.payload is null or ${tells(sql`e.payload`)}
             when e.occurred_at = i.occurred_at then e.payload -> 'sitesRelations' > i.relations end)
@@ -79,7 +79,7 @@ export async function applyStatusChanges(tx: Executor, eventIds: readonly string
     from (
       select record_id::uuid as connection_id, payload #>> '{old,status}' as old_status,
         payload ->> 'status' as status, occurred_at as at, id as event_id
-      from metersync.events
+      from metersync.journal
       where id = any(${array(eventIds, 'text')}) and kind = 'connection' and payload ->> 'status' is not null
         and (type = 'connection.created.v2' or payload #>> '{old,status}' is not null)
     ) told

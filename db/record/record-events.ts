@@ -1,22 +1,18 @@
 import type { DeliveredEvent } from '../../contract/delivery.ts';
-import { type DecodedEvent, decodeEvent, type EventKind, typeOfEvent } from '../../contract/event.ts';
+import { type DecodedEvent, decodeEvent, typeOfEvent } from '../../contract/event.ts';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { jsonStopsAt } from '../../contract/json-members.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import type { Database, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
+import { refreshStale } from '../stale.ts';
 import { applyCompanies } from './companies.ts';
 import { applyConnectionSites, applyConnections, applyStatusChanges } from './connections.ts';
-import {
-  applyDocumentDeletes,
-  applyDocumentSites,
-  applyDocuments,
-  supersede,
-  supersedeDeleted,
-} from './documents.ts';
+import { applyDocumentDeletes, applyDocumentSites, applyDocuments } from './documents.ts';
 import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
 import { printedBytesMax, printsTooLong } from './printed-size.ts';
-import { holdAwake, markAwake, wokenPerhapsInVain } from './wake.ts';
+import { noteStale, supersedeDeleted } from './stale.ts';
+import { holdAwake, wokenPerhapsInVain } from './wake.ts';
 
 /** What recording a group led to. */
 export interface Recorded {
@@ -81,13 +77,6 @@ async function recordSplitting(
   }
 }
 
-const catchUpOf: Readonly<Record<EventKind, CatchUpKind | undefined>> = {
-  connection: 'connections',
-  document: 'documents',
-  interval: 'intervals',
-  ignored: undefined,
-};
-
 async function recordTogether(
   tx: Transaction,
   entries: readonly JournalEntry[],
@@ -106,7 +95,6 @@ async function recordTogether(
     await applyConnections(tx, connections);
     await applyConnectionSites(tx, connections);
     await applyStatusChanges(tx, connections);
-    await supersede(tx, connections, 'connection');
   }
   if (documents.length > 0) {
     await applyDocuments(tx, documents);
@@ -116,16 +104,21 @@ async function recordTogether(
         tx,
         deletes.map((e) => e.id),
       );
-      await supersedeDeleted(
-        tx,
-        deletes.flatMap((e) => e.event.recordId ?? []),
-      );
     }
-    await supersede(tx, documents, 'document');
   }
   const waiting = alive.filter(({ id }) => fresh.get(id) === 'pending');
-  const kinds = new Set(waiting.flatMap((e) => catchUpOf[e.event.kind] ?? []));
-  const wake = new Set(kinds.size > 0 ? await markAwake(tx, [...kinds]) : []);
+  const wake = new Set(
+    waiting.length > 0
+      ? await noteStale(
+          tx,
+          waiting.map(({ id }) => id),
+        )
+      : [],
+  );
+  // A replay of what waits counts it no second time, and what was tried for it counts no more.
+  if (recording.replay !== undefined) await refreshReplayed(tx, waiting);
+  const gone = deletes.flatMap(({ event }) => event.recordId ?? []);
+  if (gone.length > 0) await supersedeDeleted(tx, gone);
   const known = entries.filter((entry) => !fresh.has(entry.id)).map((entry) => entry.id);
   if (known.length > 0) for (const kind of await wokenPerhapsInVain(tx, known)) wake.add(kind);
   return {
@@ -134,6 +127,15 @@ async function recordTogether(
     dead: entries.filter((entry) => fresh.has(entry.id) && entry.error !== null).length,
     wake: [...wake],
   };
+}
+
+async function refreshReplayed(tx: Transaction, waiting: readonly JournalEntry[]): Promise<void> {
+  for (const kind of ['connection', 'document', 'interval'] as const) {
+    const ids = waiting
+      .filter(({ event }) => event.kind === kind)
+      .flatMap(({ id, event }) => (kind === 'interval' ? id : (event.recordId ?? [])));
+    if (ids.length > 0) await refreshStale(tx, kind, ids);
+  }
 }
 
 /** Reads a delivery for the journal. What cannot be read is dead from the start, with its bytes. */

@@ -7,7 +7,7 @@ import { connectExplained, type Ran } from '../../support/plans.ts';
 import { warehouseTemplate } from '../../support/warehouse-template.ts';
 import { exceptions } from './exceptions.ts';
 import { type Complaint, complaintsAbout } from './judge.ts';
-import { analyseAtRest, eventOf, forgetStatistics, idOf, loadPlots, prepareTables } from './rows.ts';
+import { analyseAtRest, forgetStatistics, idOf, loadPlots, prepareTables } from './rows.ts';
 import { everything } from './work/everything.ts';
 import { numbers, type Work } from './work/work.ts';
 
@@ -113,10 +113,10 @@ describe('this test can fail', () => {
   });
 
   test('a statement that the planner serves with the index of all that waits is found out', async () => {
-    const ids = numbers(1, 60).map((n) => eventOf(plot, n));
+    const ids = numbers(1, 60).map((n) => idOf('document', plot, n));
     const run: Work['run'] = ({ db }) =>
-      db.execute(sql`update metersync.events set attempts = 1
-        where id = any(${array(ids, 'text')}) and outcome = 'pending' and kind = 'document'`);
+      db.execute(sql`update metersync.stale_records set attempts = 1
+        where record_id = any(${array(ids, 'text')}) and kind = 'document' and due_at <= clock_timestamp()`);
     expect(await said({ name: 'a look-up by ids', rows: 60, run })).toEqual([
       'analysed at rest: touches n blocks, and n in a small warehouse',
     ]);
