@@ -4,7 +4,7 @@ import type { CatchUpKind } from '../contract/names.ts';
 import { array, uuid } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { serviceParked } from './parking.ts';
-import { eventKind, postpone, refreshStale, type WaitingReason } from './stale.ts';
+import { eventKind, postpone, refreshStale, staleOf, type WaitingReason } from './stale.ts';
 
 /**
  * Tries after which a record that the service never showed is no longer looked for: four minutes, as they lie further
@@ -19,7 +19,7 @@ export const notShownAttemptsMax = 8;
 export const olderShownAttemptsMax = 15;
 
 /** Rows of stale records of which the owners are told, longest due first, before owners are looked for one by one. */
-const dueRowsMax = 1_000;
+const dueRowsMax = 500;
 
 /**
  * Companies, or meters for intervals, that have something due; those that are due longest come first, so that none keeps
@@ -40,40 +40,40 @@ export async function dueOwners(
       order by min(due_at), owner limit ${limit}`);
     return { owners: rows.map(({ owner }) => owner), rows: rows.reduce((sum, row) => sum + row.rows, 0) };
   };
-  const isDue = sql`s.kind = ${eventKind[kind]} and s.due_at <= clock_timestamp()`;
   if (among !== undefined) {
     const { owners: due } =
       await owners(sql`unnest(${array(among, 'text')}) as asked (owner) cross join lateral (
       select s.due_at from metersync.stale_records s
-      where ${isDue} and s.owner = asked.owner
+      where s.queue = ${`${eventKind[kind]}/`} || asked.owner and s.due_at <= clock_timestamp()
       order by s.due_at limit 1
     ) first_due`);
     return due;
   }
   const longest = await owners(sql`(
     select s.owner, s.due_at from metersync.stale_records s
-    where ${isDue}
+    where s.kind = ${eventKind[kind]} and s.due_at <= clock_timestamp()
     order by s.kind, s.due_at limit ${dueRowsMax}
   ) longest`);
   if (longest.owners.length >= limit || longest.rows < dueRowsMax) return longest.owners;
   // A few owners have much that is due: each owner that waits is looked up once.
   const { owners: due } = await owners(sql`(
     with recursive waiting as (
-      (select s.owner from metersync.stale_records s where s.kind = ${eventKind[kind]} order by s.owner limit 1)
+      (select s.queue from metersync.stale_records s order by s.queue limit 1)
       union all
       select (
-        select s.owner from metersync.stale_records s
-        where s.kind = ${eventKind[kind]} and s.owner > w.owner
-        order by s.owner limit 1)
+        select s.queue from metersync.stale_records s
+        where s.queue > w.queue
+        order by s.queue limit 1)
       from waiting w
-      where w.owner is not null
+      where w.queue is not null
     )
-    select w.owner, first_due.due_at
+    select first_due.owner, first_due.due_at
     from waiting w cross join lateral (
-      select s.due_at from metersync.stale_records s
-      where ${isDue} and s.owner = w.owner
+      select s.kind, s.owner, s.due_at from metersync.stale_records s
+      where s.queue = w.queue and s.due_at <= clock_timestamp()
       order by s.due_at limit 1
     ) first_due
+    where first_due.kind = ${eventKind[kind]}
   ) each_owner`);
   return due;
 }
@@ -93,7 +93,7 @@ export async function dueRecords(
 ): Promise<string[]> {
   const result = await db.execute<{ record_id: string }>(sql`
     select record_id from metersync.stale_records
-    where kind = ${eventKind[kind]} and owner = ${companyId} and due_at <= clock_timestamp()
+    where queue = ${`${eventKind[kind]}/${companyId}`} and due_at <= clock_timestamp()
     order by due_at, record_id limit ${limit}`);
   return result.rows.map((row) => row.record_id);
 }
@@ -172,16 +172,6 @@ export async function usageToldByRecords(
   return result.rows.flatMap(({ id, key }) => (id === null ? [] : [{ id, key }]));
 }
 
-/** Stale records `s` of the given ids that waited before the read began; of the given company alone where one is given. */
-const waitingFor = (
-  kind: 'connections' | 'documents',
-  recordIds: readonly string[],
-  readAt: string,
-  companyId?: string,
-): SQL => sql`s.kind = ${eventKind[kind]}
-  and s.record_id = any(${array([...recordIds].sort(), 'text')})
-  and s.since <= ${readAt}::timestamptz ${companyId === undefined ? sql`` : sql`and s.owner = ${companyId}`}`;
-
 /**
  * Settles what waited for the given records before the read began: events whose state, or a newer one, is now in the
  * warehouse are applied, those of records that are gone are superseded, those of records that Postgres refused are dead. What
@@ -204,9 +194,11 @@ export async function settleRecords(
     code: 'RECORD_NOT_SHOWN',
     message: 'the service does not show the state that this event told of',
   } as const;
-  const { waiting, givenUp } = await postpone(db, waitingFor(kind, left, readAt, companyId), reason, {
+  const { waiting, givenUp } = await postpone(db, staleOf.records(kind, left), reason, {
     dueAt: readAt,
+    since: readAt,
     attemptsMax: olderShownAttemptsMax,
+    ...(companyId === undefined ? {} : { owner: companyId }),
   });
   if (givenUp.length > 0) await takeOlder(db, kind, givenUp);
   return { applied: settled, waiting };
@@ -229,7 +221,7 @@ async function settleShown(
       select s.*
       from unnest(${array([...recordIds].sort(), 'text')}) as asked (record_id) cross join lateral (
         select * from metersync.stale_records
-        where kind = ${eventKind[kind]} and record_id = asked.record_id and since <= ${readAt}::timestamptz
+        where key = ${`${eventKind[kind]}/`} || asked.record_id and since <= ${readAt}::timestamptz
         for update
       ) s
     ), judged as materialized (
@@ -259,22 +251,23 @@ async function settleShown(
       where not j.all_shown and j.shown is not null and exists (
         select from metersync.events e
         where e.record_id = j.record_id and e.recorded_at >= j.since and e.recorded_at <= ${readAt}::timestamptz
-          and e.kind = ${eventKind[kind]} and e.outcome = 'pending' and e.occurred_at <= j.shown)
+          and e.kind = ${eventKind[kind]} and e.outcome = 'pending' and e.occurred_at <= j.shown offset 0)
     ), settled as (
       insert into metersync.settlements
-        (kind, record_id, owner, read_at, shown, outcome, error, error_code, attempts)
-      select kind, record_id, owner, ${readAt}::timestamptz, shown, outcome,
+        (kind, record_id, owner, since, read_at, shown, outcome, error, error_code, attempts)
+      select kind, record_id, owner, since, ${readAt}::timestamptz, shown, outcome,
         case outcome when 'missing' then error end, case outcome when 'missing' then error_code end, attempts
       from judged
       where all_shown or record_id in (select record_id from partly)
       union all
-      select kind, record_id, owner, ${readAt}::timestamptz, 'infinity', 'dead', refused, ${refusedCode}, attempts
+      select kind, record_id, owner, since, ${readAt}::timestamptz, 'infinity', 'dead', refused, ${refusedCode}, attempts
       from judged
       where not all_shown and refused is not null
     ), done as (
-      delete from metersync.stale_records s using judged j
-      where s.kind = j.kind and s.record_id = j.record_id and (j.all_shown or j.refused is not null)
-        and s.told_at <= ${readAt}::timestamptz
+      delete from metersync.stale_records
+      where key = any(array(
+        select key from judged
+        where (all_shown or refused is not null) and told_at <= ${readAt}::timestamptz))
     )
     select record_id, record_id in (select record_id from partly) as partly,
       all_shown or refused is not null as wholly, told_at <= ${readAt}::timestamptz as before
@@ -318,13 +311,13 @@ export async function handOver(
         ) d
         cross join lateral (
           select record_id from metersync.stale_records
-          where kind = 'document' and record_id = asked.id::text and owner = ${companyId}
+          where key = 'document/' || asked.id and owner = ${companyId}
           for update
         ) s
     )
     update metersync.stale_records s set owner = m.company_id::text
     from moved m
-    where s.kind = 'document' and s.record_id = m.record_id
+    where s.key = 'document/' || m.record_id
     returning s.record_id`);
   return result.rows.map(({ record_id }) => record_id);
 }
@@ -340,8 +333,9 @@ export async function postponeFailed(
   reason: WaitingReason,
 ): Promise<void> {
   const givesUp = reason.code.startsWith('SERVICE_') || reason.code === 'RECORD_NOT_SHOWN';
-  const { givenUp } = await postpone(db, waitingFor('documents', [recordId], readAt), reason, {
+  const { givenUp } = await postpone(db, staleOf.records('documents', [recordId]), reason, {
     dueAt: readAt,
+    since: readAt,
     ...(givesUp ? { attemptsMax: olderShownAttemptsMax } : {}),
   });
   if (givenUp.length === 0) return;
@@ -363,8 +357,8 @@ export async function postponeDocuments(
     code: 'LISTING_UNSTABLE',
     message: 'the service does not show all usage of the document, or contradicts itself about it',
   } as const;
-  const limits = { dueAt: readAt, attemptsMax: olderShownAttemptsMax };
-  await postpone(db, waitingFor('documents', recordIds, readAt), reason, limits);
+  const limits = { dueAt: readAt, since: readAt, attemptsMax: olderShownAttemptsMax };
+  await postpone(db, staleOf.records('documents', recordIds), reason, limits);
 }
 
 /**
@@ -379,7 +373,7 @@ async function takeOlder(
   await db.execute(sql`
     update ${recordTable(kind)} r set synced_at = null, updated = greatest(r.raw_updated, (
       select s.wanted from metersync.stale_records s
-      where s.kind = ${eventKind[kind]} and s.record_id = r.id::text))
+      where s.key = ${`${eventKind[kind]}/`} || r.id))
     where r.id = any(${array(recordIds, 'uuid')}) and r.deleted_at is null`);
 }
 
@@ -393,9 +387,11 @@ async function giveUpNotShown(
   const gone = sql`
     update ${recordTable(kind)} r set deleted_at = clock_timestamp(), deleted_reason = 'not_found'
     where r.id = any(${array(recordIds, 'uuid')}) and r.deleted_at is null and exists (
-      select from metersync.stale_records s
-      where s.kind = ${eventKind[kind]} and s.record_id = r.id::text
-        and s.error_code = 'RECORD_NOT_SHOWN' and s.attempts >= ${notShownAttemptsMax}
+      select from (
+        select owner, error_code, attempts from metersync.stale_records
+        where key = ${`${eventKind[kind]}/`} || r.id offset 0
+      ) s
+      where s.error_code = 'RECORD_NOT_SHOWN' and s.attempts >= ${notShownAttemptsMax}
         ${companyId === undefined ? sql`` : sql`and s.owner = ${companyId}`} offset 0)`;
   if (kind === 'connections') await db.execute(gone);
   else {
@@ -414,7 +410,7 @@ export async function parkOwner(
   owner: string,
   reason: WaitingReason,
 ): Promise<void> {
-  await postpone(db, sql`s.kind = ${eventKind[kind]} and s.owner = ${owner}`, reason, { leastSeconds: 10 });
+  await postpone(db, staleOf.owner(kind, owner), reason, { leastSeconds: 10 });
 }
 
 /**

@@ -85,9 +85,12 @@ export const changedFor = (reconcileId: string): SQL => sql`id = any(array(
   where run_id = ${reconcileId}::uuid and company_id is not null and rows_inserted + rows_changed + rows_tombstoned > 0
   union
   -- Both bounds: of one alone the planner thinks that a third of the log is within it.
-  select s.owner::uuid from metersync.settlements s
-  where s.settled_at between (select at from since) and 'infinity'
-    and s.kind in ('connection', 'document') and s.outcome in ('applied', 'superseded')
+  select s.owner::uuid
+  from (
+    select kind, owner, outcome from metersync.settlements
+    where settled_at between (select at from since) and 'infinity' offset 0
+  ) s
+  where s.kind in ('connection', 'document') and s.outcome in ('applied', 'superseded')
   union
   select e.company_id from metersync.journal e
   where e.received_at between (select at - interval '1 day' from since) and 'infinity'

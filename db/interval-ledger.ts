@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
-import type { WaitingReason } from './stale.ts';
+import { staleOf, type WaitingReason } from './stale.ts';
 
 /**
  * Looks at a range that shows fewer readings than its event told of, some seconds apart in all: then what it shows is
@@ -30,10 +30,13 @@ const daySeconds = 86_400;
 /** The events of a meter that wait for their ranges, and are due. */
 const dueEvents = (meterId: string): SQL => sql`(
   select e.range_start, e.range_end, e.payload
-  from metersync.stale_records s cross join lateral (
-    select range_start, range_end, payload from metersync.journal where id = s.record_id offset 0
-  ) e
-  where s.kind = 'interval' and s.owner = ${meterId} and s.due_at <= clock_timestamp()
+  from (
+      select record_id, due_at from metersync.stale_records
+      where queue = ${`interval/${meterId}`} offset 0
+    ) s cross join lateral (
+      select range_start, range_end, payload from metersync.journal where id = s.record_id offset 0
+    ) e
+  where s.due_at <= clock_timestamp()
 ) due`;
 
 /** Announced ranges of a meter that are due, overlapping and touching ones merged, the first of them. */
@@ -160,34 +163,32 @@ export async function settleRanges(
       select range_agg(tstzrange(starts::timestamptz, ends::timestamptz, '[]')) as spans
       from unnest(${starts}, ${ends}) as t (starts, ends)
     ), waiting as materialized (
-      select s.kind, s.record_id, s.owner, s.due_at, e.interval_count as told, (${readingsIn(sql`e`)}) as found,
+      select s.key, s.kind, s.record_id, s.owner, s.since, s.due_at, e.interval_count as told, (${readingsIn(sql`e`)}) as found,
         case when s.error_code = ${code} then s.attempts else 0 end as tried
-      from fetched, metersync.stale_records s cross join lateral (
+      from fetched, ${staleOf.owner('intervals', meterId)} cross join lateral (
         select * from metersync.journal where id = s.record_id offset 0
       ) e
-      where s.kind = 'interval' and s.owner = ${meterId} and s.told_at <= ${readAt}::timestamptz
+      where s.told_at <= ${readAt}::timestamptz
         and tstzrange(e.range_start, e.range_end, '[]') <@ fetched.spans
-      order by s.record_id
-      for update of s
     ), judged as materialized (
       select *, coalesce(found < told, false) as lacks,
         coalesce(found < told, false) and tried < ${shortfallAttemptsMax} as waits
       from waiting
     ), settled as (
       insert into metersync.settlements
-        (kind, record_id, owner, read_at, shown, outcome, attempts, intervals_told, intervals_found)
-      select kind, record_id, owner, ${readAt}::timestamptz, 'infinity', 'applied', tried, told, found
+        (kind, record_id, owner, since, read_at, shown, outcome, attempts, intervals_told, intervals_found)
+      select kind, record_id, owner, since, ${readAt}::timestamptz, 'infinity', 'applied', tried, told, found
       from judged
       where not waits
     ), done as (
-      delete from metersync.stale_records s using judged j
-      where s.kind = 'interval' and s.record_id = j.record_id and not j.waits
+      delete from metersync.stale_records
+      where key = any(array(select key from judged where not waits))
     ), later as (
       update metersync.stale_records s set
         attempts = j.tried + 1, error_code = ${code}, error = ${message},
         due_at = clock_timestamp() + interval '1 second' * power(2, j.tried)
       from judged j
-      where s.kind = 'interval' and s.record_id = j.record_id and j.waits
+      where s.key = any(array(select key from judged where waits)) and j.key = s.key
         and j.due_at <= ${readAt}::timestamptz
     )
     select record_id as id, told::float8 as told, found::float8 as found, waits, lacks from judged

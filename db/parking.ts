@@ -32,12 +32,15 @@ export async function parkedCodes(
 ): Promise<{ service: FailureCode[]; owners: Map<string, FailureCode[]> }> {
   const service = await db.execute<{ code: FailureCode }>(sql`select code from metersync.parked`);
   const theirs = await db.execute<{ owner: string; codes: FailureCode[] }>(sql`
-    select owner, array_agg(code) as codes
-    from unnest(${array(owners, 'text')}) as owner cross join unnest(${array(parkingCodes, 'text')}) as code
-    where exists (
-      select from metersync.stale_records s
-      where s.error_code = code and s.kind = ${eventKind[kind]} and s.owner = owner.owner offset 0)
-    group by owner`);
+    select asked.owner, array_agg(distinct latest.error_code) as codes
+    from unnest(${array(owners, 'text')}) as asked (owner) cross join lateral (
+      -- What is parked is due last: what came since is due now.
+      select error_code from metersync.stale_records
+      where queue = ${`${eventKind[kind]}/`} || asked.owner
+      order by due_at desc limit 20
+    ) latest
+    where latest.error_code = any(${array(parkingCodes, 'text')})
+    group by asked.owner`);
   return {
     service: service.rows.map(({ code }) => code),
     owners: new Map(theirs.rows.map((row) => [row.owner, row.codes])),
@@ -70,16 +73,16 @@ export async function reviveParked(
   for (const [kind, ids] of found) await refreshStale(db, kind, ids);
   const result = await db.execute<{ kind: EventKind; events: number }>(sql`
     with parked as materialized (
-      select s.kind, s.record_id
+      select s.key
       from unnest(${chosen}) as code cross join lateral (
-        select kind, record_id from metersync.stale_records
-        where error_code = code.code and due_at > clock_timestamp()
+        select key, due_at from metersync.stale_records
+        where error_code = code.code offset 0
         for update skip locked
       ) s
+      where s.due_at > clock_timestamp()
     ), revived as (
       update metersync.stale_records s set due_at = clock_timestamp(), attempts = 0, tried_since = null
-      from parked p
-      where s.kind = p.kind and s.record_id = p.record_id
+      where s.key = any(array(select key from parked))
       returning s.kind, s.events
     )
     select kind, sum(events)::int as events from revived group by kind`);

@@ -14,7 +14,30 @@ export const eventKind: Readonly<Record<CatchUpKind, 'connection' | 'document' |
 /** Whether a record is to be read again; in a statement that asks of each row. */
 export const isStale = (kind: 'connection' | 'document', recordId: SQL): SQL => sql`exists (
   select from metersync.stale_records s
-  where s.kind = ${kind} and s.record_id = ${recordId} offset 0)`;
+  where s.key = ${`${kind}/`} || ${recordId} offset 0)`;
+
+/**
+ * Stale records as a table `s`, locked in the order of all. They are looked up by nothing but their keys, or their queue: of
+ * another condition beside these the planner may think that its index is the better one.
+ */
+export const staleOf = {
+  records: (kind: CatchUpKind, ids: readonly string[]): SQL => {
+    const keys = [...ids].sort().map((id) => `${eventKind[kind]}/${id}`);
+    return sql`unnest(${array(keys, 'text')}) as asked (key) cross join lateral (
+      select * from metersync.stale_records where key = asked.key offset 0 for update
+    ) s`;
+  },
+  owner: (kind: CatchUpKind, owner: string): SQL => sql`(
+      select key
+      from (
+        select key from metersync.stale_records
+        where queue = ${`${eventKind[kind]}/${owner}`} offset 0
+      ) theirs
+      order by key
+    ) asked cross join lateral (
+      select * from metersync.stale_records where key = asked.key offset 0 for update
+    ) s`,
+} as const;
 
 /** Why records wait: a failure of the catalogue, in words. */
 export interface WaitingReason {
@@ -22,8 +45,12 @@ export interface WaitingReason {
   readonly message: string;
 }
 
-/** Which of the stale records `s` are postponed, and how. */
+/** How records are postponed. */
 export interface Postponement {
+  /** Those among them that waited by then; all when absent. */
+  readonly since?: string;
+  /** Those among them that are still of this owner; all when absent. */
+  readonly owner?: string;
   /** Those among them that were due then; those that are due now when it is absent. */
   readonly dueAt?: string;
   /** Seconds that each waits at least. */
@@ -39,9 +66,9 @@ export interface Postponement {
  */
 export async function postpone(
   db: Executor,
-  which: SQL,
+  records: SQL,
   { code, message }: WaitingReason,
-  { dueAt, leastSeconds = 1, attemptsMax }: Postponement = {},
+  { dueAt, since, owner, leastSeconds = 1, attemptsMax }: Postponement = {},
 ): Promise<{ waiting: number; givenUp: string[] }> {
   const triedAt = dueAt === undefined ? sql`clock_timestamp()` : sql`${dueAt}::timestamptz`;
   const result = await db.execute<{
@@ -58,14 +85,14 @@ export async function postpone(
       } as given_up,
         case when s.error_code = ${code} then s.attempts else 0 end as tried,
         case when s.error_code = ${code} then s.tried_since end as first_tried
-      from metersync.stale_records s
-      where ${which} and s.due_at <= ${triedAt}
-      order by s.kind, s.record_id
-      for update
+      from ${records}
+      where s.due_at <= ${triedAt}
+        ${since === undefined ? sql`` : sql`and s.since <= ${since}::timestamptz`}
+        ${owner === undefined ? sql`` : sql`and s.owner = ${owner}`}
     ), given_up as (
       insert into metersync.settlements
-        (kind, record_id, owner, read_at, shown, outcome, error, error_code, attempts)
-      select kind, record_id, owner, coalesce(first_tried, ${triedAt}), 'infinity', 'missing', error, error_code, attempts
+        (kind, record_id, owner, since, read_at, shown, outcome, error, error_code, attempts)
+      select kind, record_id, owner, since, coalesce(first_tried, ${triedAt}), 'infinity', 'missing', error, error_code, attempts
       from waiting
       where given_up
     ), later as (
@@ -79,7 +106,7 @@ export async function postpone(
           else clock_timestamp() + greatest(interval '1 second' * ${leastSeconds}::int,
             least(interval '15 minutes', interval '1 second' * power(2, least(w.tried, 12)))) end
       from waiting w
-      where s.kind = w.kind and s.record_id = w.record_id and not w.given_up
+      where s.key = any(array(select key from waiting where not given_up)) and w.key = s.key
     )
     select kind, record_id, given_up from waiting`);
   const givenUp = result.rows.filter((row) => row.given_up);
@@ -115,7 +142,7 @@ export async function refreshStale(
       from (select distinct unnest(${array(recordIds, 'text')}) as record_id order by 1) asked
         left join lateral (
           select s.told_at from metersync.stale_records s
-          where s.kind = ${kind} and s.record_id = asked.record_id offset 0
+          where s.key = ${`${kind}/`} || asked.record_id offset 0
         ) known on true
         cross join lateral (
           select count(*)::int as events, min(e.recorded_at) as since, max(e.recorded_at) as told_at,
@@ -126,7 +153,7 @@ export async function refreshStale(
         ) told
     ), settled as (
       delete from metersync.stale_records s using pending p
-      where s.kind = ${kind} and s.record_id = p.record_id and p.events = 0 and s.told_at = p.known_told_at
+      where s.key = ${`${kind}/`} || p.record_id and p.events = 0 and s.told_at = p.known_told_at
     )
     insert into metersync.stale_records as s (kind, record_id, owner, events, since, told_at, wanted, due_at)
     select ${kind}, record_id, owner, events, since, told_at, wanted, clock_timestamp()
@@ -134,7 +161,7 @@ export async function refreshStale(
     where events > 0
     order by record_id
     -- Events that came meanwhile, which this statement cannot see, are kept.
-    on conflict (kind, record_id) do update set
+    on conflict (key) do update set
       events = greatest(excluded.events, case when s.told_at > excluded.told_at then s.events end),
       since = least(excluded.since, case when s.told_at > excluded.told_at then s.since end),
       wanted = greatest(excluded.wanted, case when s.told_at > excluded.told_at then s.wanted end),

@@ -4,7 +4,7 @@ import type { CatchUpKind } from '../contract/names.ts';
 import { array } from './arrays.ts';
 import { olderShownAttemptsMax } from './catch-up.ts';
 import type { Executor } from './connect.ts';
-import { eventKind, isStale, postpone } from './stale.ts';
+import { eventKind, isStale, postpone, staleOf } from './stale.ts';
 
 /**
  * What nothing but events tells of. An event is a claim: a company has a row once the service lists it, a record of it was
@@ -62,27 +62,35 @@ export async function admitCompany(
   db: Executor,
   companyId: string,
 ): Promise<{ admitted: boolean; neverRead: boolean }> {
-  await db.execute(sql`
-    insert into utility.companies as c (id, external_id, public_id, name)
-    select ${companyId}::uuid, company ->> 'externalId', company ->> 'publicId', company ->> 'name'
-    from (select) always left join (
-      select e.payload -> 'company' as company
-      from metersync.stale_records s cross join lateral (
-        select occurred_at, payload from metersync.journal
-        where record_id = s.record_id and kind = s.kind and recorded_at >= s.since offset 0
-      ) e
-      where s.kind in ('connection', 'document') and s.owner = ${companyId}
-      order by e.occurred_at desc nulls last, e.payload -> 'company' limit 1
-    ) told on true
-    where not exists (
-        select from utility.companies known where known.id = ${companyId}::uuid and known.deleted_at is null)
-      and ${recordRead(sql`${companyId}::uuid`)}
-    on conflict (id) do update set deleted_at = null, deleted_reason = null
-    where c.deleted_at is not null and c.raw is null`);
   const result = await db.execute<{ never_read: boolean }>(sql`
+    with known as materialized (
+      select id, synced_at, first_synced_at
+      from utility.companies
+      where id = ${companyId}::uuid and deleted_at is null
+    ), made as (
+      insert into utility.companies as c (id, external_id, public_id, name)
+      select ${companyId}::uuid, company ->> 'externalId', company ->> 'publicId', company ->> 'name'
+      from (select) always left join (
+        select e.payload -> 'company' as company
+        from unnest(array['connection', 'document']) as kinds (kind)
+          cross join lateral (
+            select kind, record_id, since from metersync.stale_records
+            where queue = kinds.kind || ${`/${companyId}`} offset 0
+          ) s
+          cross join lateral (
+            select occurred_at, payload from metersync.journal
+            where record_id = s.record_id and kind = s.kind and recorded_at >= s.since offset 0
+          ) e
+        order by e.occurred_at desc nulls last, e.payload -> 'company' limit 1
+      ) told on true
+      where not exists (select from known) and ${recordRead(sql`${companyId}::uuid`)}
+      on conflict (id) do update set deleted_at = null, deleted_reason = null
+      where c.deleted_at is not null and c.raw is null
+      returning id, synced_at, first_synced_at
+    )
     select (c.synced_at is null or c.synced_at > c.first_synced_at)
       and not ${anyOf(sql`metersync.runs`, sql`c.id`)} as never_read
-    from utility.companies c where c.id = ${companyId}::uuid and c.deleted_at is null`);
+    from (select * from known union all select * from made) c`);
   const [row] = result.rows;
   return { admitted: row !== undefined, neverRead: row?.never_read ?? false };
 }
@@ -108,7 +116,7 @@ export async function admitSites(
     from unnest(${array(recordIds, 'text')}) as asked (record_id)
       cross join lateral (
         select kind, record_id, since from metersync.stale_records
-        where kind = ${eventKind[kind]} and record_id = asked.record_id offset 0
+        where key = ${`${eventKind[kind]}/`} || asked.record_id offset 0
       ) waiting
       cross join lateral (
         select raw_updated from ${table} where id = waiting.record_id::uuid and raw is not null offset 0
@@ -141,7 +149,7 @@ export async function postponeStranger(
 ): Promise<void> {
   const { givenUp } = await postpone(
     db,
-    sql`s.kind = ${eventKind[kind]} and s.owner = ${owner}`,
+    staleOf.owner(kind, owner),
     { code: strangerCode, message: `${strangerCode}: ${reason}` },
     { attemptsMax: olderShownAttemptsMax },
   );
@@ -162,8 +170,8 @@ export async function forgetStranger(db: Executor, companyId: string): Promise<v
         and not ${isStale(kind, sql`r.id::text`)}`);
   }
   const alone = sql`raw is null and deleted_at is null and not ${recordRead(id)} and not exists (
-    select from metersync.stale_records s
-    where s.kind in ('connection', 'document') and s.owner = ${companyId} offset 0)`;
+    select from metersync.stale_records
+    where queue = any(array[${`connection/${companyId}`}, ${`document/${companyId}`}]) offset 0)`;
   await db.execute(sql`update utility.sites ${gone} where company_id = ${id} and ${alone}`);
   await db.execute(sql`update utility.companies ${gone} where id = ${id} and ${alone}`);
 }

@@ -24,6 +24,7 @@ CREATE TABLE "metersync"."settlements" (
 	"kind" text NOT NULL,
 	"record_id" text NOT NULL,
 	"owner" text NOT NULL,
+	"since" timestamp(6) with time zone NOT NULL,
 	"read_at" timestamp(6) with time zone NOT NULL,
 	"shown" timestamp(6) with time zone NOT NULL,
 	"settled_at" timestamp(6) with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -38,6 +39,8 @@ CREATE TABLE "metersync"."settlements" (
 );
 --> statement-breakpoint
 CREATE TABLE "metersync"."stale_records" (
+	"key" text PRIMARY KEY GENERATED ALWAYS AS (kind || '/' || record_id) STORED NOT NULL,
+	"queue" text GENERATED ALWAYS AS (kind || '/' || owner) STORED NOT NULL,
 	"kind" text NOT NULL,
 	"record_id" text NOT NULL,
 	"owner" text NOT NULL,
@@ -49,8 +52,7 @@ CREATE TABLE "metersync"."stale_records" (
 	"attempts" integer DEFAULT 0 NOT NULL,
 	"tried_since" timestamp(6) with time zone,
 	"error" text,
-	"error_code" text,
-	CONSTRAINT "stale_records_kind_record_id_pk" PRIMARY KEY("kind","record_id")
+	"error_code" text
 );
 --> statement-breakpoint
 INSERT INTO metersync.stale_records
@@ -64,8 +66,8 @@ where outcome = 'pending'
 group by 1, 2;
 --> statement-breakpoint
 INSERT INTO metersync.settlements
-  (kind, record_id, owner, read_at, shown, settled_at, outcome, error, error_code, attempts, intervals_told, intervals_found)
-select kind, case kind when 'interval' then id else record_id end, coalesce(company_id::text, record_id), recorded_at,
+  (kind, record_id, owner, since, read_at, shown, settled_at, outcome, error, error_code, attempts, intervals_told, intervals_found)
+select kind, case kind when 'interval' then id else record_id end, coalesce(company_id::text, record_id), recorded_at, recorded_at,
   coalesce(occurred_at, 'infinity'), coalesce(applied_at, recorded_at), outcome, error, error_code, attempts,
   interval_count, intervals_found
 from metersync.events
@@ -98,9 +100,9 @@ CREATE INDEX "settlements_record" ON "metersync"."settlements" USING btree ("kin
 CREATE INDEX "settlements_settled" ON "metersync"."settlements" USING btree ("settled_at");--> statement-breakpoint
 CREATE INDEX "settlements_unhappy" ON "metersync"."settlements" USING btree ("outcome","error_code") WHERE outcome <> 'applied';--> statement-breakpoint
 CREATE INDEX "settlements_short" ON "metersync"."settlements" USING btree ("owner") WHERE intervals_found < intervals_told;--> statement-breakpoint
-CREATE INDEX "stale_records_owner" ON "metersync"."stale_records" USING btree ("kind","owner","due_at");--> statement-breakpoint
+CREATE INDEX "stale_records_queue" ON "metersync"."stale_records" USING btree ("queue","due_at");--> statement-breakpoint
 CREATE INDEX "stale_records_due" ON "metersync"."stale_records" USING btree ("kind","due_at");--> statement-breakpoint
-CREATE INDEX "stale_records_failed" ON "metersync"."stale_records" USING btree ("error_code","kind","owner") WHERE error_code is not null;
+CREATE INDEX "stale_records_failed" ON "metersync"."stale_records" USING btree ("error_code") WHERE error_code is not null;
 --> statement-breakpoint
 -- Keeps the state that a change ends, in the transaction of the change. It ends for an event that waits for the record
 -- or that came in this transaction, else for the run that is reading the company. A statement that changes no record
@@ -125,7 +127,7 @@ begin
       select e.id from metersync.journal e
       where e.record_id = o.%1$I::text and e.recorded_at >= least(now(), (
         select min(s.since) from metersync.stale_records s
-        where s.kind in ('connection', 'document') and s.record_id = o.%1$I::text))
+        where s.key in ('connection/' || o.%1$I, 'document/' || o.%1$I)))
       order by e.recorded_at desc limit 1)$sql$, TG_ARGV[0]);
   end if;
   execute format($sql$
@@ -153,6 +155,8 @@ COMMENT ON TABLE metersync.journal IS 'The log of events: every verified event o
 COMMENT ON COLUMN metersync.journal.error IS 'Why it was dead when it came.';
 COMMENT ON COLUMN metersync.journal.arrived_as IS 'What it was when it came: pending (its record had to be read), applied (nothing was left to read), ignored (unknown type), dead (it cannot be applied, see error), superseded (as an earlier version noted it).';
 COMMENT ON TABLE metersync.stale_records IS 'What has to be read again: a row for each record, and each range of readings, that events wait for.';
+COMMENT ON COLUMN metersync.stale_records.key IS 'kind and record_id: one record.';
+COMMENT ON COLUMN metersync.stale_records.queue IS 'kind and owner: what one catch-up reads.';
 COMMENT ON COLUMN metersync.stale_records.kind IS 'connection, document or interval.';
 COMMENT ON COLUMN metersync.stale_records.record_id IS 'Connection or document; of an interval the id of its event.';
 COMMENT ON COLUMN metersync.stale_records.owner IS 'Company whose listings show the record; of an interval the meter.';
@@ -169,7 +173,8 @@ COMMENT ON TABLE metersync.settlements IS 'How events were settled: a row for ea
 COMMENT ON COLUMN metersync.settlements.kind IS 'connection, document or interval.';
 COMMENT ON COLUMN metersync.settlements.record_id IS 'As in stale_records.';
 COMMENT ON COLUMN metersync.settlements.owner IS 'As in stale_records.';
-COMMENT ON COLUMN metersync.settlements.read_at IS 'When the read began: it settles events that were recorded by then.';
+COMMENT ON COLUMN metersync.settlements.since IS 'When the first of the events that waited was recorded.';
+COMMENT ON COLUMN metersync.settlements.read_at IS 'When the read began: it settles events that were recorded from since until then.';
 COMMENT ON COLUMN metersync.settlements.shown IS 'The state that the read showed: it settles events that told of no newer one.';
 COMMENT ON COLUMN metersync.settlements.settled_at IS 'When that was known.';
 COMMENT ON COLUMN metersync.settlements.outcome IS 'applied: their state, or a newer one, is in the warehouse; superseded: a newer state was already known, or the record is gone; missing: the service never showed it; dead: Postgres cannot hold it.';

@@ -6,12 +6,11 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import type { Database, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { refreshStale } from '../stale.ts';
-import { applyCompanies } from './companies.ts';
-import { applyConnectionSites, applyConnections, applyStatusChanges } from './connections.ts';
+import { applyConnectionSites, applyConnections } from './connections.ts';
 import { applyDocumentDeletes, applyDocumentSites, applyDocuments } from './documents.ts';
 import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
 import { printedBytesMax, printsTooLong } from './printed-size.ts';
-import { noteStale, supersedeDeleted } from './stale.ts';
+import { noteStale } from './stale.ts';
 import { holdAwake, wokenPerhapsInVain } from './wake.ts';
 
 /** What recording a group led to. */
@@ -88,37 +87,23 @@ async function recordTogether(
   const idsOf = (kind: DecodedEvent['kind']) => alive.filter((e) => e.event.kind === kind).map((e) => e.id);
   const connections = idsOf('connection');
   const documents = idsOf('document');
-  const deletes = alive.filter((e) => e.event.deletes);
-  const records = [...connections, ...documents];
-  if (records.length > 0) await applyCompanies(tx, records);
   if (connections.length > 0) {
     await applyConnections(tx, connections);
     await applyConnectionSites(tx, connections);
-    await applyStatusChanges(tx, connections);
   }
-  if (documents.length > 0) {
+  const deletes = alive.filter(({ event }) => event.deletes);
+  if (documents.length > deletes.length) {
     await applyDocuments(tx, documents);
     await applyDocumentSites(tx, documents);
-    if (deletes.length > 0) {
-      await applyDocumentDeletes(
-        tx,
-        deletes.map((e) => e.id),
-      );
-    }
   }
+  const idOf = ({ id }: JournalEntry) => id;
+  if (deletes.length > 0) await applyDocumentDeletes(tx, deletes.map(idOf));
   const waiting = alive.filter(({ id }) => fresh.get(id) === 'pending');
-  const wake = new Set(
-    waiting.length > 0
-      ? await noteStale(
-          tx,
-          waiting.map(({ id }) => id),
-        )
-      : [],
-  );
+  const gone = deletes.flatMap(({ event }) => event.recordId ?? []);
+  const notes = waiting.length + gone.length > 0;
+  const wake = new Set(notes ? await noteStale(tx, waiting.map(idOf), gone) : []);
   // A replay of what waits counts it no second time, and what was tried for it counts no more.
   if (recording.replay !== undefined) await refreshReplayed(tx, waiting);
-  const gone = deletes.flatMap(({ event }) => event.recordId ?? []);
-  if (gone.length > 0) await supersedeDeleted(tx, gone);
   const known = entries.filter((entry) => !fresh.has(entry.id)).map((entry) => entry.id);
   if (known.length > 0) for (const kind of await wokenPerhapsInVain(tx, known)) wake.add(kind);
   return {

@@ -72,10 +72,15 @@ export const journal = metersync.table(
 /**
  * What has to be read again: a row for each document and connection that events wait for, and for each range of readings
  * (its `recordId` is the event's id, its `owner` the meter). It is what is pending in the journal, by record.
+ *
+ * A record is looked up by its `key`, what an owner has by its `queue`, and no other index can serve either: with statistics
+ * of a time when nothing waited the planner thinks all indexes alike, and would read all that waits for one record.
  */
 export const staleRecords = metersync.table(
   'stale_records',
   {
+    key: text('key').primaryKey().generatedAlwaysAs(sql`kind || '/' || record_id`),
+    queue: text('queue').notNull().generatedAlwaysAs(sql`kind || '/' || owner`),
     kind: text('kind').notNull(),
     recordId: text('record_id').notNull(),
     owner: text('owner').notNull(),
@@ -90,16 +95,15 @@ export const staleRecords = metersync.table(
     errorCode: text('error_code'),
   },
   (t) => [
-    primaryKey({ columns: [t.kind, t.recordId] }),
-    index('stale_records_owner').on(t.kind, t.owner, t.dueAt),
+    index('stale_records_queue').on(t.queue, t.dueAt),
     index('stale_records_due').on(t.kind, t.dueAt),
-    index('stale_records_failed').on(t.errorCode, t.kind, t.owner).where(sql`error_code is not null`),
+    index('stale_records_failed').on(t.errorCode).where(sql`error_code is not null`),
   ],
 );
 
 /**
  * How events were settled, a log: a row for each time that a record was read for them, or that they were given up. It
- * settles the events of the record that were recorded by `readAt` and told of a state no newer than `shown`.
+ * settles the events of the record that were recorded from `since` to `readAt` and told of a state no newer than `shown`.
  */
 export const settlements = metersync.table(
   'settlements',
@@ -107,6 +111,7 @@ export const settlements = metersync.table(
     kind: text('kind').notNull(),
     recordId: text('record_id').notNull(),
     owner: text('owner').notNull(),
+    since: time('since').notNull(),
     readAt: time('read_at').notNull(),
     shown: time('shown').notNull(),
     settledAt: time('settled_at').notNull().default(sql`clock_timestamp()`),

@@ -26,7 +26,7 @@ from metersync.journal e
     where e.arrived_as = 'pending'
       and s.kind = e.kind
       and s.record_id = case e.kind when 'interval' then e.id else e.record_id end
-      and s.read_at >= e.recorded_at
+      and e.recorded_at between s.since and s.read_at
       and s.shown >= coalesce(e.occurred_at, '-infinity')
       and not (s.updates_only and e.type = 'document.deleted.v2')
     order by s.outcome in ('missing', 'dead'), s.settled_at, s.shown
@@ -36,8 +36,7 @@ from metersync.journal e
     select r.attempts, r.due_at, r.error, r.error_code
     from metersync.stale_records r
     where e.arrived_as = 'pending' and done.outcome is null
-      and r.kind = e.kind
-      and r.record_id = case e.kind when 'interval' then e.id else e.record_id end
+      and r.key = e.kind || '/' || case e.kind when 'interval' then e.id else e.record_id end
     offset 0
   ) waits on true;
 comment on view metersync.events is 'The journal: every verified event once, by its id, with what became of it.';

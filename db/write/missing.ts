@@ -13,24 +13,23 @@ export async function lookAgain(
   const table = kind === 'document' ? sql`utility.documents` : sql`utility.connections`;
   const result = await tx.execute<{ record_id: string }>(sql`
     with found as materialized (
-      select missing.record_id
+      select missing.ctid, missing.record_id
       from unnest(${array([...ids].sort(), 'text')}) as asked (record_id)
         cross join lateral (
-          select record_id from metersync.settlements
-          where kind = ${kind} and record_id = asked.record_id and outcome = 'missing'
-          limit 1
+          select ctid, record_id, outcome from metersync.settlements
+          where kind = ${kind} and record_id = asked.record_id offset 0
         ) missing
         cross join lateral (
           select raw_updated from ${table} where id = missing.record_id::uuid offset 0
         ) r
-      where exists (
+      where missing.outcome = 'missing' and exists (
         select from metersync.events e
         where e.record_id = missing.record_id and e.kind = ${kind} and e.outcome = 'missing'
-          and e.occurred_at <= r.raw_updated)
+          and e.occurred_at <= r.raw_updated offset 0)
     )
-    delete from metersync.settlements x using found f
-    where x.kind = ${kind} and x.record_id = f.record_id and x.outcome = 'missing'
-    returning x.record_id`);
+    delete from metersync.settlements
+    where ctid = any(array(select ctid from found))
+    returning record_id`);
   if (result.rows.length === 0) return;
   await refreshStale(
     tx,

@@ -34,10 +34,10 @@ export const warehouseRows = `
       'c0000000-0000-4000-8000-000000000001', '2026-02-01 10:00Z', '2026-02-01 10:00:00.04Z', '{}', 'pending'),
     ('msg_2', 'document.created.v2', 'document', 'd0000000-0000-4000-8000-000000000003',
       'c0000000-0000-4000-8000-000000000001', '2026-02-01 10:01Z', '2026-02-01 10:01:00.04Z', '{}', 'pending');
-  insert into metersync.settlements (kind, record_id, owner, read_at, shown, outcome, settled_at)
+  insert into metersync.settlements (kind, record_id, owner, since, read_at, shown, outcome, settled_at)
   values
     ('document', 'd0000000-0000-4000-8000-000000000001', 'c0000000-0000-4000-8000-000000000001',
-      '2026-02-01 10:00:00.1Z', 'infinity', 'applied', '2026-02-01 10:00:00.2Z');
+      '2026-02-01 10:00:00.04Z', '2026-02-01 10:00:00.1Z', 'infinity', 'applied', '2026-02-01 10:00:00.2Z');
   insert into metersync.stale_records (kind, record_id, owner, events, since, told_at, due_at, attempts, error)
   values
     ('document', 'd0000000-0000-4000-8000-000000000003', 'c0000000-0000-4000-8000-000000000001', 1,

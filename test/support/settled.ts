@@ -12,9 +12,9 @@ export async function settleAs(
 ): Promise<void> {
   await db.execute(sql`
     with settled as (
-      insert into metersync.settlements (kind, record_id, owner, read_at, shown, outcome, attempts, error)
+      insert into metersync.settlements (kind, record_id, owner, since, read_at, shown, outcome, attempts, error)
       select kind, case kind when 'interval' then id else record_id end, coalesce(company_id::text, record_id),
-        recorded_at, coalesce(occurred_at, 'infinity'), ${outcome}::text, 20, 'why'
+        recorded_at, recorded_at, coalesce(occurred_at, 'infinity'), ${outcome}::text, 20, 'why'
       from metersync.journal e
       where arrived_as = 'pending' and ${which}
       returning kind, record_id

@@ -194,11 +194,11 @@ const inserts = {
     from (${events}) told
     where waits
     group by p, kind, stale_id
-    on conflict (kind, record_id) do nothing`,
+    on conflict (key) do nothing`,
   'metersync.settlements': `
-    (kind, record_id, owner, read_at, shown, settled_at, outcome, error, error_code,
+    (kind, record_id, owner, since, read_at, shown, settled_at, outcome, error, error_code,
       intervals_told, intervals_found)
-    select kind, stale_id, owner, recorded_at, coalesce(occurred_at, 'infinity'), recorded_at,
+    select kind, stale_id, owner, recorded_at, recorded_at, coalesce(occurred_at, 'infinity'), recorded_at,
       case when n > 180 then 'missing' else 'applied' end,
       case when n > 180 then 'never shown' end, case when n > 180 then 'RECORD_NOT_SHOWN' end,
       interval_count, interval_count
