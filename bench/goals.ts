@@ -15,6 +15,13 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
     rowP99Ms: { below: 300 },
     recordP50Ms: { below: 250 },
   },
+  live: {
+    acknowledgedPerSecond: { atLeast: 500 },
+    answerP99Ms: { below: 250 },
+    rowP50Ms: { below: 120 },
+    rowP99Ms: { below: 1_000 },
+    recordsPerSecond: { atLeast: 300 },
+  },
   backfill: { ofFetchOnly: { atLeast: 0.35 }, unchangedTimesFirst: { atLeast: 3 } },
   intervals: { freshOfCopy: { atLeast: 0.5 }, overlapOfCopy: { atLeast: 0.4 } },
   'catch-up': { fresh1: { atMost: 1 }, fresh1000: { atMost: 2 }, changed1000: { atMost: 12 } },

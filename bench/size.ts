@@ -12,6 +12,9 @@ export interface Size {
   readonly eventsApplied: number;
   readonly eventsLone: number;
   readonly loneCompanies: number;
+  readonly liveCompanies: number;
+  /** Events that the sandbox delivers. */
+  readonly liveEvents: number;
   readonly backfillCompanies: number;
   /** Of each company. */
   readonly backfillDocuments: number;
@@ -55,6 +58,8 @@ export const sizes = {
     eventsApplied: 20_000,
     eventsLone: 150,
     loneCompanies: 20,
+    liveCompanies: 100,
+    liveEvents: 10_000,
     backfillCompanies: 100,
     backfillDocuments: 500,
     intervalMeters: 8,
@@ -84,6 +89,8 @@ export const sizes = {
     eventsApplied: 8_000,
     eventsLone: 30,
     loneCompanies: 10,
+    liveCompanies: 20,
+    liveEvents: 2_000,
     backfillCompanies: 20,
     backfillDocuments: 500,
     intervalMeters: 3,
@@ -114,6 +121,8 @@ export const sizes = {
     eventsApplied: 200,
     eventsLone: 2,
     loneCompanies: 2,
+    liveCompanies: 2,
+    liveEvents: 60,
     backfillCompanies: 2,
     backfillDocuments: 110,
     intervalMeters: 1,

@@ -8,6 +8,7 @@ import { catalogue } from './catalogue.ts';
 import { catchUp } from './catch-up.ts';
 import { history } from './history.ts';
 import { intervals } from './intervals.ts';
+import { live } from './live.ts';
 import { lone } from './lone.ts';
 import { sandbox } from './sandbox.ts';
 
@@ -16,6 +17,7 @@ export const measures: readonly Measure[] = [
   acknowledged,
   applied,
   lone,
+  live,
   backfill,
   intervals,
   catalogue,
