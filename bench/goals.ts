@@ -34,6 +34,7 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
   audit: { peakOfTenth: { atMost: 1.2 }, secondHalfOfFirst: { atMost: 1.1 } },
   history: { eventsPer1000: { atMost: 300 } },
   sandbox: { deliveriesPerSecond: { atLeast: 3_000 }, pagesPerSecond: { atLeast: 3_000 } },
+  growth: { documentsLastOfFirst: { atLeast: 0.8 }, eventsWaitingOfNone: { atLeast: 0.8 } },
 };
 
 export function isReached(goal: Goal, figure: number): boolean {

@@ -45,6 +45,13 @@ export interface Size {
   readonly sandboxChanges: number;
   /** Pages of a round that are read of the sandbox, and of the bare server. */
   readonly sandboxReads: number;
+  readonly growthCompanies: number;
+  /** Of each company. */
+  readonly growthDocuments: number;
+  /** Events that wait while others come. */
+  readonly growthWaiting: number;
+  /** Events of a round. */
+  readonly growthEvents: number;
 }
 
 export const sizes = {
@@ -79,6 +86,10 @@ export const sizes = {
     sandboxCompanies: 20,
     sandboxChanges: 12_000,
     sandboxReads: 20_000,
+    growthCompanies: 2_000,
+    growthDocuments: 500,
+    growthWaiting: 500_000,
+    growthEvents: 10_000,
   },
   quick: {
     rounds: 1,
@@ -110,6 +121,10 @@ export const sizes = {
     sandboxCompanies: 10,
     sandboxChanges: 4_000,
     sandboxReads: 8_000,
+    growthCompanies: 200,
+    growthDocuments: 500,
+    growthWaiting: 50_000,
+    growthEvents: 8_000,
   },
   /** Says nothing but that everything runs. */
   tiny: {
@@ -142,5 +157,9 @@ export const sizes = {
     sandboxCompanies: 2,
     sandboxChanges: 60,
     sandboxReads: 60,
+    growthCompanies: 10,
+    growthDocuments: 20,
+    growthWaiting: 200,
+    growthEvents: 200,
   },
 } as const satisfies Record<string, Size>;

@@ -21,6 +21,23 @@ export async function untilJournaled(client: pg.Client, events: number): Promise
   }
 }
 
+/**
+ * The same of events that were received since (Unix milliseconds): it counts no others, and so costs the same however
+ * long the journal is.
+ */
+export async function untilReceived(client: pg.Client, since: number, events: number): Promise<number> {
+  for (const deadline = Date.now() + appliedWithinMs; ; ) {
+    const { rows } = await client.query(
+      'select count(*)::int as count from metersync.events where received_at >= $1',
+      [new Date(since).toISOString()],
+    );
+    if (rows[0].count >= events) return Date.now();
+    if (Date.now() > deadline)
+      throw new Error(`of ${events} events the journal has ${rows[0].count} after a minute`);
+    await delay(lookEveryMs);
+  }
+}
+
 export async function journaled(client: pg.Client): Promise<number> {
   const { rows } = await client.query('select count(*)::int as count from metersync.events');
   return rows[0].count;

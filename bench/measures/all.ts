@@ -6,6 +6,7 @@ import { audit } from './audit.ts';
 import { backfill } from './backfill.ts';
 import { catalogue } from './catalogue.ts';
 import { catchUp } from './catch-up.ts';
+import { growth } from './growth.ts';
 import { history } from './history.ts';
 import { intervals } from './intervals.ts';
 import { live } from './live.ts';
@@ -26,4 +27,5 @@ export const measures: readonly Measure[] = [
   analytics,
   audit,
   sandbox,
+  growth,
 ];
