@@ -34,6 +34,12 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
   audit: { peakOfTenth: { atMost: 1.2 }, secondHalfOfFirst: { atMost: 1.1 } },
   history: { eventsPer1000: { atMost: 300 } },
   sandbox: { deliveriesPerSecond: { atLeast: 3_000 }, pagesPerSecond: { atLeast: 3_000 } },
+  peers: {
+    backfillTimesDlt: { atLeast: 3 },
+    acknowledged512TimesStripeSync: { atLeast: 4 },
+    acknowledged64TimesStripeSync: { atLeast: 1 },
+    appliedTimesStripeSync: { atLeast: 2 },
+  },
   growth: { documentsLastOfFirst: { atLeast: 0.8 }, eventsWaitingOfNone: { atLeast: 0.8 } },
 };
 

@@ -45,6 +45,9 @@ export interface Size {
   readonly sandboxChanges: number;
   /** Pages of a round that are read of the sandbox, and of the bare server. */
   readonly sandboxReads: number;
+  /** Companies that a peer loads, and the small documents of each. */
+  readonly peersCompanies: number;
+  readonly peersDocuments: number;
   readonly growthCompanies: number;
   /** Of each company. */
   readonly growthDocuments: number;
@@ -86,6 +89,8 @@ export const sizes = {
     sandboxCompanies: 20,
     sandboxChanges: 12_000,
     sandboxReads: 20_000,
+    peersCompanies: 100,
+    peersDocuments: 500,
     growthCompanies: 2_000,
     growthDocuments: 500,
     growthWaiting: 500_000,
@@ -121,6 +126,8 @@ export const sizes = {
     sandboxCompanies: 10,
     sandboxChanges: 4_000,
     sandboxReads: 8_000,
+    peersCompanies: 20,
+    peersDocuments: 500,
     growthCompanies: 200,
     growthDocuments: 500,
     growthWaiting: 50_000,
@@ -157,6 +164,8 @@ export const sizes = {
     sandboxCompanies: 2,
     sandboxChanges: 60,
     sandboxReads: 60,
+    peersCompanies: 3,
+    peersDocuments: 110,
     growthCompanies: 10,
     growthDocuments: 20,
     growthWaiting: 200,

@@ -25,6 +25,8 @@ export interface BenchStack {
   workflowBundle(): Promise<string>;
   /** An empty database of its own. */
   database(name: string): Promise<string>;
+  /** The same as the superuser `postgres`: of that name a peer wants its tables' functions to be. */
+  superuserDatabase(name: string): Promise<string>;
   /** A migrated warehouse in a database of its own. */
   warehouse(): Promise<string>;
   /** A Temporal namespace of its own, in which nothing was ever started. */
@@ -57,6 +59,8 @@ export async function startBenchStack(): Promise<BenchStack> {
         return bundled;
       },
       database,
+      superuserDatabase: async (name) =>
+        postgres.superuserUrl(new URL(await database(name)).pathname.slice(1)),
       warehouse: async () => await migrated(await database('warehouse')),
       namespace: () => newNamespace(temporal.address),
       stop,

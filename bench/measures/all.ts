@@ -11,6 +11,7 @@ import { history } from './history.ts';
 import { intervals } from './intervals.ts';
 import { live } from './live.ts';
 import { lone } from './lone.ts';
+import { peers } from './peers.ts';
 import { sandbox } from './sandbox.ts';
 
 /** Every measure, in the order in which a whole run takes them. */
@@ -28,4 +29,5 @@ export const measures: readonly Measure[] = [
   audit,
   sandbox,
   growth,
+  peers,
 ];
