@@ -25,8 +25,8 @@ export interface BenchStack {
   workflowBundle(): Promise<string>;
   /** An empty database of its own. */
   database(name: string): Promise<string>;
-  /** The same as the superuser `postgres`: of that name a peer wants its tables' functions to be. */
-  superuserDatabase(name: string): Promise<string>;
+  /** The address of a database with the superuser `postgres`, who may see plans, and whom a peer's tables ask for. */
+  asSuperuser(url: string): string;
   /** A migrated warehouse in a database of its own. */
   warehouse(): Promise<string>;
   /** A Temporal namespace of its own, in which nothing was ever started. */
@@ -59,8 +59,7 @@ export async function startBenchStack(): Promise<BenchStack> {
         return bundled;
       },
       database,
-      superuserDatabase: async (name) =>
-        postgres.superuserUrl(new URL(await database(name)).pathname.slice(1)),
+      asSuperuser: (url) => postgres.superuserUrl(new URL(url).pathname.slice(1)),
       warehouse: async () => await migrated(await database('warehouse')),
       namespace: () => newNamespace(temporal.address),
       stop,

@@ -9,10 +9,12 @@ import { runBackfill, withTemporal } from '../service/backfill.ts';
 import type { Copied, CopiesCalls } from '../service/copies.ts';
 import { startSandbox } from '../service/sandbox.ts';
 import { withClient } from '../stack.ts';
+import { measureStatements } from './growth-statements.ts';
 
 export const growth: Measure = {
   name: 'growth',
-  about: 'whether rates hold: documents of the last tenth of a first load, and events while many wait',
+  about:
+    'whether rates hold: documents of the last tenth of a first load, events while many wait; statements by blocks',
   onlyByName: true,
   run: measureGrowth,
 };
@@ -36,6 +38,7 @@ async function measureGrowth(bench: Bench): Promise<Figures> {
     documentsWithListingPerSecond: withListing.perSecond,
     documentsWithoutListingPerSecond: withoutListing.perSecond,
     ...(await measureEvents(bench)),
+    ...(await measureStatements(bench)),
   };
 }
 

@@ -191,7 +191,7 @@ async function sendOurs(
 
 /** stripe-sync-engine and a sender of Stripe's events; an answer of it says that the event is a row. */
 async function startStripeSync(bench: Bench, folder: string) {
-  const databaseUrl = await bench.stack.superuserDatabase('stripe');
+  const databaseUrl = bench.stack.asSuperuser(await bench.stack.database('stripe'));
   const secret = newSecret();
   const engine: Child<StripeSyncCalls> = bench.child<StripeSyncCalls>('peers/stripe-sync.ts');
   const { port } = await engine.call('start', { folder, databaseUrl, secret });
