@@ -11,14 +11,19 @@ export function describeReport(report: Report): string {
     Object.entries(figures).map(([name, figure]) => {
       const goal = goals[measure]?.[name];
       const verdict = goal === undefined ? '' : isReached(goal, figure) ? 'reached' : 'missed';
-      return [`${measure}.${name}`, shown(figure), goal === undefined ? '' : describeGoal(goal), verdict];
+      return [
+        `${measure}.${name}`,
+        describeFigure(figure),
+        goal === undefined ? '' : describeGoal(goal),
+        verdict,
+      ];
     }),
   );
   return table(['figure', 'measured', 'goal', ''], rows).join('\n');
 }
 
 /** Three digits are more than a shared machine repeats. */
-function shown(figure: number): string {
+export function describeFigure(figure: number): string {
   if (Math.abs(figure) >= 100) return Math.round(figure).toLocaleString('en');
   return String(Number(figure.toPrecision(3)));
 }
