@@ -48,6 +48,8 @@ export async function startBenchStack(): Promise<BenchStack> {
     await rm(dir, { recursive: true, force: true });
   };
   let bundled: Promise<string> | undefined;
+  // Migrating takes a second: it is done once, and the warehouses of measures are copies.
+  let template: Promise<string> | undefined;
   try {
     const { postgres, temporal } = embedded;
     if (postgres === undefined || temporal === undefined) throw new Error('the stack lacks a server');
@@ -60,7 +62,10 @@ export async function startBenchStack(): Promise<BenchStack> {
       },
       database,
       asSuperuser: (url) => postgres.superuserUrl(new URL(url).pathname.slice(1)),
-      warehouse: async () => await migrated(await database('warehouse')),
+      warehouse: async () => {
+        template ??= database('template').then(migrated);
+        return await copyOf(await template, postgres.superuserUrl('postgres'));
+      },
       namespace: () => newNamespace(temporal.address),
       stop,
     };
@@ -83,6 +88,18 @@ async function migrated(url: string): Promise<string> {
   } finally {
     await close();
   }
+}
+
+/** A database of the same owner that holds what another does, to which nobody is connected. */
+async function copyOf(url: string, superuserUrl: string): Promise<string> {
+  const copy = new URL(url);
+  copy.pathname = `warehouse_${randomBytes(4).toString('hex')}`;
+  const name = (of: URL) => pg.escapeIdentifier(of.pathname.slice(1));
+  const owner = pg.escapeIdentifier(copy.username);
+  await withClient(superuserUrl, (client) =>
+    client.query(`create database ${name(copy)} template ${name(new URL(url))} owner ${owner}`),
+  );
+  return copy.href;
 }
 
 async function newNamespace(address: string): Promise<NamedPlace> {
