@@ -72,7 +72,6 @@ async function measureDocuments(
   const service = { url, apiKey: 'bench', endpoints: { ...none, ...endpoints } };
   const pipeline = await startPipeline(bench, { service, filled: false });
   return await withTemporal(pipeline.temporal, async (client) => {
-    await runBackfill(client, []);
     await runBackfill(client, companies.slice(0, warmUpCompanies));
     const tenth = Math.ceil(measured.length / 10);
     const parts = [measured.slice(0, tenth), measured.slice(tenth, -tenth), measured.slice(-tenth)];
