@@ -1,3 +1,5 @@
+import type { SizeName } from './size.ts';
+
 /** A goal that a figure is held against. */
 export type Goal = { readonly atLeast: number } | { readonly atMost: number } | { readonly below: number };
 
@@ -48,6 +50,13 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
     statementsAsCheap: { atLeast: 1 },
   },
 };
+
+/** Measures whose goals are about how much there is: a smaller size says nothing of them. */
+const aboutSize: ReadonlySet<string> = new Set(['analytics', 'audit']);
+
+/** Whether figures of a measure that did this much work are held against its goals. */
+export const isJudged = (measure: string, size: SizeName): boolean =>
+  size === 'full' || !aboutSize.has(measure);
 
 export function isReached(goal: Goal, figure: number): boolean {
   if ('atLeast' in goal) return figure >= goal.atLeast;

@@ -91,7 +91,7 @@ async function main(args: readonly string[]): Promise<number> {
   if (options.json === true) process.stdout.write(json);
   else {
     if (options.json !== undefined) writeFileSync(options.json, json);
-    console.log(describeReport(report));
+    console.log(describeReport(report, sizeOf(wanted, options)));
     console.log(`${machine()}${options.quick ? '; quick: not the size of the goals' : ''}`);
   }
   if (options.keep) keepMeasured(report, sizeOf(wanted, options));

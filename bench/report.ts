@@ -1,15 +1,16 @@
 import { table } from '../cli/terminal.ts';
-import { describeGoal, goals, isReached } from './goals.ts';
+import { describeGoal, goals, isJudged, isReached } from './goals.ts';
 import type { Figures } from './measure.ts';
+import type { SizeName } from './size.ts';
 
 /** Figures by measure: what `--json` writes. */
 export type Report = Record<string, Figures>;
 
 /** A table of every figure, with its goal and whether it is reached where it has one. */
-export function describeReport(report: Report): string {
+export function describeReport(report: Report, size: SizeName): string {
   const rows = Object.entries(report).flatMap(([measure, figures]) =>
     Object.entries(figures).map(([name, figure]) => {
-      const goal = goals[measure]?.[name];
+      const goal = isJudged(measure, size) ? goals[measure]?.[name] : undefined;
       const verdict = goal === undefined ? '' : isReached(goal, figure) ? 'reached' : 'missed';
       return [
         `${measure}.${name}`,

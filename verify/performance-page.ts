@@ -1,4 +1,4 @@
-import { describeGoal, goals, isReached } from '../bench/goals.ts';
+import { describeGoal, goals, isJudged, isReached } from '../bench/goals.ts';
 import { type AllMeasured, readMeasured } from '../bench/measured.ts';
 import { measures } from '../bench/measures/all.ts';
 import { versions } from '../bench/peers/install.ts';
@@ -35,11 +35,12 @@ const measureTable = (): string =>
 function goalTable(measured: AllMeasured): string {
   const rows = Object.entries(goals).flatMap(([measure, ofMeasure]) =>
     Object.entries(ofMeasure).map(([name, goal]) => {
-      const { figures = {}, size = '' } = measured[measure] ?? {};
+      const { figures = {}, size } = measured[measure] ?? {};
       const figure = figures[name];
       const shown = figure === undefined ? 'not yet' : describeFigure(figure);
-      const reached = figure === undefined ? '' : isReached(goal, figure) ? 'reached' : 'missed';
-      return [`\`${measure}.${name}\``, describeGoal(goal), shown, reached, size];
+      const judged = figure !== undefined && size !== undefined && isJudged(measure, size);
+      const reached = !judged ? '' : isReached(goal, figure) ? 'reached' : 'missed';
+      return [`\`${measure}.${name}\``, describeGoal(goal), shown, reached, size ?? ''];
     }),
   );
   return markdownTable(['Figure', 'Goal', 'Measured', '', 'Size'], rows);

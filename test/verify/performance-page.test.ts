@@ -17,6 +17,14 @@ test('each goal stands beside what was measured last, with its size, and says wh
   expect(made).toMatch(/^Before\.\n[\s\S]*\nAfter\.\n$/);
 });
 
+test('a goal about how much there is is judged at full size alone', () => {
+  const figures = { peakOfTenth: 1.3 };
+  const row = '| `audit.peakOfTenth` | ≤ 1.2 | 1.3 |';
+  const made = (size: 'full' | 'whole') => performancePage(page, { audit: { ...taken, size, figures } });
+  expect(made('full')).toContain(`${row} missed | full |`);
+  expect(made('whole')).toContain(`${row}  | whole |`);
+});
+
 test('peers stand beside metersync with their versions, and where both ran', () => {
   const figures = { backfillPerSecond: 9_000, dltPerSecond: 3_000, backfillTimesDlt: 3 };
   const made = performancePage(page, { peers: { ...taken, size: 'full', figures } });
