@@ -14,7 +14,7 @@ export async function catchUpConnections(deps: ActivityDependencies, companyId: 
   const due = await dueRecords(db, 'connections', companyId, connectionsTogether);
   const walk = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
   const { ids, report } = await walkListing(deps, walk);
-  const known = await admit(deps, 'connections', companyId);
+  const known = await admit(deps, 'connections', companyId, due);
   await refreshNeighbours(deps, companyId, { meters: known });
   const shown = new Set(printedUuids(ids));
   const notShown = judgePass(report.manifest).stable ? due.filter((id) => !shown.has(id)) : [];
@@ -30,11 +30,12 @@ export async function admit(
   { warehouse: { db }, backfillFirst }: ActivityDependencies,
   kind: 'connections' | 'documents',
   companyId: string,
+  recordIds: readonly string[],
 ): Promise<boolean> {
   const { admitted, neverRead } = await admitCompany(db, companyId);
   if (!admitted) return false;
   if (neverRead) await backfillFirst(companyId);
-  await admitSites(db, kind, companyId);
+  await admitSites(db, kind, recordIds);
   return true;
 }
 

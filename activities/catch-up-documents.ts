@@ -34,7 +34,7 @@ export async function catchUpDocuments(catchUp: Omit<SingleReads, 'failed' | 'mo
   const { unseen, proven, withoutUsage, partial } = await readDocuments(reads, due);
   const unsettled = new Set([...partial, ...(await readUsage(reads, withoutUsage))]);
   for (const id of failed.keys()) unsettled.delete(id);
-  const known = await admit(deps, 'documents', companyId);
+  const known = await admit(deps, 'documents', companyId, ids);
   await refreshNeighbours(deps, companyId, { meters: false, documentIds: ids });
   const settled = ids.filter((id) => !unsettled.has(id) && !failed.has(id) && !moved.has(id));
   await settleRecords(db, 'documents', settled, readAt, proven ? unseen : [], companyId);

@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../contract/failures.ts';
-import { handOver, liveUsage, type WaitingReason, warehouseNow } from '../db/catch-up.ts';
+import { handOver, liveUsage, warehouseNow } from '../db/catch-up.ts';
+import type { WaitingReason } from '../db/stale.ts';
 import { type RecordsRead, writeDocumentSets } from '../db/write/document-sets.ts';
 import type { RecordAnswer } from '../service/client.ts';
 import type { Page } from '../service/page.ts';

@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
-import { type WaitingReason, warehouseNow } from '../db/catch-up.ts';
+import { warehouseNow } from '../db/catch-up.ts';
 import { withoutStatement } from '../db/failures.ts';
+import type { WaitingReason } from '../db/stale.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './failing.ts';
 

@@ -2,8 +2,8 @@ import { type SQL, sql } from 'drizzle-orm';
 import { array, printedUuids } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
 import { type RecordResource, recordResources, tableOf } from './resources.ts';
+import { isStale } from './stale.ts';
 import { recordRead } from './strangers.ts';
-import { hasOutcome } from './waiting.ts';
 
 /** Resources with a listing of their own; sites stand in the records of companies, which show them whole. */
 export type ListedResource = Exclude<RecordResource, 'sites'>;
@@ -46,13 +46,13 @@ const listed = (listing: Listing): SQL => {
 export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
   const about = resource === 'companies' ? sql`e.company_id = t.id` : sql`e.record_id = t.id::text`;
   return sql`t.first_synced_at < ${moment} and (t.synced_at is null or t.synced_at < ${moment})
-    and not exists (select from metersync.events e where ${about} and e.recorded_at >= ${moment} offset 0)`;
+    and not exists (select from metersync.journal e where ${about} and e.recorded_at >= ${moment} offset 0)`;
 };
 
 /** No event waits for the record of a row `t`: what a listing does not show yet is looked for by the catch-up, which gives it up. */
 const notAwaited = (resource: RecordResource): SQL =>
   resource === 'documents' || resource === 'connections'
-    ? sql`and not exists (select from metersync.events e where e.record_id = t.id::text and ${hasOutcome('pending', 'e')} offset 0)`
+    ? sql`and not ${isStale(resource === 'documents' ? 'document' : 'connection', sql`t.id::text`)}`
     : sql``;
 
 const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
@@ -336,7 +336,7 @@ export async function countMissed(
     where t.company_id = ${companyId}::uuid and before.at is not null and case
       when t.deleted_at is null then t.synced_at >= this.at and t.raw_updated >= before.at
         and t.raw_updated < this.at - make_interval(secs => ${graceSeconds})
-        and not exists (select from metersync.events e
+        and not exists (select from metersync.journal e
           where e.record_id = t.id::text and e.occurred_at >= t.raw_updated offset 0)
       else t.deleted_reason in ('absent', 'listed') and t.deleted_at >= this.at
     end`);

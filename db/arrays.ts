@@ -1,4 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
 
 /** A UUID, in whatever case. */
 export const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -12,6 +13,29 @@ type ElementType = 'text' | 'uuid' | 'timestamptz' | 'int' | 'numeric' | 'boolea
 /** Binds a whole column of values as one parameter: the protocol counts parameters in 16 bits. */
 export function array(values: readonly (string | number | boolean | null)[], type: ElementType): SQL {
   return sql`${arrayLiteral(values)}::${sql.raw(type)}[]`;
+}
+
+/** A column of values that are read from rows: its name, its type, and the value of a row. */
+type Column<Row> = readonly [
+  name: string,
+  type: ElementType,
+  value: (row: Row) => string | number | boolean | null,
+];
+
+/** Rows as a table `name (column, …)`, each column of them bound as one parameter. */
+export function unnested<Row>(name: string, rows: readonly Row[], columns: readonly Column<Row>[]): SQL {
+  const arrays = columns.map(([, type, value]) => array(rows.map(value), type));
+  const names = columns.map(([column]) => sql.identifier(column));
+  const comma = sql`, `;
+  return sql`unnest(${sql.join(arrays, comma)}) as ${sql.identifier(name)} (${sql.join(names, comma)})`;
+}
+
+/** The names of columns, for the list of an `insert`. */
+export function columnNames(columns: readonly PgColumn[]): SQL {
+  return sql.join(
+    columns.map(({ name }) => sql.identifier(name)),
+    sql`, `,
+  );
 }
 
 const plain = /^[\w.:+-]+$/;

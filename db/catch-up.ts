@@ -4,7 +4,7 @@ import type { CatchUpKind } from '../contract/names.ts';
 import { array, uuid } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { serviceParked } from './parking.ts';
-import { dueOf, eventKind, hasOutcome } from './waiting.ts';
+import { eventKind, postpone, refreshStale, staleOf, type WaitingReason } from './stale.ts';
 
 /**
  * Tries after which a record that the service never showed is no longer looked for: four minutes, as they lie further
@@ -18,22 +18,8 @@ export const notShownAttemptsMax = 8;
  */
 export const olderShownAttemptsMax = 15;
 
-/** Why events wait: a failure of the catalogue, in words. */
-export interface WaitingReason {
-  readonly code: FailureCode;
-  readonly message: string;
-}
-
-/**
- * `set` of an update that postpones events, longer each time they wait for the same reason: from one
- * second to a quarter of an hour.
- */
-export function postponed({ code, message }: WaitingReason, leastSeconds = 1): SQL {
-  const attempts = sql`case when error_code = ${code} then attempts else 0 end`;
-  return sql`attempts = ${attempts} + 1, error_code = ${code}, error = ${message},
-    next_attempt_at = clock_timestamp() + greatest(interval '1 second' * ${leastSeconds}::int,
-      least(interval '15 minutes', interval '1 second' * power(2, least(${attempts}, 12))))`;
-}
+/** Rows of stale records of which the owners are told, longest due first, before owners are looked for one by one. */
+const dueRowsMax = 500;
 
 /**
  * Companies, or meters for intervals, that have something due; those that are due longest come first, so that none keeps
@@ -45,12 +31,51 @@ export async function dueOwners(
   limit: number,
   among?: readonly string[],
 ): Promise<string[]> {
-  const owner = kind === 'intervals' ? sql`record_id` : sql`company_id`;
-  const result = await db.execute<{ owner: string }>(sql`
-    select ${owner}::text as owner from metersync.events
-    where ${dueOf(kind, among)} and not ${serviceParked}
-    group by ${owner} order by min(coalesce(next_attempt_at, recorded_at)), 1 limit ${limit}`);
-  return result.rows.map((row) => row.owner);
+  const owners = async (from: SQL): Promise<{ owners: string[]; rows: number }> => {
+    const { rows } = await db.execute<{ owner: string; rows: number }>(sql`
+      select owner, count(*)::int as rows
+      from ${from}
+      where not ${serviceParked}
+      group by owner
+      order by min(due_at), owner limit ${limit}`);
+    return { owners: rows.map(({ owner }) => owner), rows: rows.reduce((sum, row) => sum + row.rows, 0) };
+  };
+  if (among !== undefined) {
+    const { owners: due } =
+      await owners(sql`unnest(${array(among, 'text')}) as asked (owner) cross join lateral (
+      select s.due_at from metersync.stale_records s
+      where s.queue = ${`${eventKind[kind]}/`} || asked.owner and s.due_at <= clock_timestamp()
+      order by s.due_at limit 1
+    ) first_due`);
+    return due;
+  }
+  const longest = await owners(sql`(
+    select s.owner, s.due_at from metersync.stale_records s
+    where s.kind = ${eventKind[kind]} and s.due_at <= clock_timestamp()
+    order by s.kind, s.due_at limit ${dueRowsMax}
+  ) longest`);
+  if (longest.owners.length >= limit || longest.rows < dueRowsMax) return longest.owners;
+  // A few owners have much that is due: each owner that waits is looked up once.
+  const { owners: due } = await owners(sql`(
+    with recursive waiting as (
+      (select s.queue from metersync.stale_records s order by s.queue limit 1)
+      union all
+      select (
+        select s.queue from metersync.stale_records s
+        where s.queue > w.queue
+        order by s.queue limit 1)
+      from waiting w
+      where w.queue is not null
+    )
+    select first_due.owner, first_due.due_at
+    from waiting w cross join lateral (
+      select s.kind, s.owner, s.due_at from metersync.stale_records s
+      where s.queue = w.queue and s.due_at <= clock_timestamp()
+      order by s.due_at limit 1
+    ) first_due
+    where first_due.kind = ${eventKind[kind]}
+  ) each_owner`);
+  return due;
 }
 
 /** The warehouse's clock: reads are ordered by it, whichever worker makes them. */
@@ -67,9 +92,9 @@ export async function dueRecords(
   limit: number,
 ): Promise<string[]> {
   const result = await db.execute<{ record_id: string }>(sql`
-    select record_id from metersync.events
-    where ${dueOf(kind, [companyId])}
-    group by record_id order by min(recorded_at), record_id limit ${limit}`);
+    select record_id from metersync.stale_records
+    where queue = ${`${eventKind[kind]}/${companyId}`} and due_at <= clock_timestamp()
+    order by due_at, record_id limit ${limit}`);
   return result.rows.map((row) => row.record_id);
 }
 
@@ -148,25 +173,11 @@ export async function usageToldByRecords(
 }
 
 /**
- * Ids of the events of the given records that wait. They are picked record by record: of hundreds of records the planner
- * thinks, as long as it knows little, that they are what most of the journal is about.
- */
-const waitingFor = (kind: 'connections' | 'documents', recordIds: readonly string[]): SQL => sql`array(
-  select w.id
-  from unnest(${array(recordIds, 'text')}) as wanted (record_id) cross join lateral (
-    select id from metersync.events
-    where record_id = wanted.record_id and kind = ${eventKind[kind]} and ${hasOutcome('pending')} offset 0
-  ) w)`;
-
-/** Events of the given records that wait, and were in the journal before the read began. */
-const coveredBy = (kind: 'connections' | 'documents', recordIds: readonly string[], readAt: string): SQL =>
-  sql`id = any(${waitingFor(kind, recordIds)}) and ${hasOutcome('pending')} and recorded_at <= ${readAt}::timestamptz`;
-
-/**
- * Settles the events of the given records that were in the journal before the read began: those whose state, or a
- * newer one, is now in the warehouse are applied; those of records that are gone are superseded; those that were due
- * and are neither wait, each time longer. `notShown` are records that the service proved not to have: when that has
- * been so for a while they are taken for gone, and what told of them is `missing`.
+ * Settles what waited for the given records before the read began: events whose state, or a newer one, is now in the
+ * warehouse are applied, those of records that are gone are superseded, those of records that Postgres refused are dead. What
+ * was due and is none of these waits, each time longer. `notShown` are records that the service proved not to have: when
+ * that has been so for a while they are taken for gone, and what told of them is `missing`. A record that has moved to another
+ * company is not postponed for the given one.
  */
 export async function settleRecords(
   db: Executor,
@@ -176,50 +187,110 @@ export async function settleRecords(
   notShown: readonly string[] = [],
   companyId?: string,
 ): Promise<{ applied: number; waiting: number }> {
-  const table = kind === 'documents' ? sql`utility.documents` : sql`utility.connections`;
-  const covered = coveredBy(kind, recordIds, readAt);
-  const elsewhere = companyId === undefined ? sql`false` : sql`company_id <> ${companyId}::uuid`;
-  if (notShown.length > 0) await buryNotShown(db, kind, notShown, elsewhere);
-  const settled = await db.execute(sql`
-    update metersync.events e
-    set outcome = settled.outcome, applied_at = clock_timestamp(), next_attempt_at = null,
-      error = case when settled.outcome = 'missing' then error end,
-      error_code = case when settled.outcome = 'missing' then error_code end
-    from (
-      select id, (
-        select case
-          when type = 'document.deleted.v2' and r.deleted_reason = 'event' then 'applied'
-          when r.deleted_reason = 'not_found' then 'missing'
-          when r.deleted_at is not null then 'superseded'
-          else 'applied' end
-        from ${table} r
-        where r.id = record_id::uuid
-          and (r.raw_updated >= occurred_at or r.deleted_reason in ('not_found', 'absent', 'listed')
-            or (type = 'document.deleted.v2' and r.deleted_reason = 'event'))
-      ) as outcome
-      from metersync.events where ${covered} order by id for update
-    ) settled
-    where e.id = settled.id and settled.outcome is not null`);
-  const code = 'RECORD_NOT_SHOWN';
-  await buryRefused(db, kind, covered, readAt);
-  await believeOlder(db, table, covered);
-  const message = 'the service does not show the state that this event told of';
-  const waiting = await postpone(db, sql`${covered} and (${elsewhere}) is not true`, readAt, {
-    code,
-    message,
+  if (notShown.length > 0) await giveUpNotShown(db, kind, notShown, companyId);
+  const { settled, left } = await settleShown(db, kind, recordIds, readAt);
+  if (left.length === 0) return { applied: settled, waiting: 0 };
+  const reason = {
+    code: 'RECORD_NOT_SHOWN',
+    message: 'the service does not show the state that this event told of',
+  } as const;
+  const { waiting, givenUp } = await postpone(db, staleOf.records(kind, left), reason, {
+    dueAt: readAt,
+    since: readAt,
+    attemptsMax: olderShownAttemptsMax,
+    ...(companyId === undefined ? {} : { owner: companyId }),
   });
-  return { applied: settled.rowCount ?? 0, waiting };
+  if (givenUp.length > 0) await takeOlder(db, kind, givenUp);
+  return { applied: settled, waiting };
 }
 
-/** Postpones those of the covered events that were due when the read began. */
-async function postpone(db: Executor, covered: SQL, readAt: string, reason: WaitingReason): Promise<number> {
-  const result = await db.execute(sql`
-    update metersync.events set ${postponed(reason)}
-    where ${hasOutcome('pending')} and id in (
-      select id from metersync.events
-      where ${covered} and coalesce(next_attempt_at, '-infinity') <= ${readAt}::timestamptz order by id for update)`);
-  return result.rowCount ?? 0;
+/** Settles what the read showed. Returns how many records it settled, and those of which events still wait. */
+async function settleShown(
+  db: Executor,
+  kind: 'connections' | 'documents',
+  recordIds: readonly string[],
+  readAt: string,
+): Promise<{ settled: number; left: string[] }> {
+  const result = await db.execute<{
+    record_id: string;
+    partly: boolean;
+    wholly: boolean;
+    before: boolean;
+  }>(sql`
+    with waiting as materialized (
+      select s.*
+      from unnest(${array([...recordIds].sort(), 'text')}) as asked (record_id) cross join lateral (
+        select * from metersync.stale_records
+        where key = ${`${eventKind[kind]}/`} || asked.record_id and since <= ${readAt}::timestamptz
+        for update
+      ) s
+    ), judged as materialized (
+      select w.*, r.outcome, r.shown, coalesce(w.wanted <= r.shown, false) as all_shown, refused.error as refused
+      from waiting w
+        left join lateral (
+          select
+            case
+              when deleted_reason = 'not_found' then 'missing'
+              when deleted_at is not null then 'superseded'
+              else 'applied' end as outcome,
+            case
+              when deleted_reason in ('not_found', 'absent', 'listed') then 'infinity'
+              when deleted_reason = 'event' then greatest(updated, raw_updated)
+              else raw_updated end as shown
+          from ${recordTable(kind)}
+          where id = w.record_id::uuid offset 0
+        ) r on true
+        left join lateral (
+          select error from metersync.rejected_records
+          where resource = ${kind} and record_id = w.record_id and rejected_at >= ${readAt}::timestamptz offset 0
+        ) refused on true
+    ), partly as materialized (
+      -- Of a record that was shown in an older state than all of its events told of, some may be settled.
+      select j.record_id
+      from judged j
+      where not j.all_shown and j.shown is not null and exists (
+        select from metersync.events e
+        where e.record_id = j.record_id and e.recorded_at >= j.since and e.recorded_at <= ${readAt}::timestamptz
+          and e.kind = ${eventKind[kind]} and e.outcome = 'pending' and e.occurred_at <= j.shown offset 0)
+    ), settled as (
+      insert into metersync.settlements
+        (kind, record_id, owner, since, read_at, shown, outcome, error, error_code, attempts)
+      select kind, record_id, owner, since, ${readAt}::timestamptz, shown, outcome,
+        case outcome when 'missing' then error end, case outcome when 'missing' then error_code end, attempts
+      from judged
+      where all_shown or record_id in (select record_id from partly)
+      union all
+      select kind, record_id, owner, since, ${readAt}::timestamptz, 'infinity', 'dead', refused, ${refusedCode}, attempts
+      from judged
+      where not all_shown and refused is not null
+    ), done as (
+      delete from metersync.stale_records
+      where key = any(array(
+        select key from judged
+        where (all_shown or refused is not null) and told_at <= ${readAt}::timestamptz))
+    )
+    select record_id, record_id in (select record_id from partly) as partly,
+      all_shown or refused is not null as wholly, told_at <= ${readAt}::timestamptz as before
+    from judged`);
+  // Told of again while it was read, or settled in part: what is still pending of it is looked up.
+  const again = result.rows.filter(({ wholly, partly, before }) => partly || (wholly && !before));
+  if (again.length > 0) {
+    await refreshStale(
+      db,
+      eventKind[kind],
+      again.map(({ record_id }) => record_id),
+    );
+  }
+  return {
+    settled: result.rows.filter(({ wholly, partly }) => wholly || partly).length,
+    left: result.rows.filter(({ wholly }) => !wholly).map(({ record_id }) => record_id),
+  };
 }
+
+const refusedCode: FailureCode = 'WAREHOUSE_VALUE_REFUSED';
+
+const recordTable = (kind: 'connections' | 'documents'): SQL =>
+  kind === 'documents' ? sql`utility.documents` : sql`utility.connections`;
 
 /**
  * Gives what waits for documents that turned out to be another company's to that company, whose listings tell of them: their
@@ -231,14 +302,23 @@ export async function handOver(
   documentIds: readonly string[],
 ): Promise<string[]> {
   const result = await db.execute<{ record_id: string }>(sql`
-    update metersync.events e set company_id = d.company_id
-    from utility.documents d
-    where e.id in (
-        select id from metersync.events
-        where id = any(${waitingFor('documents', documentIds)}) and ${hasOutcome('pending')}
-          and company_id = ${companyId}::uuid order by id for update)
-      and ${hasOutcome('pending', 'e')} and d.id = e.record_id::uuid and d.company_id <> ${companyId}::uuid
-    returning e.record_id`);
+    with moved as materialized (
+      select s.record_id, d.company_id
+      from unnest(${array([...documentIds].sort(), 'uuid')}) as asked (id)
+        cross join lateral (
+          select company_id from utility.documents
+          where id = asked.id and company_id <> ${companyId}::uuid offset 0
+        ) d
+        cross join lateral (
+          select record_id from metersync.stale_records
+          where key = 'document/' || asked.id and owner = ${companyId}
+          for update
+        ) s
+    )
+    update metersync.stale_records s set owner = m.company_id::text
+    from moved m
+    where s.key = 'document/' || m.record_id
+    returning s.record_id`);
   return result.rows.map(({ record_id }) => record_id);
 }
 
@@ -252,98 +332,74 @@ export async function postponeFailed(
   readAt: string,
   reason: WaitingReason,
 ): Promise<void> {
-  const covered = coveredBy('documents', [recordId], readAt);
-  if (reason.code.startsWith('SERVICE_') || reason.code === 'RECORD_NOT_SHOWN') {
-    const given = await db.execute(sql`
-      update metersync.events set outcome = 'missing', next_attempt_at = null
-      where ${covered} and error_code = ${reason.code} and attempts >= ${olderShownAttemptsMax}`);
-    if ((given.rowCount ?? 0) > 0) {
-      await db.execute(sql`
-        update utility.documents set deleted_at = clock_timestamp(), deleted_reason = 'not_found'
-        where id = ${recordId}::uuid and raw is null and deleted_at is null`);
-    }
-  }
-  await postpone(db, covered, readAt, reason);
+  const givesUp = reason.code.startsWith('SERVICE_') || reason.code === 'RECORD_NOT_SHOWN';
+  const { givenUp } = await postpone(db, staleOf.records('documents', [recordId]), reason, {
+    dueAt: readAt,
+    since: readAt,
+    ...(givesUp ? { attemptsMax: olderShownAttemptsMax } : {}),
+  });
+  if (givenUp.length === 0) return;
+  await db.execute(sql`
+    update utility.documents set deleted_at = clock_timestamp(), deleted_reason = 'not_found'
+    where id = ${recordId}::uuid and raw is null and deleted_at is null`);
 }
 
 /**
  * Has the events of documents of whose usage not all was shown wait, each time longer. When one of a document has
- * waited as long as an older state needs to be believed, all of them are `missing` together: the usage stays as it is.
+ * waited as long as an older state needs to be believed, they are `missing`: the usage stays as it is.
  */
 export async function postponeDocuments(
   db: Executor,
   recordIds: readonly string[],
   readAt: string,
 ): Promise<void> {
-  const code = 'LISTING_UNSTABLE';
-  const message = 'the service does not show all usage of the document, or contradicts itself about it';
-  const covered = coveredBy('documents', recordIds, readAt);
-  await db.execute(sql`
-    update metersync.events set outcome = 'missing', next_attempt_at = null, error_code = ${code}, error = ${message}
-    where ${hasOutcome('pending')} and id in (
-      select id from metersync.events where ${covered} and record_id in (
-        select record_id from metersync.events
-        where ${covered} and error_code = ${code} and attempts >= ${olderShownAttemptsMax}) order by id for update)`);
-  await postpone(db, covered, readAt, { code, message });
-}
-
-/** Events whose record the service showed and Postgres cannot hold are dead, as it is: both keep their bytes. */
-async function buryRefused(
-  db: Executor,
-  kind: 'connections' | 'documents',
-  covered: SQL,
-  readAt: string,
-): Promise<void> {
-  const code: FailureCode = 'WAREHOUSE_VALUE_REFUSED';
-  await db.execute(sql`
-    update metersync.events e
-    set outcome = 'dead', next_attempt_at = null, error_code = ${code}, error = refused.error
-    from (
-      select waiting.id, x.error
-      from (select id, record_id from metersync.events where ${covered} order by id for update) waiting
-        join metersync.rejected_records x on x.resource = ${kind} and x.record_id = waiting.record_id
-      where x.rejected_at >= ${readAt}::timestamptz
-    ) refused
-    where e.id = refused.id`);
+  const reason = {
+    code: 'LISTING_UNSTABLE',
+    message: 'the service does not show all usage of the document, or contradicts itself about it',
+  } as const;
+  const limits = { dueAt: readAt, since: readAt, attemptsMax: olderShownAttemptsMax };
+  await postpone(db, staleOf.records('documents', recordIds), reason, limits);
 }
 
 /**
- * Events that told of a newer state than the service shows whenever it is asked: its record is the truth, and whatever is
- * read next is taken, as long as it is not older than what other events still wait for.
+ * Events told of a newer state than the service shows whenever it is asked: its record is the truth, and whatever is read
+ * next is taken, as long as it is not older than what other events still wait for.
  */
-async function believeOlder(db: Executor, table: SQL, covered: SQL): Promise<void> {
-  const believed = await db.execute<{ record_id: string }>(sql`
-    update metersync.events set outcome = 'missing', next_attempt_at = null
-    where ${covered} and error_code = 'RECORD_NOT_SHOWN' and attempts >= ${olderShownAttemptsMax}
-    returning record_id`);
-  if (believed.rows.length === 0) return;
-  const ids = believed.rows.map(({ record_id }) => record_id);
-  await db.execute(sql`
-    update ${table} r set synced_at = null, updated = greatest(raw_updated,
-      (select max(e.occurred_at) from metersync.events e where e.record_id = r.id::text and ${hasOutcome('pending', 'e')}))
-    where id = any(${array(ids, 'uuid')}) and deleted_at is null`);
-}
-
-async function buryNotShown(
+async function takeOlder(
   db: Executor,
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
-  elsewhere: SQL,
+): Promise<void> {
+  await db.execute(sql`
+    update ${recordTable(kind)} r set synced_at = null, updated = greatest(r.raw_updated, (
+      select s.wanted from metersync.stale_records s
+      where s.key = ${`${eventKind[kind]}/`} || r.id))
+    where r.id = any(${array(recordIds, 'uuid')}) and r.deleted_at is null`);
+}
+
+/** Tombstones records that the service was asked for long enough, and what usage they have. */
+async function giveUpNotShown(
+  db: Executor,
+  kind: 'connections' | 'documents',
+  recordIds: readonly string[],
+  companyId?: string,
 ): Promise<void> {
   const gone = sql`
-    update ${kind === 'documents' ? sql`utility.documents` : sql`utility.connections`} r
-    set deleted_at = clock_timestamp(), deleted_reason = 'not_found'
-    where r.id = any(${array(recordIds, 'uuid')}) and r.deleted_at is null
-      and exists (select from metersync.events e where e.record_id = r.id::text and ${hasOutcome('pending', 'e')}
-        and e.error_code = 'RECORD_NOT_SHOWN' and e.attempts >= ${notShownAttemptsMax})
-      and r.id::text not in (select record_id from metersync.events
-        where id = any(${waitingFor(kind, recordIds)}) and ${hasOutcome('pending')} and ${elsewhere})`;
+    update ${recordTable(kind)} r set deleted_at = clock_timestamp(), deleted_reason = 'not_found'
+    where r.id = any(${array(recordIds, 'uuid')}) and r.deleted_at is null and exists (
+      select from (
+        select owner, error_code, attempts from metersync.stale_records
+        where key = ${`${eventKind[kind]}/`} || r.id offset 0
+      ) s
+      where s.error_code = 'RECORD_NOT_SHOWN' and s.attempts >= ${notShownAttemptsMax}
+        ${companyId === undefined ? sql`` : sql`and s.owner = ${companyId}`} offset 0)`;
   if (kind === 'connections') await db.execute(gone);
   else {
     await db.execute(sql`
       with gone as (${gone} returning r.id, r.deleted_at)
       update utility.usage_data u set deleted_at = g.deleted_at, deleted_reason = 'document'
-      from gone g where u.document_id = g.id and u.deleted_at is null`);
+      from gone g
+      where u.document_id = g.id and u.deleted_at is null`);
   }
 }
 
@@ -354,8 +410,7 @@ export async function parkOwner(
   owner: string,
   reason: WaitingReason,
 ): Promise<void> {
-  await db.execute(sql`
-    update metersync.events set ${postponed(reason, 10)} where ${dueOf(kind, [owner])}`);
+  await postpone(db, staleOf.owner(kind, owner), reason, { leastSeconds: 10 });
 }
 
 /**

@@ -69,8 +69,7 @@ export async function companiesToCheck(
 }
 
 /**
- * Companies that a reconcile changed something for, or an event that was applied since the reconcile before began. Of
- * events that waited longer than a day the next full backfill's checks see what they changed.
+ * Companies that a reconcile changed something for, or an event that was applied since the reconcile before began.
  */
 export const changedFor = (reconcileId: string): SQL => sql`id = any(array(
   with whole as (
@@ -85,8 +84,15 @@ export const changedFor = (reconcileId: string): SQL => sql`id = any(array(
   select company_id from metersync.runs
   where run_id = ${reconcileId}::uuid and company_id is not null and rows_inserted + rows_changed + rows_tombstoned > 0
   union
-  select e.company_id from metersync.events e
-  -- Both bounds: of one alone the planner thinks that a third of the journal is within it.
+  -- Both bounds: of one alone the planner thinks that a third of the log is within it.
+  select s.owner::uuid
+  from (
+    select kind, owner, outcome from metersync.settlements
+    where settled_at between (select at from since) and 'infinity' offset 0
+  ) s
+  where s.kind in ('connection', 'document') and s.outcome in ('applied', 'superseded')
+  union
+  select e.company_id from metersync.journal e
   where e.received_at between (select at - interval '1 day' from since) and 'infinity'
-    and e.applied_at >= (select at from since) and e.outcome = 'applied'
+    and e.recorded_at >= (select at from since) and e.arrived_as = 'applied'
 ))`;

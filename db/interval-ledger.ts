@@ -1,8 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array } from './arrays.ts';
-import { postponed } from './catch-up.ts';
 import type { Executor } from './connect.ts';
-import { dueOf, hasOutcome } from './waiting.ts';
+import { staleOf, type WaitingReason } from './stale.ts';
 
 /**
  * Looks at a range that shows fewer readings than its event told of, some seconds apart in all: then what it shows is
@@ -28,6 +27,18 @@ export interface Granularity {
 const usualSeconds = 900;
 const daySeconds = 86_400;
 
+/** The events of a meter that wait for their ranges, and are due. */
+const dueEvents = (meterId: string): SQL => sql`(
+  select e.range_start, e.range_end, e.payload
+  from (
+      select record_id, due_at from metersync.stale_records
+      where queue = ${`interval/${meterId}`} offset 0
+    ) s cross join lateral (
+      select range_start, range_end, payload from metersync.journal where id = s.record_id offset 0
+    ) e
+  where s.due_at <= clock_timestamp()
+) due`;
+
 /** Announced ranges of a meter that are due, overlapping and touching ones merged, the first of them. */
 export async function dueRanges(
   db: Executor,
@@ -38,15 +49,14 @@ export async function dueRanges(
     select ${isoTime(sql`lower(span)`)} as start, ${isoTime(sql`upper(span)`)} as end
     from (
       select unnest(range_agg(tstzrange(range_start, range_end, '[]'))) as span
-      from metersync.events where ${dueOf('intervals', [meterId])}
+      from ${dueEvents(meterId)}
     ) merged
     order by span limit ${limit}`);
   const told = await db.execute<{ shortest: number | null; longest: number | null }>(sql`
     select min(seconds)::float8 as shortest, max(seconds)::float8 as longest
-    from metersync.events e,
+    from ${dueEvents(meterId)},
       jsonb_array_elements_text(metersync.elements(payload -> 'granularitySeconds')) told,
-      lateral (select case when told ~ '^[1-9]\\d{0,8}$' then told::bigint end) as t (seconds)
-    where ${dueOf('intervals', [meterId])}`);
+      lateral (select case when told ~ '^[1-9]\\d{0,8}$' then told::bigint end) as t (seconds)`);
   const { shortest, longest } = told.rows[0] ?? {};
   return {
     ranges: result.rows.map(({ start, end }) => ({ start, end })),
@@ -109,9 +119,10 @@ export async function noteFetched(
     values (${meterId}, tstzmultirange(${fetched}))
     on conflict (meter_id) do update set fetched = f.fetched + excluded.fetched, updated_at = clock_timestamp()`);
   await db.execute(sql`
-    update metersync.events e set intervals_found = (${readingsIn(sql`e`)})
-    where kind = 'interval' and record_id = ${meterId} and outcome = 'applied' and intervals_found < interval_count
-      and tstzrange(range_start, range_end, '[]') <@ ${fetched}`);
+    update metersync.settlements x set intervals_found = (${readingsIn(sql`e`)})
+    from metersync.journal e
+    where x.owner = ${meterId} and x.intervals_found < x.intervals_told and e.id = x.record_id
+      and tstzrange(e.range_start, e.range_end, '[]') <@ ${fetched}`);
 }
 
 /** How many readings the warehouse has in the range of an event. */
@@ -146,35 +157,53 @@ export async function settleRanges(
     ranges.map(({ end }) => end),
     'text',
   );
-  await db.execute(sql`
-    update metersync.events e set intervals_found = (${readingsIn(sql`e`)})
-    from (
-      select range_agg(tstzrange(s::timestamptz, e::timestamptz, '[]')) as spans from unnest(${starts}, ${ends}) as t (s, e)
-    ) fetched
-    where ${hasOutcome('pending', 'e')} and e.kind = 'interval' and e.record_id = ${meterId}
-      and e.recorded_at <= ${readAt}::timestamptz
-      and tstzrange(e.range_start, e.range_end, '[]') <@ fetched.spans`);
-  // Noted by this read, or by one of before: either way the range was fetched after the event was recorded.
-  const counted = sql`${hasOutcome('pending')} and kind = 'interval' and record_id = ${meterId}
-    and recorded_at <= ${readAt}::timestamptz and intervals_found is not null`;
-  const lacks = sql`coalesce(intervals_found < interval_count, false)`;
-  const again = sql`${lacks} and (error_code is distinct from 'READINGS_NOT_SHOWN' or attempts < ${shortfallAttemptsMax})`;
-  const message = 'the service shows fewer readings than this event told of';
-  const applied = await db.execute<Shortfall & { lacks: boolean }>(sql`
-    update metersync.events
-    set outcome = 'applied', applied_at = clock_timestamp(), error = null, error_code = null, next_attempt_at = null
-    where ${counted} and not (${again})
-    returning id, interval_count::float8 as told, intervals_found::float8 as found, false as waits, ${lacks} as lacks`);
-  const waiting = await db.execute<Shortfall>(sql`
-    update metersync.events set ${postponed({ code: 'READINGS_NOT_SHOWN', message })}
-    where ${counted} and ${again} and coalesce(next_attempt_at, '-infinity') <= ${readAt}::timestamptz
-    returning id, interval_count::float8 as told, intervals_found::float8 as found, true as waits`);
-  const short = [...waiting.rows, ...applied.rows.filter((row) => row.lacks)];
+  const { code, message } = notAllShown;
+  const result = await db.execute<Shortfall & { lacks: boolean }>(sql`
+    with fetched as materialized (
+      select range_agg(tstzrange(starts::timestamptz, ends::timestamptz, '[]')) as spans
+      from unnest(${starts}, ${ends}) as t (starts, ends)
+    ), waiting as materialized (
+      select s.key, s.kind, s.record_id, s.owner, s.since, s.due_at, e.interval_count as told, (${readingsIn(sql`e`)}) as found,
+        case when s.error_code = ${code} then s.attempts else 0 end as tried
+      from fetched, ${staleOf.owner('intervals', meterId)} cross join lateral (
+        select * from metersync.journal where id = s.record_id offset 0
+      ) e
+      where s.told_at <= ${readAt}::timestamptz
+        and tstzrange(e.range_start, e.range_end, '[]') <@ fetched.spans
+    ), judged as materialized (
+      select *, coalesce(found < told, false) as lacks,
+        coalesce(found < told, false) and tried < ${shortfallAttemptsMax} as waits
+      from waiting
+    ), settled as (
+      insert into metersync.settlements
+        (kind, record_id, owner, since, read_at, shown, outcome, attempts, intervals_told, intervals_found)
+      select kind, record_id, owner, since, ${readAt}::timestamptz, 'infinity', 'applied', tried, told, found
+      from judged
+      where not waits
+    ), done as (
+      delete from metersync.stale_records
+      where key = any(array(select key from judged where not waits))
+    ), later as (
+      update metersync.stale_records s set
+        attempts = j.tried + 1, error_code = ${code}, error = ${message},
+        due_at = clock_timestamp() + interval '1 second' * power(2, j.tried)
+      from judged j
+      where s.key = any(array(select key from judged where waits)) and j.key = s.key
+        and j.due_at <= ${readAt}::timestamptz
+    )
+    select record_id as id, told::float8 as told, found::float8 as found, waits, lacks from judged
+    where not waits or due_at <= ${readAt}::timestamptz`);
+  const short = result.rows.filter(({ lacks }) => lacks);
   return {
-    applied: applied.rows.length,
+    applied: result.rows.filter(({ waits }) => !waits).length,
     short: short.map(({ id, told, found, waits }) => ({ id, told, found, waits })),
   };
 }
+
+const notAllShown: WaitingReason = {
+  code: 'READINGS_NOT_SHOWN',
+  message: 'the service shows fewer readings than this event told of',
+};
 
 /** The company that a meter belongs to, as the meter's row or an event of its intervals says. */
 export async function companyOfMeter(
@@ -186,7 +215,7 @@ export async function companyOfMeter(
       coalesce(
         (select company_id from utility.meters where id = ${meterId}),
         (select c.id
-          from metersync.events e cross join lateral (
+          from metersync.journal e cross join lateral (
             select id from utility.companies where external_id = e.payload ->> 'companyExternalId' offset 0
           ) c
           where e.kind = 'interval' and e.record_id = ${meterId} limit 1)) as company_id,

@@ -3,7 +3,7 @@ import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
-import { waitsOf } from './waiting.ts';
+import { eventKind, refreshStale } from './stale.ts';
 
 /** Whether nothing may be asked of the service now, as it refused for a reason that is the same for all. */
 export const serviceParked: SQL = sql`exists (
@@ -31,11 +31,16 @@ export async function parkedCodes(
   owners: readonly string[],
 ): Promise<{ service: FailureCode[]; owners: Map<string, FailureCode[]> }> {
   const service = await db.execute<{ code: FailureCode }>(sql`select code from metersync.parked`);
-  const owner = kind === 'intervals' ? sql`record_id` : sql`company_id`;
   const theirs = await db.execute<{ owner: string; codes: FailureCode[] }>(sql`
-    select ${owner}::text as owner, array_agg(distinct error_code) as codes from metersync.events
-    where ${waitsOf(kind, owners)} and error_code = any(${array(parkingCodes, 'text')})
-    group by ${owner}`);
+    select asked.owner, array_agg(distinct latest.error_code) as codes
+    from unnest(${array(owners, 'text')}) as asked (owner) cross join lateral (
+      -- What is parked is due last: what came since is due now.
+      select error_code from metersync.stale_records
+      where queue = ${`${eventKind[kind]}/`} || asked.owner
+      order by due_at desc limit 20
+    ) latest
+    where latest.error_code = any(${array(parkingCodes, 'text')})
+    group by asked.owner`);
   return {
     service: service.rows.map(({ code }) => code),
     owners: new Map(theirs.rows.map((row) => [row.owner, row.codes])),
@@ -58,28 +63,47 @@ export async function reviveParked(
   { over }: { over: boolean },
 ): Promise<Revived> {
   const chosen = array(codes, 'text');
-  // What was given up is looked for again only when somebody says that the cause is gone.
-  const givenUp = over ? sql`` : sql`or outcome = 'missing' and error_code = any(${chosen})`;
   await db.execute(
     over
       ? sql`delete from metersync.parked where code = any(${chosen})`
       : sql`update metersync.parked set attempts = 0, next_attempt_at = clock_timestamp() where code = any(${chosen})`,
   );
-  const result = await db.execute<{ kind: CatchUpKind; events: number }>(sql`
-    with revived as (
-      update metersync.events e set outcome = 'pending', next_attempt_at = clock_timestamp(), attempts = 0
-      from (
-        select id from metersync.events
-        where outcome = 'pending' and error_code = any(${chosen}) and next_attempt_at > clock_timestamp() ${givenUp}
-        order by id for update skip locked
-      ) parked
-      where e.id = parked.id returning e.kind
+  // What was given up is looked for again only when somebody says that the cause is gone.
+  const found = over ? new Map<EventKind, string[]>() : await forgetGivenUp(db, chosen);
+  for (const [kind, ids] of found) await refreshStale(db, kind, ids);
+  const result = await db.execute<{ kind: EventKind; events: number }>(sql`
+    with parked as materialized (
+      select s.key
+      from unnest(${chosen}) as code cross join lateral (
+        select key, due_at from metersync.stale_records
+        where error_code = code.code offset 0
+        for update skip locked
+      ) s
+      where s.due_at > clock_timestamp()
+    ), revived as (
+      update metersync.stale_records s set due_at = clock_timestamp(), attempts = 0, tried_since = null
+      where s.key = any(array(select key from parked))
+      returning s.kind, s.events
     )
-    select kind || 's' as kind, count(*)::int as events from revived group by 1`);
+    select kind, sum(events)::int as events from revived group by kind`);
+  const events = new Map(result.rows.map((row) => [row.kind, row.events]));
+  for (const [kind, ids] of found) events.set(kind, (events.get(kind) ?? 0) + ids.length);
   return {
-    events: result.rows.reduce((sum, { events }) => sum + events, 0),
-    kinds: result.rows.map(({ kind }) => kind),
+    events: [...events.values()].reduce((sum, count) => sum + count, 0),
+    kinds: [...events.keys()].map((kind) => `${kind}s` as const),
   };
+}
+
+type EventKind = (typeof eventKind)[CatchUpKind];
+
+/** Forgets that events were given up for one of these failures. Returns the records that wait again, by their kind. */
+async function forgetGivenUp(db: Executor, codes: SQL): Promise<Map<EventKind, string[]>> {
+  const { rows } = await db.execute<{ kind: EventKind; record_id: string }>(sql`
+    delete from metersync.settlements
+    where outcome = 'missing' and error_code = any(${codes})
+    returning kind, record_id`);
+  const byKind = Map.groupBy(rows, ({ kind }) => kind);
+  return new Map([...byKind].map(([kind, some]) => [kind, some.map(({ record_id }) => record_id)]));
 }
 
 /** Companies whose last reading failed for one of these reasons; `everything` when the list of them could not be read. */

@@ -33,7 +33,7 @@ export async function forgetVersions(
     update ${tableOf(resource)} t set ${sql.raw(forgotten.join(', '))}
     where t.id = any(${known})
       and (t.synced_at is null or t.synced_at < ${readAt}::timestamptz)
-      and not exists (select from metersync.events e
+      and not exists (select from metersync.journal e
         where e.record_id = t.id::text and e.recorded_at >= ${readAt}::timestamptz offset 0)`);
 }
 

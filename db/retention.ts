@@ -11,13 +11,14 @@ export async function dropPayloads(
   { days, limit }: { days: number; limit: number },
 ): Promise<number> {
   const result = await db.execute(sql`
-    update metersync.events e set payload = null, body = null, payload_dropped_at = clock_timestamp()
+    update metersync.journal e set payload = null, body = null, payload_dropped_at = clock_timestamp()
     from (
       select id from metersync.events
-      where outcome in ('applied', 'superseded', 'ignored') and payload_dropped_at is null
+      where payload_dropped_at is null
         and received_at < clock_timestamp() - make_interval(days => ${days}::int)
-      order by received_at limit ${limit} for update skip locked
+        and outcome in ('applied', 'superseded', 'ignored')
+      order by received_at limit ${limit}
     ) old
-    where e.id = old.id`);
+    where e.id = old.id and e.payload_dropped_at is null`);
   return result.rowCount ?? 0;
 }

@@ -1,9 +1,10 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { FailureCode } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
-import { olderShownAttemptsMax, postponed } from './catch-up.ts';
+import { array } from './arrays.ts';
+import { olderShownAttemptsMax } from './catch-up.ts';
 import type { Executor } from './connect.ts';
-import { dueOf, eventKind, hasOutcome } from './waiting.ts';
+import { eventKind, isStale, postpone, staleOf } from './stale.ts';
 
 /**
  * What nothing but events tells of. An event is a claim: a company has a row once the service lists it, a record of it was
@@ -61,33 +62,47 @@ export async function admitCompany(
   db: Executor,
   companyId: string,
 ): Promise<{ admitted: boolean; neverRead: boolean }> {
-  await db.execute(sql`
-    insert into utility.companies as c (id, external_id, public_id, name)
-    select ${companyId}::uuid, company ->> 'externalId', company ->> 'publicId', company ->> 'name'
-    from (select) always left join (
-      select payload -> 'company' as company from metersync.events
-      where outcome = 'pending' and kind in ('connection', 'document') and company_id = ${companyId}::uuid
-      order by occurred_at desc nulls last, payload -> 'company' limit 1
-    ) told on true
-    where ${recordRead(sql`${companyId}::uuid`)}
-    on conflict (id) do update set deleted_at = null, deleted_reason = null
-    where c.deleted_at is not null and c.raw is null`);
   const result = await db.execute<{ never_read: boolean }>(sql`
+    with known as materialized (
+      select id, synced_at, first_synced_at
+      from utility.companies
+      where id = ${companyId}::uuid and deleted_at is null
+    ), made as (
+      insert into utility.companies as c (id, external_id, public_id, name)
+      select ${companyId}::uuid, company ->> 'externalId', company ->> 'publicId', company ->> 'name'
+      from (select) always left join (
+        select e.payload -> 'company' as company
+        from unnest(array['connection', 'document']) as kinds (kind)
+          cross join lateral (
+            select kind, record_id, since from metersync.stale_records
+            where queue = kinds.kind || ${`/${companyId}`} offset 0
+          ) s
+          cross join lateral (
+            select occurred_at, payload from metersync.journal
+            where record_id = s.record_id and kind = s.kind and recorded_at >= s.since offset 0
+          ) e
+        order by e.occurred_at desc nulls last, e.payload -> 'company' limit 1
+      ) told on true
+      where not exists (select from known) and ${recordRead(sql`${companyId}::uuid`)}
+      on conflict (id) do update set deleted_at = null, deleted_reason = null
+      where c.deleted_at is not null and c.raw is null
+      returning id, synced_at, first_synced_at
+    )
     select (c.synced_at is null or c.synced_at > c.first_synced_at)
       and not ${anyOf(sql`metersync.runs`, sql`c.id`)} as never_read
-    from utility.companies c where c.id = ${companyId}::uuid and c.deleted_at is null`);
+    from (select * from known union all select * from made) c`);
   const [row] = result.rows;
   return { admitted: row !== undefined, neverRead: row?.never_read ?? false };
 }
 
 /**
- * Sites that events of a company name whose records were read, in the state that the event told of or a newer one. Rows
- * that are known keep their values: the API's record is the truth.
+ * Sites that events name which wait for these records, where the record was read in the state that the event told of or a newer
+ * one. Rows that are known keep their values: the API's record is the truth.
  */
 export async function admitSites(
   db: Executor,
   kind: 'connections' | 'documents',
-  companyId: string,
+  recordIds: readonly string[],
 ): Promise<void> {
   const table = kind === 'documents' ? sql`utility.documents` : sql`utility.connections`;
   const sites =
@@ -98,12 +113,22 @@ export async function admitSites(
   await db.execute(sql`
     insert into utility.sites as s (id, company_id, name)
     select distinct on (identified.id) identified.id, e.company_id, site ->> 'name'
-    from metersync.events e cross join lateral (
-        select raw, raw_updated from ${table} where id = e.record_id::uuid offset 0
-      ) r, lateral ${sites} named,
-      lateral (select metersync.uuid_of(metersync.id_of(site)) as id) as identified
-    where e.outcome = 'pending' and e.kind = ${eventKind[kind]} and e.company_id = ${companyId}::uuid
-      and r.raw is not null and r.raw_updated >= e.occurred_at and identified.id is not null
+    from unnest(${array(recordIds, 'text')}) as asked (record_id)
+      cross join lateral (
+        select kind, record_id, since from metersync.stale_records
+        where key = ${`${eventKind[kind]}/`} || asked.record_id offset 0
+      ) waiting
+      cross join lateral (
+        select raw_updated from ${table} where id = waiting.record_id::uuid and raw is not null offset 0
+      ) r
+      cross join lateral (
+        select company_id, occurred_at, payload from metersync.journal
+        where record_id = waiting.record_id and kind = waiting.kind and recorded_at >= waiting.since
+          and occurred_at <= r.raw_updated offset 0
+      ) e
+      cross join lateral ${sites} named
+      cross join lateral (select metersync.uuid_of(metersync.id_of(site)) as id) as identified
+    where identified.id is not null
       and not exists (
         select from utility.sites known
         where known.id = identified.id and (known.deleted_at is null or known.raw is not null) offset 0)
@@ -122,28 +147,31 @@ export async function postponeStranger(
   owner: string,
   reason: string,
 ): Promise<void> {
-  const theirs = dueOf(kind, [owner]);
-  const given = await db.execute(sql`
-    update metersync.events set outcome = 'missing', next_attempt_at = null
-    where ${theirs} and error_code = ${strangerCode} and attempts >= ${olderShownAttemptsMax}`);
-  await db.execute(sql`
-    update metersync.events set ${postponed({ code: strangerCode, message: `${strangerCode}: ${reason}` })}
-    where ${theirs}`);
-  if (kind !== 'intervals' && (given.rowCount ?? 0) > 0) await forgetStranger(db, owner);
+  const { givenUp } = await postpone(
+    db,
+    staleOf.owner(kind, owner),
+    { code: strangerCode, message: `${strangerCode}: ${reason}` },
+    { attemptsMax: olderShownAttemptsMax },
+  );
+  if (kind !== 'intervals' && givenUp.length > 0) await forgetStranger(db, owner);
 }
 
 /** Tombstones what events alone wrote of a company, unless some of them still wait or a record of it was read. */
 export async function forgetStranger(db: Executor, companyId: string): Promise<void> {
   const id = sql`${companyId}::uuid`;
-  const waited = (of: SQL): SQL => sql`exists (select from metersync.events e where ${of} offset 0)`;
   const gone = sql`set deleted_at = clock_timestamp(), deleted_reason = 'not_found'`;
-  for (const table of [sql`utility.documents`, sql`utility.connections`]) {
+  for (const [table, kind] of [
+    [sql`utility.documents`, 'document'],
+    [sql`utility.connections`, 'connection'],
+  ] as const) {
     await db.execute(sql`
-      update ${table} r ${gone} where r.company_id = ${id} and r.raw is null and r.deleted_at is null
-        and not ${waited(sql`${hasOutcome('pending', 'e')} and e.record_id = r.id::text`)}`);
+      update ${table} r ${gone}
+      where r.company_id = ${id} and r.raw is null and r.deleted_at is null
+        and not ${isStale(kind, sql`r.id::text`)}`);
   }
-  const alone = sql`raw is null and deleted_at is null and not ${recordRead(id)}
-    and not ${waited(sql`e.outcome = 'pending' and e.kind in ('connection', 'document') and e.company_id = ${id}`)}`;
+  const alone = sql`raw is null and deleted_at is null and not ${recordRead(id)} and not exists (
+    select from metersync.stale_records
+    where queue = any(array[${`connection/${companyId}`}, ${`document/${companyId}`}]) offset 0)`;
   await db.execute(sql`update utility.sites ${gone} where company_id = ${id} and ${alone}`);
   await db.execute(sql`update utility.companies ${gone} where id = ${id} and ${alone}`);
 }

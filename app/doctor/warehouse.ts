@@ -55,7 +55,7 @@ const tableOf = { connection: 'connections', document: 'documents', interval: 'i
 /** Which types of events ever came. Of what the warehouse holds rows of, events should have come too. */
 export async function judgeEventTypes(db: Executor): Promise<Verdict> {
   const result = await db.execute<{ type: string }>(
-    sql`select type from metersync.events where type <> ${probeEventType} group by type`,
+    sql`select type from metersync.journal where type <> ${probeEventType} group by type`,
   );
   const seen = result.rows.map(({ type }) => type);
   if (seen.length === 0) return notChecked('no event ever came');

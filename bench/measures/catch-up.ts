@@ -73,11 +73,13 @@ async function measureCatchUp(bench: Bench): Promise<Figures> {
     const tried = { missing: new Set<never>(), working: new Set<never>() };
     await environment.run(() => catchUpDocuments({ deps, tried, companyId: listing.companyId }));
     const { rows } = await warehouse.pool.query(
-      'delete from metersync.events where company_id = $1 returning outcome',
+      'select outcome from metersync.events where company_id = $1',
       [listing.companyId],
     );
     if (rows[0]?.outcome !== 'applied') throw new Error(`document ${at} of ${pages} pages was not found`);
-    await warehouse.pool.query('truncate utility.documents, utility.usage_data');
+    await warehouse.pool.query(
+      'truncate utility.documents, utility.usage_data, metersync.journal, metersync.stale_records, metersync.settlements',
+    );
     return service.requests();
   };
   bench.say(`listings of ${lengths.join(', ')} pages of ${perPage} documents, oldest first`);

@@ -280,7 +280,12 @@ export async function eventsBehind(
     select record, jsonb_agg(jsonb_build_object('id', e.id, 'type', e.type, 'outcome', e.outcome,
       'occurredAt', e.occurred_at::text, 'receivedAt', e.received_at::text) order by e.recorded_at desc) as events
     from unnest(${array(recordIds, 'text')}) as record, lateral (
-      select * from metersync.events where record_id = record order by recorded_at desc limit 5
+      select known.*
+      from (
+        select id from metersync.journal where record_id = record order by recorded_at desc limit 5
+      ) latest cross join lateral (
+        select * from metersync.events where id = latest.id offset 0
+      ) known
     ) e group by record`);
   return new Map(result.rows.map(({ record, events }) => [record, events]));
 }

@@ -88,11 +88,39 @@ function matching(filter: EventFilter): SQL {
   return bounds.length === 0 ? sql`true` : sql.join(bounds, sql` and `);
 }
 
-/** Where those are: of a record they are few and stand anywhere, so they are picked before the newest of them are. */
-const amongThem = ({ recordId }: EventFilter): SQL =>
-  recordId === undefined
-    ? sql`metersync.events`
-    : sql`(select * from metersync.events where record_id = ${recordId} offset 0) of_record`;
+/** Ids of the events of records, as stale records and settlements name them. */
+const eventsOf = (records: SQL): SQL => sql`
+  select e.id
+  from ${records} r cross join lateral (
+    select id from metersync.journal
+    where record_id = r.record_id and kind = r.kind offset 0
+  ) e
+  where r.kind <> 'interval'
+  union all
+  select record_id from ${records} r where r.kind = 'interval'`;
+
+/** Ids of the events that may have an outcome of which few are: those need not be looked for among all. */
+const fewOf: Readonly<Partial<Record<EventOutcome, SQL>>> = {
+  pending: eventsOf(sql`metersync.stale_records`),
+  missing: eventsOf(
+    sql`(select distinct kind, record_id from metersync.settlements where outcome = 'missing')`,
+  ),
+  dead: sql`${eventsOf(sql`(select distinct kind, record_id from metersync.settlements where outcome = 'dead')`)}
+    union all
+    select id from metersync.journal where arrived_as = 'dead'`,
+  ignored: sql`select id from metersync.journal where arrived_as = 'ignored'`,
+};
+
+/** Where those are: the few of a record, or of an outcome that few have, are picked before the newest of them are. */
+function amongThem({ recordId, outcome }: EventFilter): SQL {
+  if (recordId !== undefined)
+    return sql`(select * from metersync.events where record_id = ${recordId} offset 0) of_record`;
+  const few = outcome === undefined ? undefined : fewOf[outcome];
+  if (few === undefined) return sql`metersync.events`;
+  return sql`(select distinct id as few from (${few}) ids) few cross join lateral (
+    select * from metersync.events where id = few.few offset 0
+  ) of_few`;
+}
 
 /** Events of the journal, newest first; `before` is the id of the last event of the page before. */
 export async function listEvents(
@@ -103,7 +131,7 @@ export async function listEvents(
   const earlier =
     page.before === undefined
       ? sql`true`
-      : sql`(received_at, id) < (select received_at, id from metersync.events where id = ${page.before})`;
+      : sql`(received_at, id) < (select received_at, id from metersync.journal where id = ${page.before})`;
   const result = await db.execute<JournalledEvent & Record<string, unknown>>(sql`
     select ${columns} from ${amongThem(filter)} where ${matching(filter)} and ${earlier}
     order by received_at desc, id desc limit ${page.limit}`);
@@ -213,7 +241,7 @@ async function readSigned(db: Executor, ids: readonly string[]): Promise<Readonl
   for (let from = 0; from < ids.length; from += payloadsAtOnce) {
     const read = async (some: readonly string[]): Promise<void> => {
       const { rows } = await db.execute<{ id: string; payload: string | null; body: Buffer | null }>(sql`
-        select id, printed.payload, body from metersync.events e cross join ${printed}
+        select id, printed.payload, body from metersync.journal e cross join ${printed}
         where id = any(${array(some, 'text')})`);
       for (const { id, payload, body } of rows) {
         const text = payload ?? body?.toString('utf8');

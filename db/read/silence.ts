@@ -26,7 +26,7 @@ export async function readSilence(db: Executor, silenceHours: number): Promise<S
   const [quiet] = (
     await db.execute<{ last: string | null; seconds: number | null }>(sql`
       with last as (
-        select max(received_at) as at from metersync.events where type <> ${probeEventType}
+        select max(received_at) as at from metersync.journal where type <> ${probeEventType}
       )
       select at::text as last, extract(epoch from clock_timestamp()
         - coalesce(at, (select min(started_at) from metersync.runs)))::float8 as seconds from last`)

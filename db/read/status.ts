@@ -1,6 +1,6 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { type FailureCode, failureTypes, parkingCodes } from '../../contract/failures.ts';
-import type { RunKind, RunState } from '../../contract/names.ts';
+import type { EventOutcome, RunKind, RunState } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import type { BlockedView } from '../fields/refresh-views.ts';
@@ -80,10 +80,11 @@ export async function readParked(db: Executor): Promise<ParkedWork[]> {
   const codes = array(parkingCodes, 'text');
   const result = await db.execute<Omit<ParkedWork, 'operator'> & Record<string, unknown>>(sql`
     with told as (
-      select error_code as code, min(error) as reason, count(*)::int as events,
-        count(distinct coalesce(company_id::text, record_id))::int as owners, 0 as parts,
-        min(received_at) as since, min(next_attempt_at) as next_attempt_at
-      from metersync.events where outcome = 'pending' and error_code = any(${codes}) group by error_code
+      select error_code as code, min(error) as reason, sum(events)::int as events,
+        count(distinct owner)::int as owners, 0 as parts, min(since) as since, min(due_at) as next_attempt_at
+      from metersync.stale_records
+      where error_code = any(${codes})
+      group by error_code
       union all
       select code, message, 0, 0, 0, since, next_attempt_at from metersync.parked
       union all
@@ -101,9 +102,7 @@ export async function readParked(db: Executor): Promise<ParkedWork[]> {
 
 /** Reads the state of the pipeline from its own tables. So many hours without any event are a sign of silence. */
 export async function readStatus(db: Executor, { silenceHours = 0 } = {}): Promise<WarehouseStatus> {
-  const events = await db.execute<{ outcome: string; count: number }>(
-    sql`select outcome, count(*)::int as count from metersync.events group by outcome`,
-  );
+  const events = await countOutcomes(db);
   const ages = await db.execute<{
     pending: number | null;
     last: number | null;
@@ -111,25 +110,19 @@ export async function readStatus(db: Executor, { silenceHours = 0 } = {}): Promi
     quarantined: number;
   }>(sql`
     select
-      (select extract(epoch from clock_timestamp() - min(received_at))::float8 from metersync.events
-        where outcome = 'pending') as pending,
-      (select extract(epoch from clock_timestamp() - max(received_at))::float8 from metersync.events) as last,
+      (select extract(epoch from clock_timestamp() - min(since))::float8 from metersync.stale_records) as pending,
+      (select extract(epoch from clock_timestamp() - max(received_at))::float8 from metersync.journal) as last,
       (select count(*)::int from metersync.rejected_records) as rejected,
       (select count(*)::int from metersync.deletes where state = 'quarantined') as quarantined`);
   const waiting = await db.execute<WaitingEvents & Record<string, unknown>>(sql`
-    select error_code as code, min(error) as reason, count(*)::int as events,
-      count(distinct coalesce(company_id::text, record_id))::int as owners, min(next_attempt_at)::text as "nextAttemptAt"
-    from metersync.events where outcome = 'pending' and error_code is not null group by 1 order by 3 desc, 1`);
-  const count = (outcome: string) => events.rows.find((row) => row.outcome === outcome)?.count ?? 0;
+    select error_code as code, min(error) as reason, sum(events)::int as events,
+      count(distinct owner)::int as owners, min(due_at)::text as "nextAttemptAt"
+    from metersync.stale_records
+    where error_code is not null
+    group by 1
+    order by 3 desc, 1`);
   return {
-    events: {
-      pending: count('pending'),
-      applied: count('applied'),
-      superseded: count('superseded'),
-      ignored: count('ignored'),
-      dead: count('dead'),
-      missing: count('missing'),
-    },
+    events,
     oldestPendingSeconds: Math.max(0, ages.rows[0]?.pending ?? 0),
     lastEventSecondsAgo: ages.rows[0]?.last ?? null,
     silence: await readSilence(db, silenceHours),
@@ -146,6 +139,49 @@ export async function readStatus(db: Executor, { silenceHours = 0 } = {}): Promi
   };
 }
 
+/** How many events have which outcome: those that were not simply applied are counted, the rest is what is left. */
+async function countOutcomes(db: Executor): Promise<WarehouseStatus['events']> {
+  const result = await db.execute<WarehouseStatus['events'] & Record<string, unknown>>(sql`
+    with came as materialized (
+      select arrived_as, count(*)::int as events from metersync.journal group by arrived_as
+    ), unhappy as materialized (
+      select distinct kind, record_id from metersync.settlements where outcome <> 'applied'
+    ), of_unhappy as (
+      select e.id
+      from unhappy u cross join lateral (
+        select id from metersync.journal
+        where record_id = u.record_id and kind = u.kind and arrived_as = 'pending' offset 0
+      ) e
+      where u.kind <> 'interval'
+      union all
+      select record_id from unhappy where kind = 'interval'
+    ), settled as materialized (
+      select e.outcome, count(*)::int as events
+      from of_unhappy o cross join lateral (
+        select outcome from metersync.events where id = o.id offset 0
+      ) e
+      group by e.outcome
+    ), counted as (
+      select ${of('came', 'pending')} as waited, ${of('came', 'applied')} as applied, ${of('came', 'ignored')} as ignored,
+        ${of('came', 'superseded')} + ${of('settled', 'superseded')} as superseded,
+        ${of('came', 'dead')} + ${of('settled', 'dead')} as dead,
+        ${of('settled', 'missing')} as missing,
+        ${of('settled', 'superseded')} + ${of('settled', 'dead')} + ${of('settled', 'missing')} as not_applied,
+        (select coalesce(sum(events), 0)::int from metersync.stale_records) as pending
+    )
+    select pending, applied + greatest(0, waited - not_applied - pending) as applied, superseded, ignored, dead, missing
+    from counted`);
+  const [counts] = result.rows;
+  if (counts === undefined) throw new Error('a count without a row');
+  return counts;
+}
+
+/** How many events of a step of the statement above have an outcome. */
+const of = (step: 'came' | 'settled', outcome: EventOutcome): SQL =>
+  sql.raw(
+    `coalesce((select events from ${step} where ${step === 'came' ? 'arrived_as' : 'outcome'} = '${outcome}'), 0)`,
+  );
+
 async function readRuns(db: Executor, kind: RunKind): Promise<RunsStatus> {
   const whole = sql`from metersync.runs where resource is null and company_id is null and kind = ${kind}`;
   const running = await db.execute<{ count: number }>(
@@ -159,8 +195,9 @@ async function readRuns(db: Executor, kind: RunKind): Promise<RunsStatus> {
 
 async function readShortfall(db: Executor): Promise<WarehouseStatus['intervalShortfall']> {
   const result = await db.execute<{ events: number; readings: number }>(sql`
-    select count(*)::int as events, coalesce(sum(interval_count - intervals_found), 0)::float8 as readings
-    from metersync.events where kind = 'interval' and outcome = 'applied' and intervals_found < interval_count`);
+    select count(*)::int as events, coalesce(sum(intervals_told - intervals_found), 0)::float8 as readings
+    from metersync.settlements
+    where intervals_found < intervals_told`);
   return result.rows[0] ?? { events: 0, readings: 0 };
 }
 

@@ -4,30 +4,46 @@ import type { Executor } from '../connect.ts';
 
 /**
  * Connection events update at once what they carry: newer `updated` wins. A tie between events is broken by their
- * content, the same way whatever the order; against a state that the API told, an event's tie never wins.
+ * content, the same way whatever the order; against a state that the API told, an event's tie never wins. Each change of
+ * status that an event tells is a row of history; several events of one change share it.
  */
 export async function applyConnections(tx: Executor, eventIds: readonly string[]): Promise<void> {
   const ids = array(eventIds, 'text');
   await tx.execute(sql`
-    with incoming as (
-      select distinct on (record_id) record_id::uuid as id, company_id, payload ->> 'externalId' as external_id,
-        payload #>> '{datasource,name}' as datasource, payload ->> 'status' as status, payload ->> 'url' as url,
-        metersync.read_time(payload ->> 'created') as created, occurred_at as updated
-      from metersync.events where id = any(${ids}) and kind = 'connection'
-      order by record_id, occurred_at desc, payload ->> 'status' desc nulls last, payload desc
+    with told as materialized (
+      select * from metersync.journal
+      where id = any(${ids}) and kind = 'connection'
+    ), changed as (
+      insert into utility.connection_status_changes as s (connection_id, old_status, status, at, event_id)
+      select distinct on (connection_id, at, status) connection_id, old_status, status, at, event_id
+      from (
+        select record_id::uuid as connection_id, payload #>> '{old,status}' as old_status,
+          payload ->> 'status' as status, occurred_at as at, id as event_id
+        from told
+        where payload ->> 'status' is not null
+          and (type = 'connection.created.v2' or payload #>> '{old,status}' is not null)
+      ) change
+      order by connection_id, at, status, event_id
+      on conflict (connection_id, at, status) do update set
+        old_status = coalesce(s.old_status, excluded.old_status), event_id = excluded.event_id
+      where excluded.event_id < s.event_id
     )
     insert into utility.connections as c
-        (id, company_id, external_id, datasource, status, url, created, updated)
-      select id, company_id, external_id, datasource, status, url, created, updated from incoming order by id
-      on conflict (id) do update set
-        company_id = excluded.company_id, external_id = excluded.external_id, datasource = excluded.datasource,
-        status = excluded.status, url = excluded.url, created = excluded.created, updated = excluded.updated,
-        deleted_at = case when excluded.updated > c.updated then null else c.deleted_at end,
-        deleted_reason = case when excluded.updated > c.updated then null else c.deleted_reason end
-      where c.updated is null or excluded.updated > c.updated
-        or (excluded.updated = c.updated and c.raw_updated is distinct from c.updated
-          and (excluded.status, excluded.url, excluded.external_id, excluded.datasource)
-            > (c.status, c.url, c.external_id, c.datasource))`);
+      (id, company_id, external_id, datasource, status, url, created, updated)
+    select distinct on (record_id) record_id::uuid, company_id, payload ->> 'externalId',
+      payload #>> '{datasource,name}', payload ->> 'status', payload ->> 'url',
+      metersync.read_time(payload ->> 'created'), occurred_at
+    from told
+    order by record_id, occurred_at desc, payload ->> 'status' desc nulls last, payload desc
+    on conflict (id) do update set
+      company_id = excluded.company_id, external_id = excluded.external_id, datasource = excluded.datasource,
+      status = excluded.status, url = excluded.url, created = excluded.created, updated = excluded.updated,
+      deleted_at = case when excluded.updated > c.updated then null else c.deleted_at end,
+      deleted_reason = case when excluded.updated > c.updated then null else c.deleted_reason end
+    where c.updated is null or excluded.updated > c.updated
+      or (excluded.updated = c.updated and c.raw_updated is distinct from c.updated
+        and (excluded.status, excluded.url, excluded.external_id, excluded.datasource)
+          > (c.status, c.url, c.external_id, c.datasource))`);
 }
 
 /**
@@ -40,7 +56,7 @@ export async function applyConnectionSites(tx: Executor, eventIds: readonly stri
   await tx.execute(sql`
     with incoming as (
       select distinct on (record_id) record_id, occurred_at, payload -> 'sitesRelations' as relations
-      from metersync.events
+      from metersync.journal
       where id = any(${array(eventIds, 'text')}) and kind = 'connection' and ${tells(sql`payload`)}
       order by record_id, occurred_at desc, payload -> 'sitesRelations' desc
     ), newest as (
@@ -48,7 +64,7 @@ export async function applyConnectionSites(tx: Executor, eventIds: readonly stri
       from incoming i join utility.connections c on c.id = i.record_id::uuid
       where (${tells(sql`c.raw`)} is not true or c.raw_updated < i.occurred_at)
         and not exists (
-          select from metersync.events e
+          select from metersync.journal e
           where e.record_id = i.record_id and e.kind = 'connection' and case
             when e.occurred_at > i.occurred_at then e.payload is null or ${tells(sql`e.payload`)}
             when e.occurred_at = i.occurred_at then e.payload -> 'sitesRelations' > i.relations end)
@@ -69,22 +85,4 @@ export async function applyConnectionSites(tx: Executor, eventIds: readonly stri
     on conflict (connection_id, site_id) do update set
       account_ids = excluded.account_ids, datasource_types = excluded.datasource_types
     where (s.account_ids, s.datasource_types) is distinct from (excluded.account_ids, excluded.datasource_types)`);
-}
-
-/** A row of status history for each change that an event tells; several events of one change share it. */
-export async function applyStatusChanges(tx: Executor, eventIds: readonly string[]): Promise<void> {
-  await tx.execute(sql`
-    insert into utility.connection_status_changes as s (connection_id, old_status, status, at, event_id)
-    select distinct on (connection_id, at, status) connection_id, old_status, status, at, event_id
-    from (
-      select record_id::uuid as connection_id, payload #>> '{old,status}' as old_status,
-        payload ->> 'status' as status, occurred_at as at, id as event_id
-      from metersync.events
-      where id = any(${array(eventIds, 'text')}) and kind = 'connection' and payload ->> 'status' is not null
-        and (type = 'connection.created.v2' or payload #>> '{old,status}' is not null)
-    ) told
-    order by connection_id, at, status, event_id
-    on conflict (connection_id, at, status) do update set
-      old_status = coalesce(s.old_status, excluded.old_status), event_id = excluded.event_id
-    where excluded.event_id < s.event_id`);
 }

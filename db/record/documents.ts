@@ -1,7 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { hasOutcome } from '../waiting.ts';
 
 /**
  * Created and updated documents: the header columns. Newer `updated` wins; ties between events are broken by
@@ -12,7 +11,7 @@ export async function applyDocuments(tx: Executor, eventIds: readonly string[]):
     insert into utility.documents as d (id, company_id, site_id, created, updated)
     select distinct on (record_id) record_id::uuid as id, company_id, metersync.id_of(payload -> 'site')::uuid,
       metersync.read_time(payload ->> 'created'), occurred_at
-    from metersync.events
+    from metersync.journal
     where id = any(${array(eventIds, 'text')}) and kind = 'document' and type <> 'document.deleted.v2'
     order by record_id, occurred_at desc, metersync.id_of(payload -> 'site') desc nulls last
     on conflict (id) do update set
@@ -31,7 +30,7 @@ export async function applyDocumentSites(tx: Executor, eventIds: readonly string
     update utility.documents d set site_id = told.site_id
     from (
       select distinct on (record_id) record_id::uuid as id, occurred_at, metersync.id_of(payload -> 'site')::uuid as site_id
-      from metersync.events
+      from metersync.journal
       where id = any(${array(eventIds, 'text')}) and kind = 'document' and type <> 'document.deleted.v2'
         and metersync.id_of(payload -> 'site') is not null
       order by record_id, occurred_at desc, site_id desc
@@ -47,58 +46,28 @@ export async function applyDocumentSites(tx: Executor, eventIds: readonly string
  */
 export async function applyDocumentDeletes(tx: Executor, eventIds: readonly string[]): Promise<void> {
   await tx.execute(sql`
-    insert into utility.documents as d (id, company_id, site_id, created, updated, deleted_at, deleted_reason)
-    select distinct on (record_id) record_id::uuid as id, company_id, metersync.id_of(payload -> 'site')::uuid,
-      metersync.read_time(payload ->> 'created'), occurred_at, received_at, 'event'
-    from metersync.events
-    where id = any(${array(eventIds, 'text')}) and type = 'document.deleted.v2'
-    order by record_id, occurred_at desc, received_at
-    on conflict (id) do update set
-      company_id = excluded.company_id, site_id = coalesce(excluded.site_id, d.site_id),
-      created = excluded.created, updated = excluded.updated,
-      deleted_at = excluded.deleted_at, deleted_reason = 'event'
-    where d.updated is null or excluded.updated > d.updated
-      or (excluded.updated = d.updated and d.deleted_reason is distinct from 'event')`);
-  await tx.execute(sql`
-    update utility.usage_data u set deleted_at = d.deleted_at, deleted_reason = 'document'
-    from utility.documents d
-    where u.document_id = d.id and u.deleted_at is null and d.deleted_reason = 'event'
-      and d.id in (
-        select record_id::uuid from metersync.events
-        where id = any(${array(eventIds, 'text')}) and type = 'document.deleted.v2')`);
-}
-
-/**
- * Events that wait in vain: older than the state that was last read, or covered by a tombstone, which takes
- * whatever they told with it. A deletion that waits took its effect, and waits for its company alone. The record is
- * looked up by its key for each event: a join was planned as a scan of the whole table while its statistics were young.
- */
-export async function supersede(
-  tx: Executor,
-  eventIds: readonly string[],
-  kind: 'document' | 'connection',
-): Promise<void> {
-  const vain =
-    kind === 'document'
-      ? sql`(select e.occurred_at < d.raw_updated or (d.deleted_reason = 'event' and e.occurred_at <= d.updated)
-          from utility.documents d where d.id = e.record_id::uuid)`
-      : sql`(select e.occurred_at < c.raw_updated from utility.connections c where c.id = e.record_id::uuid)`;
-  await tx.execute(sql`
-    update metersync.events e set outcome = 'superseded', applied_at = clock_timestamp()
-    where e.id = any(${array(eventIds, 'text')}) and ${hasOutcome('pending', 'e')} and e.kind = ${kind}
-      and e.type <> 'document.deleted.v2' and ${vain}`);
-}
-
-/** Events that already waited for documents which are deleted now, or had waited in vain; locked in the order of all. */
-export async function supersedeDeleted(tx: Executor, documentIds: readonly string[]): Promise<void> {
-  await tx.execute(sql`
-    update metersync.events e
-    set outcome = 'superseded', applied_at = clock_timestamp(), error = null, error_code = null
-    where e.id in (
-        select id from metersync.events
-        where record_id = any(${array(documentIds, 'text')}) and outcome in ('pending', 'missing') and kind = 'document'
-        order by id for update)
-      and (e.outcome = 'missing' or (e.outcome = 'pending' and e.type <> 'document.deleted.v2'))
-      and e.occurred_at <= (select d.updated from utility.documents d
-        where d.id = e.record_id::uuid and d.deleted_reason = 'event')`);
+    with told as materialized (
+      select distinct on (record_id) record_id::uuid as id, company_id,
+        metersync.id_of(payload -> 'site')::uuid as site_id,
+        metersync.read_time(payload ->> 'created') as created, occurred_at, received_at
+      from metersync.journal
+      where id = any(${array(eventIds, 'text')}) and type = 'document.deleted.v2'
+      order by record_id, occurred_at desc, received_at
+    ), gone as (
+      insert into utility.documents as d
+        (id, company_id, site_id, created, updated, deleted_at, deleted_reason)
+      select id, company_id, site_id, created, occurred_at, received_at, 'event'
+      from told
+      order by id
+      on conflict (id) do update set
+        company_id = excluded.company_id, site_id = coalesce(excluded.site_id, d.site_id),
+        created = excluded.created, updated = excluded.updated,
+        deleted_at = excluded.deleted_at, deleted_reason = 'event'
+      where d.updated is null or excluded.updated > d.updated
+        or (excluded.updated = d.updated and d.deleted_reason is distinct from 'event')
+      returning d.id, d.deleted_at
+    )
+    update utility.usage_data u set deleted_at = g.deleted_at, deleted_reason = 'document'
+    from gone g
+    where u.document_id = g.id and u.deleted_at is null`);
 }

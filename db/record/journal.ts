@@ -1,9 +1,10 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { Replay } from '../../contract/delivery.ts';
 import type { DecodedEvent } from '../../contract/event.ts';
 import type { FailureCode } from '../../contract/failures.ts';
-import { array } from '../arrays.ts';
+import { array, columnNames, unnested } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { journal } from '../schema/metersync.ts';
 
 /** An event on its way into the journal. `payload` is JSON text; `body` bytes that jsonb cannot hold. */
 export interface JournalEntry {
@@ -31,16 +32,19 @@ const revived: Readonly<Record<Replay | 'none', readonly string[]>> = {
   all: ['dead', 'missing', 'ignored', 'superseded', 'pending', 'applied'],
 };
 
-function outcomeOf(entry: JournalEntry): string {
+function arrivedAs(entry: JournalEntry): string {
   if (entry.error !== null) return 'dead';
   if (entry.event.kind === 'ignored') return 'ignored';
   return entry.event.deletes ? 'applied' : 'pending';
 }
 
 /**
- * Inserts events into the journal. Returns the outcomes, by id, of those that are new, or that are tried again: the dead,
- * the missing and those that a replay asks for. This is where idempotence lives: any other event that is here already has
+ * Inserts events into the journal. Returns what each of those is that are new, or that are tried again: the dead, the
+ * missing and those that a replay asks for. This is where idempotence lives: any other event that is here already has
  * had, or will have, its effect.
+ *
+ * What they tell of companies that are known is written with them: `public_id`, which events alone may tell. No event makes
+ * the row of a company (see db/strangers.ts), and what the API's record tells is the truth.
  *
  * Events that take effect at once leave nothing to read. Where the company of one is not known it waits all the same, as
  * the service has to be asked about the company.
@@ -50,79 +54,86 @@ export async function insertJournal(
   entries: readonly JournalEntry[],
   { workflow, replay }: Recording,
 ): Promise<Map<string, string>> {
-  const column = <T>(read: (entry: JournalEntry) => T): T[] => entries.map(read);
   const again = array(revived[replay ?? 'none'], 'text');
-  // What is known is passed over before the conflict, which would lock it.
-  const result = await tx.execute<{ id: string; outcome: string }>(sql`
-    insert into metersync.events as e
-      (id, type, kind, record_id, company_id, occurred_at, range_start, range_end, interval_count,
-       received_at, payload, body, outcome, applied_at, error, error_code, workflow_id, workflow_run_id)
-    select id, type, kind, record_id, company_id, metersync.read_time(occurred_at),
-      case when kind = 'interval' then metersync.read_time(payload ->> 'start') end,
-      case when kind = 'interval' then metersync.read_time(payload ->> 'end') end,
-      case when kind = 'interval' and payload ->> 'intervalCount' ~ '^\\d{1,18}$'
-        then (payload ->> 'intervalCount')::bigint end,
-      received_at, payload, decode(body, 'base64'), outcome,
-      case when outcome = 'applied' then clock_timestamp() end, error, error_code,
-      ${workflow?.workflowId ?? null}::text, ${workflow?.runId ?? null}::text
-    from (
-      select id, type, kind, record_id, company_id, occurred_at, received_at, payload::jsonb as payload, body,
-        case when outcome <> 'applied' or exists (
-          select from utility.companies known where known.id = t.company_id offset 0) then outcome else 'pending' end as outcome,
-        error, error_code
-      from unnest(
-        ${array(
-          column((e) => e.id),
-          'text',
-        )}, ${array(
-          column((e) => e.event.type),
-          'text',
-        )},
-        ${array(
-          column((e) => e.event.kind),
-          'text',
-        )}, ${array(
-          column((e) => e.event.recordId),
-          'text',
-        )},
-        ${array(
-          column((e) => e.event.companyId),
-          'uuid',
-        )}, ${array(
-          column((e) => e.event.occurredAt),
-          'text',
-        )},
-        ${array(
-          column((e) => e.receivedAt),
-          'timestamptz',
-        )}, ${array(
-          column((e) => e.payload),
-          'text',
-        )},
-        ${array(
-          column((e) => e.body?.toString('base64') ?? null),
-          'text',
-        )}, ${array(column(outcomeOf), 'text')},
-        ${array(
-          column((e) => e.error),
-          'text',
-        )}, ${array(
-          column((e) => e.errorCode),
-          'text',
-        )}
-      ) as t (id, type, kind, record_id, company_id, occurred_at, received_at, payload, body, outcome, error, error_code)
-      where not exists (select from metersync.events known where known.id = t.id and known.outcome <> all(${again}))
-    ) incoming
-    order by id
-    on conflict (id) do update set
-      type = excluded.type, kind = excluded.kind, record_id = excluded.record_id, company_id = excluded.company_id,
-      occurred_at = excluded.occurred_at, range_start = excluded.range_start, range_end = excluded.range_end,
-      interval_count = excluded.interval_count,
-      recorded_at = clock_timestamp(), payload = excluded.payload, body = excluded.body,
-      payload_dropped_at = null, outcome = excluded.outcome, applied_at = excluded.applied_at,
-      error = excluded.error, error_code = excluded.error_code, attempts = 0, next_attempt_at = null,
-      workflow_id = excluded.workflow_id, workflow_run_id = excluded.workflow_run_id
-    where e.outcome = any(${again})
-    returning id, outcome`);
-  return new Map(result.rows.map((row) => [row.id, row.outcome]));
+  // The outcome of an event that another group is recording now cannot be seen: it is not tried again.
+  const isRevived = (id: SQL): SQL => sql`(
+    select known.outcome from metersync.events known where known.id = ${id}) = any(${again})`;
+  const incoming = unnested('t', entries, [
+    ['id', 'text', (e) => e.id],
+    ['type', 'text', (e) => e.event.type],
+    ['kind', 'text', (e) => e.event.kind],
+    ['record_id', 'text', (e) => e.event.recordId],
+    ['company_id', 'uuid', (e) => e.event.companyId],
+    ['occurred_at', 'text', (e) => e.event.occurredAt],
+    ['received_at', 'timestamptz', (e) => e.receivedAt],
+    ['payload', 'text', (e) => e.payload],
+    ['body', 'text', (e) => e.body?.toString('base64') ?? null],
+    ['arrived_as', 'text', arrivedAs],
+    ['error', 'text', (e) => e.error],
+    ['error_code', 'text', (e) => e.errorCode],
+  ]);
+  const result = await tx.execute<{ id: string; arrived_as: string }>(sql`
+    with fresh as (
+      insert into ${journal} as e (${columnNames(inserted)})
+      select id, type, kind, record_id, company_id,
+        metersync.read_time(occurred_at),
+        case when kind = 'interval' then metersync.read_time(payload ->> 'start') end,
+        case when kind = 'interval' then metersync.read_time(payload ->> 'end') end,
+        case when kind = 'interval' and payload ->> 'intervalCount' ~ '^\\d{1,18}$'
+          then (payload ->> 'intervalCount')::bigint end,
+        received_at, payload, decode(body, 'base64'), arrived_as, error, error_code,
+        ${workflow?.workflowId ?? null}::text, ${workflow?.runId ?? null}::text
+      from (
+        select t.id, type, kind, record_id, company_id, occurred_at, received_at, payload::jsonb as payload, body,
+          case when arrived_as <> 'applied' or exists (
+              select from utility.companies known where known.id = t.company_id offset 0)
+            then arrived_as else 'pending' end as arrived_as,
+          error, error_code
+        from ${incoming}
+        -- What is known is passed over before the conflict, which would lock it.
+        where not exists (select from ${journal} known where known.id = t.id)
+          or ${isRevived(sql`t.id`)}
+      ) incoming
+      order by id
+      on conflict (id) do update set
+        type = excluded.type, kind = excluded.kind, record_id = excluded.record_id,
+        company_id = excluded.company_id, occurred_at = excluded.occurred_at,
+        range_start = excluded.range_start, range_end = excluded.range_end,
+        interval_count = excluded.interval_count, recorded_at = clock_timestamp(),
+        payload = excluded.payload, body = excluded.body, payload_dropped_at = null,
+        arrived_as = excluded.arrived_as, error = excluded.error, error_code = excluded.error_code,
+        workflow_id = excluded.workflow_id, workflow_run_id = excluded.workflow_run_id
+      where ${isRevived(sql`e.id`)}
+      returning id, kind, arrived_as, company_id, occurred_at, payload
+    ), named as materialized (
+      select distinct on (company_id) company_id as id, payload #>> '{company,publicId}' as public_id
+      from fresh
+      where kind in ('connection', 'document') and payload #>> '{company,publicId}' is not null
+      order by company_id, occurred_at desc nulls last, payload -> 'company'
+    ), told as (
+      update utility.companies c set public_id = (select n.public_id from named n where n.id = c.id)
+      where c.id = any(array(select id from named order by id)) and c.public_id is null
+    )
+    select id, arrived_as from fresh`);
+  return new Map(result.rows.map((row) => [row.id, row.arrived_as]));
 }
+
+const inserted = [
+  journal.id,
+  journal.type,
+  journal.kind,
+  journal.recordId,
+  journal.companyId,
+  journal.occurredAt,
+  journal.rangeStart,
+  journal.rangeEnd,
+  journal.intervalCount,
+  journal.receivedAt,
+  journal.payload,
+  journal.body,
+  journal.arrivedAs,
+  journal.error,
+  journal.errorCode,
+  journal.workflowId,
+  journal.workflowRunId,
+];

@@ -1,22 +1,17 @@
 import type { DeliveredEvent } from '../../contract/delivery.ts';
-import { type DecodedEvent, decodeEvent, type EventKind, typeOfEvent } from '../../contract/event.ts';
+import { type DecodedEvent, decodeEvent, typeOfEvent } from '../../contract/event.ts';
 import { Failure, type FailureCode } from '../../contract/failures.ts';
 import { jsonStopsAt } from '../../contract/json-members.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import type { Database, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
-import { applyCompanies } from './companies.ts';
-import { applyConnectionSites, applyConnections, applyStatusChanges } from './connections.ts';
-import {
-  applyDocumentDeletes,
-  applyDocumentSites,
-  applyDocuments,
-  supersede,
-  supersedeDeleted,
-} from './documents.ts';
+import { refreshStale } from '../stale.ts';
+import { applyConnectionSites, applyConnections } from './connections.ts';
+import { applyDocumentDeletes, applyDocumentSites, applyDocuments } from './documents.ts';
 import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
 import { printedBytesMax, printsTooLong } from './printed-size.ts';
-import { holdAwake, markAwake, wokenPerhapsInVain } from './wake.ts';
+import { noteStale } from './stale.ts';
+import { holdAwake, wokenPerhapsInVain } from './wake.ts';
 
 /** What recording a group led to. */
 export interface Recorded {
@@ -81,13 +76,6 @@ async function recordSplitting(
   }
 }
 
-const catchUpOf: Readonly<Record<EventKind, CatchUpKind | undefined>> = {
-  connection: 'connections',
-  document: 'documents',
-  interval: 'intervals',
-  ignored: undefined,
-};
-
 async function recordTogether(
   tx: Transaction,
   entries: readonly JournalEntry[],
@@ -99,33 +87,23 @@ async function recordTogether(
   const idsOf = (kind: DecodedEvent['kind']) => alive.filter((e) => e.event.kind === kind).map((e) => e.id);
   const connections = idsOf('connection');
   const documents = idsOf('document');
-  const deletes = alive.filter((e) => e.event.deletes);
-  const records = [...connections, ...documents];
-  if (records.length > 0) await applyCompanies(tx, records);
   if (connections.length > 0) {
     await applyConnections(tx, connections);
     await applyConnectionSites(tx, connections);
-    await applyStatusChanges(tx, connections);
-    await supersede(tx, connections, 'connection');
   }
-  if (documents.length > 0) {
+  const deletes = alive.filter(({ event }) => event.deletes);
+  if (documents.length > deletes.length) {
     await applyDocuments(tx, documents);
     await applyDocumentSites(tx, documents);
-    if (deletes.length > 0) {
-      await applyDocumentDeletes(
-        tx,
-        deletes.map((e) => e.id),
-      );
-      await supersedeDeleted(
-        tx,
-        deletes.flatMap((e) => e.event.recordId ?? []),
-      );
-    }
-    await supersede(tx, documents, 'document');
   }
+  const idOf = ({ id }: JournalEntry) => id;
+  if (deletes.length > 0) await applyDocumentDeletes(tx, deletes.map(idOf));
   const waiting = alive.filter(({ id }) => fresh.get(id) === 'pending');
-  const kinds = new Set(waiting.flatMap((e) => catchUpOf[e.event.kind] ?? []));
-  const wake = new Set(kinds.size > 0 ? await markAwake(tx, [...kinds]) : []);
+  const gone = deletes.flatMap(({ event }) => event.recordId ?? []);
+  const notes = waiting.length + gone.length > 0;
+  const wake = new Set(notes ? await noteStale(tx, waiting.map(idOf), gone) : []);
+  // A replay of what waits counts it no second time, and what was tried for it counts no more.
+  if (recording.replay !== undefined) await refreshReplayed(tx, waiting);
   const known = entries.filter((entry) => !fresh.has(entry.id)).map((entry) => entry.id);
   if (known.length > 0) for (const kind of await wokenPerhapsInVain(tx, known)) wake.add(kind);
   return {
@@ -134,6 +112,15 @@ async function recordTogether(
     dead: entries.filter((entry) => fresh.has(entry.id) && entry.error !== null).length,
     wake: [...wake],
   };
+}
+
+async function refreshReplayed(tx: Transaction, waiting: readonly JournalEntry[]): Promise<void> {
+  for (const kind of ['connection', 'document', 'interval'] as const) {
+    const ids = waiting
+      .filter(({ event }) => event.kind === kind)
+      .flatMap(({ id, event }) => (kind === 'interval' ? id : (event.recordId ?? [])));
+    if (ids.length > 0) await refreshStale(tx, kind, ids);
+  }
 }
 
 /** Reads a delivery for the journal. What cannot be read is dead from the start, with its bytes. */

@@ -3,19 +3,11 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { lock } from '../locks.ts';
-import { dueOf, waitsOf } from '../waiting.ts';
+import { eventKind } from '../stale.ts';
 
 /** Whoever records events holds this, and a catch-up that wants to sleep waits for it: neither misses the other. */
 export async function holdAwake(tx: Executor): Promise<void> {
   await lock(tx, 'catchUps', 'beside');
-}
-
-/** Marks catch-ups awake; returns those that slept and must be woken. */
-export async function markAwake(tx: Executor, kinds: readonly CatchUpKind[]): Promise<CatchUpKind[]> {
-  const result = await tx.execute<{ kind: CatchUpKind }>(sql`
-    update metersync.catch_ups set awake = true
-    where not awake and kind = any(${array(kinds, 'text')}) returning kind`);
-  return result.rows.map((row) => row.kind);
 }
 
 /**
@@ -24,7 +16,8 @@ export async function markAwake(tx: Executor, kinds: readonly CatchUpKind[]): Pr
  */
 export async function wokenPerhapsInVain(tx: Executor, eventIds: readonly string[]): Promise<CatchUpKind[]> {
   const result = await tx.execute<{ kind: CatchUpKind }>(sql`
-    select distinct c.kind from metersync.events e join metersync.catch_ups c on c.kind = e.kind || 's'
+    select distinct c.kind
+    from metersync.events e join metersync.catch_ups c on c.kind = e.kind || 's'
     where e.id = any(${array(eventIds, 'text')}) and (e.outcome = 'pending' or c.awake)`);
   return result.rows.map((row) => row.kind);
 }
@@ -38,18 +31,12 @@ export async function trySleep(
   kind: CatchUpKind,
 ): Promise<{ asleep: boolean; dueInMs: number | null }> {
   await lock(tx, 'catchUps', 'alone');
-  const waiting = await tx.execute<{ due_in_ms: number | null }>(sql`
-    select (extract(epoch from greatest(due, (select max(next_attempt_at) from metersync.parked)) - clock_timestamp())
-      * 1000)::float8 as due_in_ms
-    from (
-      -- While much waits some of it is due: one such event is found at once, and the rest not looked at.
-      select coalesce(
-        (select clock_timestamp() from metersync.events
-          where ${dueOf(kind)}
-          order by kind, company_id, record_id limit 1),
-        (select min(next_attempt_at) from metersync.events
-          where ${waitsOf(kind)})) as due
-    ) pending where due is not null`);
+  const waiting = await tx.execute<{ due_in_ms: number }>(sql`
+    select (extract(epoch from greatest(due_at, (select max(next_attempt_at) from metersync.parked))
+      - clock_timestamp()) * 1000)::float8 as due_in_ms
+    from metersync.stale_records
+    where kind = ${eventKind[kind]}
+    order by kind, due_at limit 1`);
   const due = waiting.rows[0]?.due_in_ms ?? null;
   if (due !== null && due <= 0) return { asleep: false, dueInMs: 0 };
   // Also while it waits for what was postponed: what comes meanwhile must not wait as long.

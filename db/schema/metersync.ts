@@ -13,17 +13,26 @@ import {
   unique,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { eventOutcomes, runKinds, runStates } from '../../contract/names.ts';
+import { runKinds, runStates } from '../../contract/names.ts';
 import { bytea, now, time } from './columns.ts';
+
+/** What an event can be when it comes; superseded are those of journals that an earlier version wrote. */
+const arrivals = ['pending', 'applied', 'superseded', 'ignored', 'dead'] as const;
+
+const settledOutcomes = ['applied', 'superseded', 'dead', 'missing'] as const;
 
 /** The pipeline's own state. */
 export const metersync = pgSchema('metersync');
 
 const tstzmultirange = customType<{ data: string }>({ dataType: () => 'tstzmultirange' });
 
-/** The journal: where idempotence lives, and the queue of what is still to be read again. */
-export const events = metersync.table(
-  'events',
+/**
+ * The journal of events, a log: where idempotence lives. Rows are inserted, and but for retention and a replay never
+ * updated. `arrivedAs` is what an event was when it came: `pending` where its record had to be read. What became of it
+ * since is told by the view metersync.events.
+ */
+export const journal = metersync.table(
+  'journal',
   {
     id: text('id').primaryKey(),
     type: text('type').notNull(),
@@ -37,42 +46,89 @@ export const events = metersync.table(
     recordedAt: time('recorded_at').notNull().default(sql`clock_timestamp()`),
     payload: jsonb('payload'),
     body: bytea('body'),
-    outcome: text('outcome', { enum: eventOutcomes }).notNull(),
-    appliedAt: time('applied_at'),
+    arrivedAs: text('arrived_as', { enum: arrivals }).notNull(),
     error: text('error'),
     errorCode: text('error_code'),
-    attempts: integer('attempts').notNull().default(0),
-    nextAttemptAt: time('next_attempt_at'),
     intervalCount: bigint('interval_count', { mode: 'number' }),
-    intervalsFound: bigint('intervals_found', { mode: 'number' }),
     workflowId: text('workflow_id'),
     workflowRunId: text('workflow_run_id'),
     payloadDroppedAt: time('payload_dropped_at'),
   },
   (t) => [
-    index('events_record').on(t.recordId, t.recordedAt),
-    index('events_received').on(t.receivedAt, t.id),
-    index('events_pending').on(t.kind, t.companyId, t.recordId).where(sql`outcome = 'pending'`),
-    index('events_short')
-      .on(t.recordId)
-      .where(sql`kind = 'interval' and outcome = 'applied' and intervals_found < interval_count`),
-    index('events_unhappy').on(t.outcome, t.recordedAt).where(sql`outcome in ('dead', 'ignored', 'missing')`),
-    index('events_parked')
-      .on(t.errorCode, t.nextAttemptAt)
-      .where(sql`outcome = 'pending' and error_code is not null`),
-    index('events_with_payload')
-      .on(t.receivedAt)
-      .where(sql`outcome in ('applied', 'superseded', 'ignored') and payload_dropped_at is null`),
+    index('journal_record').on(t.recordId, t.recordedAt),
+    index('journal_received').on(t.receivedAt, t.id),
+    index('journal_unhappy').on(t.arrivedAs, t.recordedAt).where(sql`arrived_as in ('dead', 'ignored')`),
+    index('journal_with_payload').on(t.receivedAt).where(sql`payload_dropped_at is null`),
+    check('journal_arrived_as', sql`arrived_as in ('pending', 'applied', 'superseded', 'ignored', 'dead')`),
+    check('journal_ranges_have_a_length', sql`range_end >= range_start`),
+    check('journal_dead_say_why', sql`arrived_as <> 'dead' or error is not null`),
     check(
-      'events_outcome',
-      sql`outcome in ('pending', 'applied', 'superseded', 'ignored', 'dead', 'missing')`,
-    ),
-    check('events_ranges_have_a_length', sql`range_end >= range_start`),
-    check('events_dead_say_why', sql`outcome <> 'dead' or error is not null`),
-    check(
-      'events_keep_their_bytes',
+      'journal_keeps_bytes',
       sql`payload is not null or body is not null or payload_dropped_at is not null`,
     ),
+  ],
+);
+
+/**
+ * What has to be read again: a row for each document and connection that events wait for, and for each range of readings
+ * (its `recordId` is the event's id, its `owner` the meter). It is what is pending in the journal, by record.
+ *
+ * A record is looked up by its `key`, what an owner has by its `queue`, and no other index can serve either: with statistics
+ * of a time when nothing waited the planner thinks all indexes alike, and would read all that waits for one record.
+ */
+export const staleRecords = metersync.table(
+  'stale_records',
+  {
+    key: text('key').primaryKey().generatedAlwaysAs(sql`kind || '/' || record_id`),
+    queue: text('queue').notNull().generatedAlwaysAs(sql`kind || '/' || owner`),
+    kind: text('kind').notNull(),
+    recordId: text('record_id').notNull(),
+    owner: text('owner').notNull(),
+    events: integer('events').notNull(),
+    since: time('since').notNull(),
+    toldAt: time('told_at').notNull(),
+    wanted: time('wanted'),
+    dueAt: time('due_at').notNull(),
+    attempts: integer('attempts').notNull().default(0),
+    triedSince: time('tried_since'),
+    error: text('error'),
+    errorCode: text('error_code'),
+  },
+  (t) => [
+    index('stale_records_queue').on(t.queue, t.dueAt),
+    index('stale_records_due').on(t.kind, t.dueAt),
+    index('stale_records_failed').on(t.errorCode).where(sql`error_code is not null`),
+  ],
+);
+
+/**
+ * How events were settled, a log: a row for each time that a record was read for them, or that they were given up. It
+ * settles the events of the record that were recorded from `since` to `readAt` and told of a state no newer than `shown`.
+ */
+export const settlements = metersync.table(
+  'settlements',
+  {
+    kind: text('kind').notNull(),
+    recordId: text('record_id').notNull(),
+    owner: text('owner').notNull(),
+    since: time('since').notNull(),
+    readAt: time('read_at').notNull(),
+    shown: time('shown').notNull(),
+    settledAt: time('settled_at').notNull().default(sql`clock_timestamp()`),
+    outcome: text('outcome', { enum: settledOutcomes }).notNull(),
+    updatesOnly: boolean('updates_only').notNull().default(false),
+    error: text('error'),
+    errorCode: text('error_code'),
+    attempts: integer('attempts').notNull().default(0),
+    intervalsTold: bigint('intervals_told', { mode: 'number' }),
+    intervalsFound: bigint('intervals_found', { mode: 'number' }),
+  },
+  (t) => [
+    index('settlements_record').on(t.kind, t.recordId, t.readAt),
+    index('settlements_settled').on(t.settledAt),
+    index('settlements_unhappy').on(t.outcome, t.errorCode).where(sql`outcome <> 'applied'`),
+    index('settlements_short').on(t.owner).where(sql`intervals_found < intervals_told`),
+    check('settlements_outcome', sql`outcome in ('applied', 'superseded', 'dead', 'missing')`),
   ],
 );
 

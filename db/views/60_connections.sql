@@ -56,9 +56,11 @@ from (
       group by company_id, connection_id
     ) b on b.company_id = k.company_id and b.connection_id = k.id
     left join (
-      select company_id, count(*) as pending, min(recorded_at) as oldest
-      from metersync.events where outcome = 'pending' group by company_id
-    ) e on e.company_id = k.company_id
+      select owner, sum(events) as pending, min(since) as oldest
+      from metersync.stale_records
+      where kind in ('connection', 'document')
+      group by owner
+    ) e on e.owner = k.company_id::text
   where k.deleted_at is null
 ) told;
 comment on view analytics.freshness is 'One row for each connection: how far its bills reach, when the service collected them, when they came here, and who is late.';

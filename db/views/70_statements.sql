@@ -118,11 +118,26 @@ from utility.companies c
     order by r.resource, r.started_at desc
   ) r on true
   left join (
-    select coalesce(e.company_id, m.company_id) as company_id, e.kind || 's' as resource, max(received_at) as last_event_received_at, max(applied_at) as last_event_applied_at,
-      count(*) filter (where outcome = 'pending') as pending_events,
-      min(recorded_at) filter (where outcome = 'pending') as oldest_pending_at
-    from metersync.events e left join utility.meters m on e.kind = 'interval' and m.id = e.record_id
-    where e.kind in ('connection', 'document', 'interval') group by 1, 2
+    select company_id, resource, max(last_received_at) as last_event_received_at,
+      max(last_applied_at) as last_event_applied_at, sum(pending) as pending_events, min(oldest) as oldest_pending_at
+    from (
+      select coalesce(j.company_id, m.company_id) as company_id, j.kind || 's' as resource,
+        max(j.received_at) as last_received_at, max(j.recorded_at) filter (where j.arrived_as = 'applied') as last_applied_at,
+        null::bigint as pending, null::timestamptz as oldest
+      from metersync.journal j left join utility.meters m on j.kind = 'interval' and m.id = j.record_id
+      where j.kind in ('connection', 'document', 'interval')
+      group by 1, 2
+      union all
+      select case s.kind when 'interval' then m.company_id else metersync.uuid_of(s.owner) end, s.kind || 's', null, max(s.settled_at), null, null
+      from metersync.settlements s left join utility.meters m on s.kind = 'interval' and m.id = s.owner
+      where s.outcome in ('applied', 'superseded')
+      group by 1, 2
+      union all
+      select case s.kind when 'interval' then m.company_id else metersync.uuid_of(s.owner) end, s.kind || 's', null, null, sum(s.events), min(s.since)
+      from metersync.stale_records s left join utility.meters m on s.kind = 'interval' and m.id = s.owner
+      group by 1, 2
+    ) told
+    group by company_id, resource
   ) e on e.company_id = c.id and e.resource = r.resource
 where c.deleted_at is null;
 comment on view ops.freshness is 'One row for each company and resource that was read: the last run, the last event, and what waits.';

@@ -22,7 +22,7 @@ export const upsertConnections: UpsertPage = async (tx, page) => {
       r, ${page.apiVersion}, ${page.readAt}::timestamptz
     from item order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
     on conflict (id) do update set ${setColumns(columns)}
-    where ${newerRead('c', columns, undefined, confirmedBy(page, 'c'))}
+    where ${newerRead('c', columns, undefined, confirmedBy(page, 'connection', 'c'))}
     returning id, (xmax = 0) as inserted`);
   await replaceConnectionSites(tx, page);
   const changed = rows.filter(({ inserted }) => !inserted);

@@ -35,7 +35,7 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
     ) known on true
     order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
     on conflict (id) do update set ${setColumns(kept)}
-    where ${newerRead('d', kept, undefined, confirmedBy(page, 'd'))}
+    where ${newerRead('d', kept, undefined, confirmedBy(page, 'document', 'd'))}
     returning id, (xmax = 0) as inserted
     )
     select w.id, w.inserted, known.raw is not null as read, (

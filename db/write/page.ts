@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array } from '../arrays.ts';
 import type { Executor, Transaction } from '../connect.ts';
-import { hasOutcome } from '../waiting.ts';
+import { isStale } from '../stale.ts';
 
 /**
  * A page of records on its way into a table: the body as the service client read it, less its secrets, which only Postgres
@@ -103,10 +103,8 @@ export function newerRead(
 }
 
 /** For the guard above: events wait for the record, and the page is read for them. */
-export const confirmedBy = (page: RecordPage, table: string): SQL =>
-  page.confirms
-    ? sql`exists (select from metersync.events e where e.record_id = ${sql.raw(table)}.id::text and ${hasOutcome('pending', 'e')})`
-    : sql`false`;
+export const confirmedBy = (page: RecordPage, kind: 'connection' | 'document', table: string): SQL =>
+  page.confirms ? isStale(kind, sql`${sql.raw(table)}.id::text`) : sql`false`;
 
 /** The same for a record without `updated`: the read that began later wins. */
 export function laterRead(table: string, columns: readonly string[]): SQL {

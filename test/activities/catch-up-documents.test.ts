@@ -152,8 +152,7 @@ describe('catching up on documents', () => {
     expect((await db.execute(waiting)).rows).toEqual(expected(1));
     expect(await outcomes(under)).toEqual({ applied: 1, pending: 2 });
     const later = async () => {
-      await db.execute(sql`update metersync.events set next_attempt_at = clock_timestamp()
-        where next_attempt_at is not null`);
+      await db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
       await catchUp(under);
     };
     await later();
@@ -293,7 +292,7 @@ describe('an answer about usage that is not whole', () => {
 
         service.lie = () => undefined;
         service.usage.shift();
-        await under.warehouse.db.execute(sql`update metersync.events set next_attempt_at = null`);
+        await under.warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
         await catchUp(under);
         applied += 1;
         expect(await liveUsage(under)).toEqual(idsOf(service.usage));
@@ -311,9 +310,8 @@ describe('an answer about usage that is not whole', () => {
     await recordEvents(under.warehouse.db, [service.correct(id), service.correct(id)]);
     await catchUp(under);
     expect(await outcomes(under)).toEqual({ applied: 1, pending: 2 });
-    await under.warehouse.db.execute(sql`update metersync.events set next_attempt_at = null,
-      attempts = case when id = (select min(id) from metersync.events where outcome = 'pending')
-        then ${olderShownAttemptsMax}::int else 1 end`);
+    await under.warehouse.db.execute(sql`update metersync.stale_records
+      set due_at = clock_timestamp(), attempts = ${olderShownAttemptsMax}::int`);
     await catchUp(under);
     expect(await outcomes(under)).toEqual({ applied: 1, missing: 2 });
     expect(await liveUsage(under)).toEqual(idsOf(service.usage));
@@ -358,7 +356,7 @@ describe('where usage is read from the listing of the whole company, as document
     );
     expect(retired.rowCount).toBe(0);
     service.onUsagePage = () => {};
-    await under.warehouse.db.execute(sql`update metersync.events set next_attempt_at = null`);
+    await under.warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
     await catchUp(under);
     expect(await liveUsage(under)).toEqual(idsOf(service.usage));
     expect(await outcomes(under)).toEqual({ applied: 120 });

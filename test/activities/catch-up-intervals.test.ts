@@ -161,7 +161,7 @@ describe('the ledger of a meter', () => {
         from metersync.interval_ledger where meter_id = ${meterId}`)
     ).rows[0];
   const due = ({ warehouse }: ActivitiesUnderTest) =>
-    warehouse.db.execute(sql`update metersync.events set next_attempt_at = null where outcome = 'pending'`);
+    warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
 
   test('says what was announced, fetched and is missing, also when it is announced again', async () => {
     const under = await activitiesOn(oneReading);

@@ -62,9 +62,7 @@ const announce = ({ warehouse }: ActivitiesUnderTest, wanted: readonly Bill[]) =
     wanted.map(({ id, created }) => delivery(documentEvent('updated', id, updated, { created }))),
   );
 const catchUp = async ({ run, activities, warehouse }: ActivitiesUnderTest) => {
-  await warehouse.db.execute(
-    sql`update metersync.events set next_attempt_at = null where outcome = 'pending'`,
-  );
+  await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
   await run(activities.catchUpOwners, { kind: 'documents' as const, owners: [company.id] });
 };
 const pagesAsked = ({ asked }: ActivitiesUnderTest, of: 'document' | 'usage') =>

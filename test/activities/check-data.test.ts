@@ -26,9 +26,8 @@ test('after a reconcile the companies are checked that it or an event changed so
       (${runId}::uuid, ${told}::uuid, 'documents', 'reconcile', 'complete', now(), 0, 0, 2),
       (${runId}::uuid, ${same}::uuid, 'documents', 'reconcile', 'complete', now(), 0, 0, 3)`);
   const event = (id: string, minutesAgo: number) => sql`
-    insert into metersync.events (id, type, kind, company_id, received_at, payload, outcome, applied_at)
-    values (${id}, 'document.updated.v2', 'document', ${id}::uuid, now() - interval '3 hours', '{}', 'applied',
-      now() - make_interval(mins => ${minutesAgo}))`;
+    insert into metersync.settlements (kind, record_id, owner, since, read_at, shown, outcome, settled_at)
+    values ('document', ${id}, ${id}, now(), now(), 'infinity', 'applied', now() - make_interval(mins => ${minutesAgo}))`;
   // It waited for hours, and was applied after the reconcile before had begun.
   await db.execute(event(told ?? '', 30));
   await db.execute(event(toldBefore ?? '', 90));

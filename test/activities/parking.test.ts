@@ -55,8 +55,7 @@ const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
 /** As if the pause were over. */
 const waitOut = async ({ warehouse }: ActivitiesUnderTest) => {
   await warehouse.db.execute(sql`update metersync.parked set next_attempt_at = clock_timestamp()`);
-  await warehouse.db.execute(sql`update metersync.events set next_attempt_at = clock_timestamp()
-    where outcome = 'pending' and next_attempt_at is not null`);
+  await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
 };
 const pauseOf = async ({ warehouse }: ActivitiesUnderTest) =>
   (
@@ -113,7 +112,7 @@ describe('a refused key', () => {
     refuses.set('', 401);
     await announce(under, meters(3));
     await round(under, 'connections');
-    await under.warehouse.db.execute(sql`update metersync.events set next_attempt_at = next_attempt_at + '1 hour'
+    await under.warehouse.db.execute(sql`update metersync.stale_records set due_at = due_at + '1 hour'
       where kind = 'connection'`);
     refuses.clear();
     await under.warehouse.db.execute(sql`update metersync.parked set next_attempt_at = clock_timestamp()`);
@@ -167,8 +166,8 @@ describe('what the service refuses of one owner', () => {
     await round(under);
     refuses.delete(`interval/meter/${denied}`);
     refuses.delete(`interval/meter/${found}`);
-    await under.warehouse.db.execute(sql`update metersync.events set next_attempt_at = clock_timestamp()
-      where record_id in (${denied}, ${found})`);
+    await under.warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()
+      where owner in (${denied}, ${found})`);
     expect(await round(under)).toBe(2);
     expect(await under.run(under.activities.dueOwners, { kind: 'intervals', limit: 9 })).toEqual([other]);
   });

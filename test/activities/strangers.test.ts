@@ -95,8 +95,7 @@ const eventsOf = (company: Company) => {
 
 /** One round of each catch-up, after the pause is over for all that waits. */
 async function round({ warehouse, run, activities }: ActivitiesUnderTest): Promise<void> {
-  await warehouse.db.execute(sql`update metersync.events set next_attempt_at = null
-    where outcome = 'pending' and next_attempt_at is not null`);
+  await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
   for (const kind of catchUpKinds) {
     const owners = await run(activities.dueOwners, { kind, limit: 1_000 });
     if (owners.length > 0) await run(activities.catchUpOwners, { kind, owners });
@@ -323,7 +322,8 @@ test.each(['everything', 'no list of companies'] as const)(
             company.listed = false;
           }
           world.companies.splice(0);
-          await db.execute(sql`delete from metersync.events`);
+          for (const table of ['journal', 'stale_records', 'settlements'])
+            await db.execute(sql.raw(`delete from metersync.${table}`));
           for (const table of ['companies', 'sites', 'documents', 'connections'])
             await db.execute(sql.raw(`delete from utility.${table}`));
         },

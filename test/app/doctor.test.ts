@@ -190,7 +190,7 @@ describe('silence', () => {
     const warehouse = await createWarehouse();
     const { db } = warehouse;
     const event = (id: string, type: string, hoursAgo: number) =>
-      db.execute(sql`insert into metersync.events (id, type, kind, payload, received_at, recorded_at, outcome)
+      db.execute(sql`insert into metersync.journal (id, type, kind, payload, received_at, recorded_at, arrived_as)
         values (${id}, ${type}, 'ignored', '{}', now() - make_interval(hours => ${hoursAgo}), now(), 'ignored')`);
     try {
       expect(await readSilence(db, 72)).toMatchObject({ quietSeconds: null, signs: [] });

@@ -111,7 +111,7 @@ describe('events replay', () => {
 
   test('sends kept bytes the way they came: what an earlier version ignored is applied', async () => {
     const [{ id = '' } = {}] = await rows<{ id: string }>(sql`
-      update metersync.events set outcome = 'ignored', kind = 'ignored', record_id = null, applied_at = null
+      update metersync.journal set arrived_as = 'ignored', kind = 'ignored', record_id = null
       where id = (select id from metersync.events event
         where type = 'document.updated.v2' and outcome = 'applied' and not exists (
           select from metersync.events other where other.record_id = event.record_id and other.id <> event.id)
@@ -149,7 +149,7 @@ describe('events replay', () => {
   test('what was dropped or never came is refused, each with the reason', async () => {
     const { id } = await deliver(pipeline, { eventType: 'something.else.v2' });
     await pipeline.settled();
-    await pipeline.warehouse.db.execute(sql`update metersync.events
+    await pipeline.warehouse.db.execute(sql`update metersync.journal
       set payload = null, payload_dropped_at = now() where id = ${id}`);
     expect(await json('events', 'replay', id, 'msg_nobody')).toEqual({
       status: 1,

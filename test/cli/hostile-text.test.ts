@@ -46,9 +46,9 @@ async function fill(): Promise<void> {
   const connection = { id: connectionId, status: 'MFA_TOKEN_EXPIRED', datasource: hostile, accounts: [] };
   await writeRecords(warehouse, 'connections', [connection], { companyId });
   const payload = JSON.stringify({ eventType: hostile, [hostile]: hostile });
-  await db.execute(sql`insert into metersync.events (id, type, kind, record_id, received_at, payload, outcome, error)
+  await db.execute(sql`insert into metersync.journal (id, type, kind, record_id, received_at, payload, arrived_as, error)
     values (${`msg_${hostile}`}, ${hostile}, 'ignored', ${documentId}, now(), ${payload}, 'dead', ${hostile})`);
-  await db.execute(sql`insert into metersync.events (id, type, kind, record_id, received_at, body, outcome, error)
+  await db.execute(sql`insert into metersync.journal (id, type, kind, record_id, received_at, body, arrived_as, error)
     values ('msg_body', ${hostile}, 'ignored', ${documentId}, now(), ${Buffer.from(hostile)}, 'dead', ${hostile})`);
   await db.execute(sql`insert into metersync.runs (run_id, state, finished_at, error)
     values (${runId}, 'failed', now(), ${hostile})`);

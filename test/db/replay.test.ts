@@ -9,6 +9,7 @@ import { printedBytes } from '../../db/record/printed-size.ts';
 import { type Recorded, recordEvents } from '../../db/record/record-events.ts';
 import { company, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 import { hostileJson } from '../support/hostile-json.ts';
+import { settleAs } from '../support/settled.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -47,7 +48,7 @@ describe('a replay', () => {
     const event = delivery(documentEvent('created', id, at(1), { note: 'żółć' }));
     await record(event);
     await warehouse.db.execute(sql`delete from utility.documents where id = ${id}`);
-    await warehouse.db.execute(sql`update metersync.events set outcome = 'dead', kind = 'ignored', record_id = null,
+    await warehouse.db.execute(sql`update metersync.journal set arrived_as = 'dead', kind = 'ignored', record_id = null,
       error = 'it was not understood', error_code = 'EVENT_UNREADABLE', payload = null,
       body = convert_to(${event.body}, 'UTF8') where id = ${event.id}`);
     expect(await replay(event)).toMatchObject({ fresh: 1, duplicates: 0, dead: 0 });
@@ -62,8 +63,8 @@ describe('a replay', () => {
     const event = delivery(documentEvent('deleted', id, at(3)));
     await record(event);
     await warehouse.db.execute(sql`delete from utility.documents where id = ${id}`);
-    await warehouse.db.execute(sql`update metersync.events set outcome = 'ignored', kind = 'ignored',
-      record_id = null, company_id = null, occurred_at = null, applied_at = null where id = ${event.id}`);
+    await warehouse.db.execute(sql`update metersync.journal set arrived_as = 'ignored', kind = 'ignored',
+      record_id = null, company_id = null, occurred_at = null where id = ${event.id}`);
     await replay(event);
     expect(await journal(event)).toMatchObject({ outcome: 'applied', applied: true });
     expect(await document(id)).toMatchObject({ deleted_reason: 'event' });
@@ -97,9 +98,7 @@ describe('a replay', () => {
     const id = randomUUID();
     const event = delivery(documentEvent('created', id, at(1)));
     await record(event);
-    await warehouse.db.execute(
-      sql`update metersync.events set outcome = 'applied', applied_at = now() where id = ${event.id}`,
-    );
+    await settleAs(warehouse.db, 'applied', sql`id = ${event.id}`);
     expect(await replay(event)).toMatchObject({ fresh: 0, duplicates: 1 });
     expect(await journal(event)).toMatchObject({ outcome: 'applied' });
     const before = await document(id);
@@ -121,8 +120,8 @@ describe('a replay', () => {
   test('of what waits has it tried again at once', async () => {
     const event = delivery(intervalsEvent('m-1', '2026-01-01', '2026-01-02', 96));
     await record(event);
-    await warehouse.db.execute(sql`update metersync.events set attempts = 9, error = 'refused',
-      error_code = 'SERVICE_KEY_REFUSED', next_attempt_at = now() + interval '1 hour' where id = ${event.id}`);
+    await warehouse.db.execute(sql`update metersync.stale_records set attempts = 9, error = 'refused',
+      error_code = 'SERVICE_KEY_REFUSED', due_at = now() + interval '1 hour' where record_id = ${event.id}`);
     await replay(event);
     expect(await journal(event)).toMatchObject({
       ...{ outcome: 'pending', attempts: 0, next_attempt_at: null, error: null, error_code: null },
@@ -147,9 +146,7 @@ describe('a replay', () => {
 test('an event that went missing is looked for again when it is delivered again', async () => {
   const event = delivery(documentEvent('created', randomUUID(), at(1)));
   await record(event);
-  await warehouse.db.execute(
-    sql`update metersync.events set outcome = 'missing', attempts = 20 where id = ${event.id}`,
-  );
+  await settleAs(warehouse.db, 'missing', sql`id = ${event.id}`);
   expect(await record(event)).toMatchObject({ fresh: 1 });
   expect(await journal(event)).toMatchObject({ outcome: 'pending', attempts: 0 });
 });
@@ -187,7 +184,7 @@ describe('numbers that unfold to more than anybody reads', () => {
     const [large, beside] = [delivery({ eventType: 'large.v1' }), delivery({ eventType: 'large.v1' })];
     await recordEvents(warehouse.db, [large, beside]);
     await warehouse.db.execute(
-      sql`update metersync.events set payload = ${body(500)}::jsonb where id = ${large.id}`,
+      sql`update metersync.journal set payload = ${body(500)}::jsonb where id = ${large.id}`,
     );
     const ids = [large.id, beside.id];
     const { events } = await keptEvents(warehouse.db, { ids }, 'all', { limit: 500, after: undefined });

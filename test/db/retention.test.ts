@@ -5,6 +5,7 @@ import type { DeliveredEvent } from '../../contract/delivery.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { dropPayloads } from '../../db/retention.ts';
 import { connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { settleAs } from '../support/settled.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -18,8 +19,14 @@ const event = () => delivery(documentEvent('created', randomUUID(), '2026-01-01T
 /** Records an event as it would stand in the journal so many days after it came. */
 async function aged(given: DeliveredEvent, outcome: string, days: number): Promise<string> {
   await recordEvents(warehouse.db, [given]);
-  await warehouse.db.execute(sql`update metersync.events set outcome = ${outcome}, error = 'why',
-    received_at = clock_timestamp() - make_interval(days => ${days}::int) where id = ${given.id}`);
+  if (outcome === 'applied' || outcome === 'superseded' || outcome === 'missing')
+    await settleAs(warehouse.db, outcome, sql`id = ${given.id}`);
+  if (outcome === 'ignored')
+    await warehouse.db.execute(
+      sql`update metersync.journal set arrived_as = 'ignored' where id = ${given.id}`,
+    );
+  await warehouse.db.execute(sql`update metersync.journal
+    set received_at = clock_timestamp() - make_interval(days => ${days}::int) where id = ${given.id}`);
   return given.id;
 }
 const has = async (id: string) =>

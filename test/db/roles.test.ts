@@ -82,7 +82,7 @@ describe('a user with the role of the writer', () => {
     'create schema mine',
     'alter table utility.documents add column mine int',
     'drop table utility.documents',
-    'truncate metersync.events',
+    'truncate metersync.journal',
     'create index on utility.documents (site_id)',
     "insert into metersync_migrations.schema_migrations (hash, created_at) values ('x', 1)",
     'create or replace function metersync.read_time(value text) returns timestamptz language sql as $$ select now() $$',

@@ -72,7 +72,7 @@ async function neverShown(resource: 'documents' | 'connections', id: string, eve
     expect((await rowOf(warehouse, resource, id))?.deleted_at).toBeNull();
     expect(await eventRow(eventId)).toMatchObject({ outcome: 'pending', attempts: attempt });
     await settleRecords(warehouse.db, resource, [id], await now(), [id]);
-    await warehouse.db.execute(sql`update metersync.events set next_attempt_at = null where id = ${eventId}`);
+    await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
   }
 }
 
@@ -99,12 +99,10 @@ test('a connection that moved is neither postponed nor given up by the company t
   await recordEvents(warehouse.db, [before, after]);
   for (let attempt = 0; attempt <= notShownAttemptsMax; attempt++) {
     await settleRecords(warehouse.db, 'connections', [id], await now(), [id], company.id);
-    await warehouse.db.execute(
-      sql`update metersync.events set next_attempt_at = null where id = ${before.id}`,
-    );
+    await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
   }
-  expect(await eventRow(before.id)).toMatchObject({ outcome: 'pending', attempts: notShownAttemptsMax + 1 });
-  expect(await eventRow(after.id)).toMatchObject({ outcome: 'pending', attempts: 0, waits: null });
+  for (const { id: event } of [before, after])
+    expect(await eventRow(event)).toMatchObject({ outcome: 'pending', attempts: 0, waits: null });
   expect(await rowOf(warehouse, 'connections', id)).toMatchObject({ deleted_at: null });
   const readAt = await now();
   await writeRecords(warehouse, 'connections', [{ id, updated: newer }], { readAt, companyId: there.id });
@@ -139,7 +137,7 @@ describe.each(['documents', 'connections'] as const)(
       await writeRecords(warehouse, resource, [{ id, updated, status: 'PENDING' }], { readAt });
       await settleRecords(warehouse.db, resource, [id], readAt);
     };
-    const wayBack = sql`update metersync.events set next_attempt_at = null where outcome = 'pending'`;
+    const wayBack = sql`update metersync.stale_records set due_at = clock_timestamp()`;
 
     test('are looked at longer each time, then believed; the event is missing, for all to see', async () => {
       const { id, event } = await told();
@@ -207,9 +205,7 @@ test('tries that failed for another reason do not count against a record', async
   const { id, event } = await pendingDocument();
   for (let attempt = 0; attempt < 2 * notShownAttemptsMax; attempt++) {
     await parkOwner(warehouse.db, 'documents', company.id, { code: 'SERVICE_ERROR', message: '500' });
-    await warehouse.db.execute(
-      sql`update metersync.events set next_attempt_at = null where id = ${event.id}`,
-    );
+    await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
   }
   await settleRecords(warehouse.db, 'documents', [id], await now(), [id]);
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 1 });

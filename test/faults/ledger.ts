@@ -85,26 +85,25 @@ async function withBooks<T>(databaseUrl: string, read: (books: pg.Client) => Pro
 }
 
 /**
- * Notes each time that an event is recorded or settled, from now on, in a table of its own: the journal has one row for
- * an event whatever was done with it. To try again what is dead or missing is no second effect, as it had none.
+ * Notes each time that an event is recorded, from now on, in a table of its own: the journal has one row for an event
+ * whatever was done with it. To try again what is dead or missing is no second effect, as it had none.
  */
 export async function watchEffects({ db }: Pick<Warehouse, 'db'>): Promise<void> {
   await db.execute(sql`
     create schema ledger;
-    create table ledger.effects (event_id text not null, what text not null);
+    create table ledger.effects (event_id text not null);
     create function ledger.note() returns trigger language plpgsql security definer as $$
     begin
-      if TG_OP = 'INSERT' or (new.recorded_at <> old.recorded_at and old.outcome not in ('dead', 'missing')) then
-        insert into ledger.effects values (new.id, 'recorded');
-      end if;
-      if new.outcome in ('applied', 'superseded', 'ignored') and (TG_OP = 'INSERT'
-        or (new.outcome, new.applied_at, new.recorded_at) is distinct from (old.outcome, old.applied_at, old.recorded_at))
+      if TG_OP = 'INSERT' or (new.recorded_at <> old.recorded_at and old.arrived_as <> 'dead' and not exists (
+        select from metersync.settlements s
+        where s.kind = old.kind and s.outcome in ('dead', 'missing') and s.read_at >= old.recorded_at
+          and s.record_id = case old.kind when 'interval' then old.id else old.record_id end))
       then
-        insert into ledger.effects values (new.id, 'settled');
+        insert into ledger.effects values (new.id);
       end if;
       return null;
     end $$;
-    create trigger note after insert or update on metersync.events for each row execute function ledger.note()`);
+    create trigger note after insert or update on metersync.journal for each row execute function ledger.note()`);
 }
 
 /** What became of every event; what nobody watched has no times. */
@@ -112,8 +111,7 @@ export async function readEffects({ db }: Pick<Warehouse, 'db'>): Promise<Effect
   const { rows } = await db.execute<Effect & Record<string, unknown>>(sql`
     select id, outcome, error, coalesce(times, 0)::int as times
     from metersync.events left join (
-      select event_id, greatest(count(*) filter (where what = 'recorded'), count(*) filter (where what = 'settled')) as times
-      from ledger.effects group by event_id
+      select event_id, count(*) as times from ledger.effects group by event_id
     ) noted on event_id = id`);
   return rows;
 }

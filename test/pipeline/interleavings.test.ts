@@ -141,9 +141,7 @@ class World {
   /** The time comes of all that was postponed. */
   async #makeDue(): Promise<void> {
     await patiently(() =>
-      this.#warehouse.db.execute(
-        sql`update metersync.events set next_attempt_at = null where outcome = 'pending'`,
-      ),
+      this.#warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`),
     );
   }
 
@@ -442,7 +440,8 @@ class Lane {
   }
 
   async #empty(): Promise<void> {
-    await this.#warehouse.db.execute(sql`delete from metersync.events`);
+    for (const table of ['journal', 'stale_records', 'settlements'])
+      await this.#warehouse.db.execute(sql.raw(`delete from metersync.${table}`));
     await this.#warehouse.db.execute(sql`update metersync.catch_ups set awake = false where awake`);
   }
 

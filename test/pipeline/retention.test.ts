@@ -23,7 +23,7 @@ test('a schedule of the worker drops old payloads from the journal, as long as t
   // Events of a company that is not known would wait, and what waits keeps its payload.
   await db.execute(sql`insert into utility.companies (id, raw) values (${company.id}::uuid, '{}')`);
   await recordEvents(db, events);
-  await db.execute(sql`update metersync.events set received_at = clock_timestamp() - case
+  await db.execute(sql`update metersync.journal set received_at = clock_timestamp() - case
     when id = ${events[0]?.id} then interval '29 days' else interval '31 days' end`);
   await deployment.start('worker');
   await deployment.client.schedule.getHandle(scheduleIds.dropPayloads).trigger();

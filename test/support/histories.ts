@@ -251,8 +251,7 @@ class Pool {
         wanted.has(kind as ReadKind),
       )
     ) {
-      await db.execute(sql`update metersync.events set next_attempt_at = null
-        where outcome = 'pending' and next_attempt_at is not null`);
+      await db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
     }
     for (const kind of ['documents', 'connections'] as const) {
       if (!wanted.has(`${kind} catch-up`)) continue;

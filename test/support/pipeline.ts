@@ -60,7 +60,7 @@ async function settled(service: TestSandbox, deployment: Deployment, timeoutMs =
 }
 
 async function missingFrom({ warehouse }: Deployment, eventIds: readonly string[]): Promise<number> {
-  const journal = await warehouse.db.execute<{ id: string }>(sql`select id from metersync.events`);
+  const journal = await warehouse.db.execute<{ id: string }>(sql`select id from metersync.journal`);
   const known = new Set(journal.rows.map(({ id }) => id));
   return eventIds.filter((id) => !known.has(id)).length;
 }

@@ -1,15 +1,14 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { array } from '../../../db/arrays.ts';
 import { connectWarehouse } from '../../../db/connect.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { connectExplained, type Ran } from '../../support/plans.ts';
 import { warehouseTemplate } from '../../support/warehouse-template.ts';
 import { exceptions } from './exceptions.ts';
 import { type Complaint, complaintsAbout } from './judge.ts';
-import { analyseAtRest, eventOf, forgetStatistics, idOf, loadPlots, prepareTables } from './rows.ts';
+import { analyseAtRest, forgetStatistics, idOf, loadPlots, prepareTables } from './rows.ts';
 import { everything } from './work/everything.ts';
-import { numbers, type Work } from './work/work.ts';
+import type { Work } from './work/work.ts';
 
 /** Plots that the work is done on, one each; and those beside them where a warehouse is large. */
 const plotsOfWork = everything.length + 10;
@@ -112,12 +111,11 @@ describe('this test can fail', () => {
       expect(found).toContain(`${which}: reads all of utility.documents`);
   });
 
-  test('a statement that the planner serves with the index of all that waits is found out', async () => {
-    const ids = numbers(1, 60).map((n) => eventOf(plot, n));
+  test('a statement that the planner serves with an index of all that waits is found out', async () => {
     const run: Work['run'] = ({ db }) =>
-      db.execute(sql`update metersync.events set attempts = 1
-        where id = any(${array(ids, 'text')}) and outcome = 'pending' and kind = 'document'`);
-    expect(await said({ name: 'a look-up by ids', rows: 60, run })).toEqual([
+      db.execute(sql`select key from metersync.stale_records
+        where queue = ${`document/${idOf('company', plot)}`} order by key`);
+    expect(await said({ name: 'what waits of an owner, in an order of its own', rows: 60, run })).toEqual([
       'analysed at rest: touches n blocks, and n in a small warehouse',
     ]);
   });

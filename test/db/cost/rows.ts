@@ -64,6 +64,35 @@ const synced = `'v2', ${read}, ${read}`;
 /** Values of valid_from and valid_to. */
 const dayBefore = `${read} - interval '1 day', ${read}`;
 
+/** The events of plots, told apart by whether they wait. */
+const events = `
+      select p, n, kind, waits, failed, 'event ' || p || ' ' || n as event, type, record_id, company_id,
+        case kind when 'interval' then 'event ' || p || ' ' || n else record_id end as stale_id,
+        coalesce(company_id::text, record_id) as owner,
+        case when kind <> 'interval'
+          then ${updated} + case when waits then interval '1 day' else interval '0' end end as occurred_at,
+        case when kind = 'interval' then '2025-01-01'::timestamptz end as range_start,
+        case when kind = 'interval' then '2025-01-31'::timestamptz end as range_end,
+        case when kind = 'interval' then 3 end as interval_count,
+        ${told} + interval '1 millisecond' * n as recorded_at
+      from plot, generate_series(1, ${perPlot.events}) n,
+        lateral (
+          select n <= ${perPlot.pending} as waits,
+            n <= ${perPlot.pending} and n % 10 = 0 as failed,
+            case n % 5 when 0 then 'connection' when 1 then 'interval' else 'document' end as kind
+        ) which,
+        lateral (
+          select case kind
+              when 'document' then 'document.updated.v2'
+              when 'connection' then 'connection.updated.v2'
+              else 'intervals.synced' end as type,
+            case kind
+              when 'document' then ${id('document', '(n % 50 + 1)')}::text
+              when 'connection' then ${id('connection', '(n % 20 + 1)')}::text
+              else 'meter ' || p || ' ' || n % 5 + 1 end as record_id,
+            case when kind <> 'interval' then ${id('company')} end as company_id
+        ) what`;
+
 const inserts = {
   'utility.companies': `
     (id, external_id, public_id, name, raw, api_version, first_synced_at, synced_at)
@@ -143,48 +172,38 @@ const inserts = {
     from plot, generate_series(1, ${perPlot.meters}) m,
       generate_series(1, ${perPlot.readings / perPlot.meters}) n`,
   // Of 200 events 50 wait: 30 of documents, 10 of connections, 10 of readings. One of ten failed before.
-  'metersync.events': `
-    (id, type, kind, record_id, company_id, occurred_at, range_start, range_end,
-      interval_count, intervals_found, received_at, recorded_at, payload,
-      outcome, applied_at, attempts, next_attempt_at, error_code, error)
-    select 'event ' || p || ' ' || n,
-      case kind
-        when 'document' then 'document.updated.v2'
-        when 'connection' then 'connection.updated.v2'
-        else 'intervals.updated' end,
-      kind,
-      case kind
-        when 'document' then ${id('document', '(n % 50 + 1)')}::text
-        when 'connection' then ${id('connection', '(n % 20 + 1)')}::text
-        else 'meter ' || p || ' ' || n % 5 + 1 end,
-      case when kind <> 'interval' then ${id('company')} end,
-      ${updated} + case when waits then interval '1 day' else interval '0' end,
-      case when kind = 'interval' then '2025-01-01'::timestamptz end,
-      case when kind = 'interval' then '2025-01-31'::timestamptz end,
-      case when kind = 'interval' then 3 end,
-      case when kind = 'interval' and not waits then 3 end,
-      ${told}, ${told} + interval '1 millisecond' * n,
+  'metersync.journal': `
+    (id, type, kind, record_id, company_id, occurred_at, range_start, range_end, interval_count,
+      received_at, recorded_at, payload, arrived_as, error, error_code)
+    select event, type, kind, record_id, company_id, occurred_at, range_start, range_end, interval_count,
+      recorded_at, recorded_at,
       jsonb_build_object(
-        'company', jsonb_build_object('id', ${id('company')}, 'publicId', 'public'),
+        'company', jsonb_build_object('id', company_id, 'publicId', 'public'),
         'site', ${id('site', '1')},
         'filler', repeat('lorem ', 40)),
-      case
-        when waits then 'pending'
-        when n > 195 then 'dead'
-        when n > 180 then 'missing'
-        else 'applied' end,
-      case when not waits then ${told} end,
-      case when failed then 1 else 0 end,
-      case when failed then ${told} + interval '1 day' end,
-      case when failed then 'SERVICE_ACCESS_DENIED' end,
-      case when failed then 'denied' when n > 195 then 'dead' end
-    from plot, generate_series(1, ${perPlot.events}) n,
-      lateral (
-        select n <= ${perPlot.pending} as waits,
-          n <= ${perPlot.pending} and n % 10 = 0 as failed,
-          case n % 5 when 0 then 'connection' when 1 then 'interval' else 'document' end as kind
-      ) t
+      case when n > 195 then 'dead' else 'pending' end,
+      case when n > 195 then 'dead' end, case when n > 195 then 'EVENT_UNREADABLE' end
+    from (${events}) told
     on conflict (id) do nothing`,
+  'metersync.stale_records': `
+    (kind, record_id, owner, events, since, told_at, wanted, due_at, attempts, error_code, error)
+    select kind, stale_id, min(owner), count(*), min(recorded_at), max(recorded_at), max(occurred_at),
+      min(recorded_at + case when failed then interval '1 day' else interval '0' end),
+      max(case when failed then 1 else 0 end),
+      max(case when failed then 'SERVICE_ACCESS_DENIED' end), max(case when failed then 'denied' end)
+    from (${events}) told
+    where waits
+    group by p, kind, stale_id
+    on conflict (key) do nothing`,
+  'metersync.settlements': `
+    (kind, record_id, owner, since, read_at, shown, settled_at, outcome, error, error_code,
+      intervals_told, intervals_found)
+    select kind, stale_id, owner, recorded_at, recorded_at, coalesce(occurred_at, 'infinity'), recorded_at,
+      case when n > 180 then 'missing' else 'applied' end,
+      case when n > 180 then 'never shown' end, case when n > 180 then 'RECORD_NOT_SHOWN' end,
+      interval_count, interval_count
+    from (${events}) told
+    where not waits and n <= 195`,
   'metersync.runs': `
     (run_id, company_id, resource, state, started_at, finished_at)
     select ${id('run', 'n')}, ${id('company')}, resource, 'complete', ${read}, ${read}
@@ -229,9 +248,9 @@ async function load(db: Executor, table: keyof typeof inserts, from: number, cou
 
 /** Has Postgres look at the plots that there are, at a moment when none of their events waits. */
 export async function analyseAtRest(db: Executor, from: number, count: number): Promise<void> {
-  await db.execute(sql`delete from metersync.events where outcome = 'pending'`);
+  await db.execute(sql`delete from metersync.stale_records`);
   await db.execute(sql`analyze`);
-  await load(db, 'metersync.events', from, count);
+  await load(db, 'metersync.stale_records', from, count);
 }
 /** Makes the months in which readings start, and keeps Postgres from looking at any table by itself. */
 export async function prepareTables(db: Executor): Promise<void> {

@@ -100,9 +100,9 @@ export const catchUp: readonly Work[] = [
     name: 'documents are given up, as the service showed older states of them long enough',
     rows: 150,
     prepare: ({ db }, plot) =>
-      db.execute(sql`update metersync.events
-        set error_code = 'RECORD_NOT_SHOWN', attempts = 100, occurred_at = '2030-01-01'
-        where company_id = ${idOf('company', plot)}::uuid and kind = 'document' and outcome = 'pending'`),
+      db.execute(sql`update metersync.stale_records
+        set error_code = 'RECORD_NOT_SHOWN', attempts = 100, wanted = '2030-01-01'
+        where owner = ${idOf('company', plot)} and kind = 'document'`),
     run: ({ db }, plot) =>
       settleRecords(db, 'documents', documents(plot, 50), readAt, documents(plot, 5), idOf('company', plot)),
   },
@@ -110,8 +110,8 @@ export const catchUp: readonly Work[] = [
     name: 'connections are given up',
     rows: 100,
     prepare: ({ db }, plot) =>
-      db.execute(sql`update metersync.events set error_code = 'RECORD_NOT_SHOWN', attempts = 100
-        where company_id = ${idOf('company', plot)}::uuid and kind = 'connection' and outcome = 'pending'`),
+      db.execute(sql`update metersync.stale_records set error_code = 'RECORD_NOT_SHOWN', attempts = 100
+        where owner = ${idOf('company', plot)} and kind = 'connection'`),
     run: ({ db }, plot) =>
       settleRecords(db, 'connections', connections(plot), readAt, connections(plot), idOf('company', plot)),
   },
@@ -119,8 +119,8 @@ export const catchUp: readonly Work[] = [
     name: 'documents wait, as they could not be read',
     rows: 150,
     prepare: ({ db }, plot) =>
-      db.execute(sql`update metersync.events set error_code = 'LISTING_UNSTABLE', attempts = 100
-        where company_id = ${idOf('company', plot)}::uuid and record_id = ${documents(plot, 3)[2]} and outcome = 'pending'`),
+      db.execute(sql`update metersync.stale_records set error_code = 'LISTING_UNSTABLE', attempts = 100
+        where kind = 'document' and record_id = ${documents(plot, 3)[2]}`),
     run: async ({ db }, plot) => {
       await postponeFailed(db, documents(plot, 1)[0] ?? '', readAt, {
         code: 'SERVICE_NOT_FOUND',
@@ -141,8 +141,8 @@ export const catchUp: readonly Work[] = [
       name: `${kind} of a stranger wait`,
       rows: 50,
       prepare: ({ db }, plot) =>
-        db.execute(sql`update metersync.events set error_code = 'UNKNOWN_TO_SERVICE', attempts = 100
-          where kind || 's' = ${kind} and coalesce(company_id::text, record_id) = ${owner(kind, plot)} and outcome = 'pending'`),
+        db.execute(sql`update metersync.stale_records set error_code = 'UNKNOWN_TO_SERVICE', attempts = 100
+          where kind || 's' = ${kind} and owner = ${owner(kind, plot)}`),
       run: async ({ db }, plot) => {
         await isStranger(db, kind, owner(kind, plot));
         await postponeStranger(db, kind, owner(kind, plot), 'nobody knows');
@@ -156,8 +156,8 @@ export const catchUp: readonly Work[] = [
       db.execute(sql`delete from utility.companies where id = ${idOf('company', plot)}::uuid`),
     run: async ({ db }, plot) => {
       await admitCompany(db, idOf('company', plot));
-      await admitSites(db, 'documents', idOf('company', plot));
-      await admitSites(db, 'connections', idOf('company', plot));
+      await admitSites(db, 'documents', documents(plot, 50));
+      await admitSites(db, 'connections', connections(plot));
     },
   },
   {
@@ -171,8 +171,7 @@ export const catchUp: readonly Work[] = [
           sql`update ${sql.raw(`utility.${table}`)} set raw = null where ${column} = ${companyId}::uuid`,
         );
       }
-      await db.execute(sql`update metersync.events set outcome = 'missing'
-        where company_id = ${companyId}::uuid and outcome = 'pending'`);
+      await db.execute(sql`delete from metersync.stale_records where owner = ${companyId}`);
     },
     run: async ({ db }, plot) => {
       await isKnownCompany(db, idOf('company', plot));

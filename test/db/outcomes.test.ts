@@ -1,0 +1,123 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { DeliveredEvent } from '../../contract/delivery.ts';
+import { eventOutcomes } from '../../contract/names.ts';
+import { olderShownAttemptsMax, postponeDocuments, settleRecords, warehouseNow } from '../../db/catch-up.ts';
+import { reviveParked } from '../../db/parking.ts';
+import { listEvents } from '../../db/read/events.ts';
+import { readStatus } from '../../db/read/status.ts';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
+import { writeRecords } from '../support/pages.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+
+const at = (state: number) => `2026-05-01T00:00:00.00000${state}`;
+const record = fc.constantFrom('documents', 'connections');
+const state = fc.integer({ min: 1, max: 6 });
+const step = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('tell'), of: record, state, gone: fc.boolean() }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('read'), of: record, state, late: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('give up'), of: record, shown: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('lose'), of: record }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('deliver again'), replayed: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('look for the missing'), of: record }) },
+);
+type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
+
+/** A document and a connection, and what is told, read and given up of them. */
+class Story {
+  readonly #ids = { documents: randomUUID(), connections: randomUUID() };
+  readonly #events: DeliveredEvent[] = [];
+  readonly #company = { ...company, id: randomUUID() };
+
+  constructor(companyIsKnown: boolean) {
+    this.known = companyIsKnown;
+  }
+  readonly known: boolean;
+
+  async begin(): Promise<void> {
+    if (this.known) await writeRecords(warehouse, 'companies', [this.#company]);
+  }
+
+  async take(one: Step): Promise<void> {
+    const { db } = warehouse;
+    if ('replayed' in one) {
+      const some = this.#events.slice(-3);
+      if (some.length > 0) await recordEvents(db, some, one.replayed ? { replay: 'all' } : {});
+      return;
+    }
+    const id = this.#ids[one.of];
+    const table = sql.raw(`utility.${one.of}`);
+    if ('gone' in one) {
+      const told =
+        one.of === 'documents'
+          ? documentEvent(one.gone ? 'deleted' : 'updated', id, at(one.state))
+          : connectionEvent('updated', id, at(one.state), 'CONNECTED', 'PENDING');
+      const event = delivery({ ...told, company: this.#company });
+      this.#events.push(event);
+      await recordEvents(db, [event]);
+    } else if ('late' in one) {
+      const readAt = await warehouseNow(db);
+      await writeRecords(warehouse, one.of, [{ id, updated: at(one.state) }], {
+        readAt,
+        companyId: this.#company.id,
+      });
+      if (!one.late) await settleRecords(db, one.of, [id], readAt);
+    } else if ('shown' in one) {
+      await db.execute(sql`update metersync.stale_records set attempts = ${olderShownAttemptsMax}::int, due_at = since,
+        tried_since = since, error_code = ${one.shown ? 'RECORD_NOT_SHOWN' : 'LISTING_UNSTABLE'}, error = 'why'
+        where record_id = ${id}`);
+      const readAt = await warehouseNow(db);
+      if (one.shown) await settleRecords(db, one.of, [id], readAt);
+      else if (one.of === 'documents') await postponeDocuments(db, [id], readAt);
+    } else if (one.do === 'lose') {
+      await db.execute(sql`update ${table} set deleted_at = clock_timestamp(), deleted_reason = 'absent'
+        where id = ${id}::uuid and deleted_at is null`);
+      await settleRecords(db, one.of, [id], await warehouseNow(db));
+    } else await reviveParked(db, ['RECORD_NOT_SHOWN', 'LISTING_UNSTABLE'], { over: false });
+  }
+
+  /** What is stale is what is pending in the journal, whoever is asked. */
+  async check(): Promise<void> {
+    const { db } = warehouse;
+    const stale = await db.execute(sql`
+      select kind, record_id, events, since, told_at, wanted from metersync.stale_records order by 1, 2`);
+    const pending = await db.execute(sql`
+      select kind, record_id, count(*)::int as events, min(recorded_at) as since, max(recorded_at) as told_at,
+        max(occurred_at) as wanted
+      from metersync.events where outcome = 'pending' group by 1, 2 order by 1, 2`);
+    expect(stale.rows).toEqual(pending.rows);
+    const { events } = await readStatus(db);
+    for (const outcome of eventOutcomes) {
+      const { rows } = await db.execute<{ id: string }>(sql`
+        select id from metersync.events where outcome = ${outcome} order by received_at desc, id desc`);
+      expect(events[outcome], outcome).toBe(rows.length);
+      const listed = await listEvents(db, { outcome }, { limit: 1_000 });
+      expect(listed.map(({ id }) => id)).toEqual(rows.map(({ id }) => id));
+    }
+  }
+}
+
+test('what is stale is what is pending, and every outcome is counted and listed, whatever happens to a record', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.boolean(), fc.array(step, { minLength: 1, maxLength: 12 }), async (known, steps) => {
+      for (const table of ['journal', 'stale_records', 'settlements'])
+        await warehouse.db.execute(sql.raw(`delete from metersync.${table}`));
+      const story = new Story(known);
+      await story.begin();
+      for (const one of steps) {
+        await story.take(one);
+        await story.check();
+      }
+    }),
+    { numRuns: Number(process.env.OUTCOMES ?? 25) },
+  );
+}, 120_000);
