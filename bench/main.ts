@@ -1,32 +1,45 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
 import { resolve } from 'node:path';
 import { Command, CommanderError } from 'commander';
-import { runMeasure } from './measure.ts';
+import { type Measure, runMeasure } from './measure.ts';
+import { keepMeasured, machine } from './measured.ts';
 import { measures } from './measures/all.ts';
 import { describeReport, type Report } from './report.ts';
-import { sizes } from './size.ts';
+import { type SizeName, sizes } from './size.ts';
 import { startBenchStack } from './stack.ts';
 
 interface Options {
-  readonly json?: string;
+  /** A file, or true for the standard output. */
+  readonly json?: string | true;
+  readonly keep: boolean;
   readonly quick: boolean;
   readonly profile?: string;
 }
 
-const names = measures.map(({ name, about }) => `  ${name.padEnd(14)}${about}`);
+const names = measures.map(
+  ({ name, about, onlyByName }) => `  ${name.padEnd(14)}${about}${onlyByName ? ' (only by name)' : ''}`,
+);
 
 function command(): Command {
   return new Command('bench')
     .description(
       'Measures metersync on this machine: ratios to limits and to simpler ways, taken in the same run.',
     )
-    .argument('[measures...]', 'which to take; all when none is named')
-    .option('--json <file>', 'write {measure: {figure: number}} to a file')
+    .argument('[measures...]', 'which to take; when none is named, all but those only by name')
+    .option('--json [file]', 'write {measure: {figure: number}} to a file; without one, print it instead')
     .option('--quick', 'about a fifth of the work: for a look, not for the goals', false)
+    .option('--keep', 'keep the figures in bench/measured.json, which docs/performance.md shows', false)
     .option('--profile <folder>', 'write a CPU profile of every process of the bench')
     .addHelpText('after', `\nMeasures:\n${names.join('\n')}`)
     .exitOverride();
+}
+
+const isWanted = ({ name, onlyByName = false }: Measure, wanted: readonly string[]): boolean =>
+  wanted.length === 0 ? !onlyByName : wanted.includes(name);
+
+function sizeOf(wanted: readonly string[], { quick }: Options): Exclude<SizeName, 'tiny'> {
+  if (quick) return 'quick';
+  return wanted.length === 0 ? 'whole' : 'full';
 }
 
 /** Takes the measures one after the other on one stack of servers; returns what could be measured. */
@@ -34,7 +47,7 @@ async function takeMeasures(
   wanted: readonly string[],
   options: Options,
 ): Promise<{ report: Report; failed: boolean }> {
-  const size = options.quick ? sizes.quick : sizes.full;
+  const size = sizes[sizeOf(wanted, options)];
   const profileDir = options.profile === undefined ? undefined : resolve(options.profile);
   if (profileDir !== undefined) mkdirSync(profileDir, { recursive: true });
   const report: Report = {};
@@ -44,7 +57,7 @@ async function takeMeasures(
   process.once('SIGINT', interrupted);
   try {
     for (const measure of measures) {
-      if (wanted.length > 0 && !wanted.includes(measure.name)) continue;
+      if (!isWanted(measure, wanted)) continue;
       const began = performance.now();
       const say = (line: string) => console.error(`${measure.name}: ${line}`);
       try {
@@ -71,12 +84,17 @@ async function main(args: readonly string[]): Promise<number> {
     return 2;
   }
   const options = program.opts<Options>();
+  const began = performance.now();
   const { report, failed } = await takeMeasures(wanted, options);
-  console.log(describeReport(report));
-  console.log(
-    `${cpus().length} cores, ${cpus()[0]?.model.trim()}${options.quick ? '; quick: not the size of the goals' : ''}`,
-  );
-  if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);
+  console.error(`took ${((performance.now() - began) / 1000).toFixed(0)} s in all`);
+  const json = `${JSON.stringify(report, null, 2)}\n`;
+  if (options.json === true) process.stdout.write(json);
+  else {
+    if (options.json !== undefined) writeFileSync(options.json, json);
+    console.log(describeReport(report, sizeOf(wanted, options)));
+    console.log(`${machine()}${options.quick ? '; quick: not the size of the goals' : ''}`);
+  }
+  if (options.keep) keepMeasured(report, sizeOf(wanted, options));
   return failed ? 1 : 0;
 }
 

@@ -1,24 +1,30 @@
 import { table } from '../cli/terminal.ts';
-import { describeGoal, goals, isReached } from './goals.ts';
+import { describeGoal, goals, isJudged, isReached } from './goals.ts';
 import type { Figures } from './measure.ts';
+import type { SizeName } from './size.ts';
 
 /** Figures by measure: what `--json` writes. */
 export type Report = Record<string, Figures>;
 
 /** A table of every figure, with its goal and whether it is reached where it has one. */
-export function describeReport(report: Report): string {
+export function describeReport(report: Report, size: SizeName): string {
   const rows = Object.entries(report).flatMap(([measure, figures]) =>
     Object.entries(figures).map(([name, figure]) => {
-      const goal = goals[measure]?.[name];
+      const goal = isJudged(measure, size) ? goals[measure]?.[name] : undefined;
       const verdict = goal === undefined ? '' : isReached(goal, figure) ? 'reached' : 'missed';
-      return [`${measure}.${name}`, shown(figure), goal === undefined ? '' : describeGoal(goal), verdict];
+      return [
+        `${measure}.${name}`,
+        describeFigure(figure),
+        goal === undefined ? '' : describeGoal(goal),
+        verdict,
+      ];
     }),
   );
   return table(['figure', 'measured', 'goal', ''], rows).join('\n');
 }
 
 /** Three digits are more than a shared machine repeats. */
-function shown(figure: number): string {
+export function describeFigure(figure: number): string {
   if (Math.abs(figure) >= 100) return Math.round(figure).toLocaleString('en');
   return String(Number(figure.toPrecision(3)));
 }

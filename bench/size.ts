@@ -12,6 +12,9 @@ export interface Size {
   readonly eventsApplied: number;
   readonly eventsLone: number;
   readonly loneCompanies: number;
+  readonly liveCompanies: number;
+  /** Events that the sandbox delivers. */
+  readonly liveEvents: number;
   readonly backfillCompanies: number;
   /** Of each company. */
   readonly backfillDocuments: number;
@@ -42,38 +45,76 @@ export interface Size {
   readonly sandboxChanges: number;
   /** Pages of a round that are read of the sandbox, and of the bare server. */
   readonly sandboxReads: number;
+  /** Companies that a peer loads, and the small documents of each. */
+  readonly peersCompanies: number;
+  readonly peersDocuments: number;
+  readonly growthCompanies: number;
+  /** Of each company. */
+  readonly growthDocuments: number;
+  /** Events that wait while others come. */
+  readonly growthWaiting: number;
+  /** Events of a round. */
+  readonly growthEvents: number;
+  /** Companies, with what test/db/cost gives each, beside which a deployment's work is done. */
+  readonly growthPlots: number;
+  /** Of the pieces of that work, each so-manieth is done. */
+  readonly growthEveryNthWork: number;
 }
 
+/** The goals are meant for this one. */
+const full = {
+  rounds: 3,
+  events512: 12_000,
+  events64: 4_000,
+  warmUpEvents: 3_000,
+  eventsUngrouped: 500,
+  eventsApplied: 20_000,
+  eventsLone: 150,
+  loneCompanies: 20,
+  liveCompanies: 100,
+  liveEvents: 10_000,
+  backfillCompanies: 100,
+  backfillDocuments: 500,
+  intervalMeters: 8,
+  intervalCalls: 6,
+  intervalReadings: 5_000,
+  analyticsCompanies: 200,
+  analyticsDocuments: 1_000,
+  analyticsMeters: 2,
+  analyticsReadings: 25_500,
+  analyticsLoaded: 2_000,
+  catalogueDocuments: 3_000,
+  catalogueRounds: 9,
+  historyChanges: 18_000,
+  historyCompanies: 100,
+  auditCompanies: 1_280,
+  auditDays: 60,
+  sandboxCompanies: 20,
+  sandboxChanges: 12_000,
+  sandboxReads: 20_000,
+  peersCompanies: 100,
+  peersDocuments: 500,
+  growthCompanies: 2_000,
+  growthDocuments: 500,
+  growthWaiting: 500_000,
+  growthEvents: 10_000,
+  growthPlots: 20_000,
+  growthEveryNthWork: 1,
+} as const satisfies Size;
+
 export const sizes = {
-  /** The goals are meant for this one. */
-  full: {
-    rounds: 3,
-    events512: 12_000,
-    events64: 4_000,
-    warmUpEvents: 3_000,
-    eventsUngrouped: 500,
-    eventsApplied: 20_000,
-    eventsLone: 150,
-    loneCompanies: 20,
-    backfillCompanies: 100,
-    backfillDocuments: 500,
-    intervalMeters: 8,
-    intervalCalls: 6,
-    intervalReadings: 5_000,
-    analyticsCompanies: 200,
-    analyticsDocuments: 1_000,
-    analyticsMeters: 2,
-    analyticsReadings: 25_500,
-    analyticsLoaded: 2_000,
-    catalogueDocuments: 3_000,
-    catalogueRounds: 9,
-    historyChanges: 18_000,
-    historyCompanies: 100,
-    auditCompanies: 1_280,
-    auditDays: 60,
-    sandboxCompanies: 20,
-    sandboxChanges: 12_000,
-    sandboxReads: 20_000,
+  /** Of measures that are named. */
+  full,
+  /** Of a run of all, which ends within eight minutes on two cores: less of what takes longest. */
+  whole: {
+    ...full,
+    rounds: 2,
+    eventsLone: 100,
+    analyticsCompanies: 40,
+    catalogueRounds: 5,
+    historyChanges: 4_000,
+    historyCompanies: 40,
+    auditCompanies: 64,
   },
   quick: {
     rounds: 1,
@@ -84,6 +125,8 @@ export const sizes = {
     eventsApplied: 8_000,
     eventsLone: 30,
     loneCompanies: 10,
+    liveCompanies: 20,
+    liveEvents: 2_000,
     backfillCompanies: 20,
     backfillDocuments: 500,
     intervalMeters: 3,
@@ -98,11 +141,19 @@ export const sizes = {
     catalogueRounds: 3,
     historyChanges: 4_000,
     historyCompanies: 40,
-    auditCompanies: 128,
+    auditCompanies: 32,
     auditDays: 60,
     sandboxCompanies: 10,
     sandboxChanges: 4_000,
     sandboxReads: 8_000,
+    peersCompanies: 20,
+    peersDocuments: 500,
+    growthCompanies: 200,
+    growthDocuments: 500,
+    growthWaiting: 50_000,
+    growthEvents: 8_000,
+    growthPlots: 2_000,
+    growthEveryNthWork: 1,
   },
   /** Says nothing but that everything runs. */
   tiny: {
@@ -114,6 +165,8 @@ export const sizes = {
     eventsApplied: 200,
     eventsLone: 2,
     loneCompanies: 2,
+    liveCompanies: 2,
+    liveEvents: 60,
     backfillCompanies: 2,
     backfillDocuments: 110,
     intervalMeters: 1,
@@ -133,5 +186,15 @@ export const sizes = {
     sandboxCompanies: 2,
     sandboxChanges: 60,
     sandboxReads: 60,
+    peersCompanies: 3,
+    peersDocuments: 110,
+    growthCompanies: 10,
+    growthDocuments: 20,
+    growthWaiting: 200,
+    growthEvents: 200,
+    growthPlots: 10,
+    growthEveryNthWork: 30,
   },
 } as const satisfies Record<string, Size>;
+
+export type SizeName = keyof typeof sizes;

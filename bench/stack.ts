@@ -25,6 +25,8 @@ export interface BenchStack {
   workflowBundle(): Promise<string>;
   /** An empty database of its own. */
   database(name: string): Promise<string>;
+  /** The address of a database with the superuser `postgres`, who may see plans, and whom a peer's tables ask for. */
+  asSuperuser(url: string): string;
   /** A migrated warehouse in a database of its own. */
   warehouse(): Promise<string>;
   /** A Temporal namespace of its own, in which nothing was ever started. */
@@ -46,6 +48,8 @@ export async function startBenchStack(): Promise<BenchStack> {
     await rm(dir, { recursive: true, force: true });
   };
   let bundled: Promise<string> | undefined;
+  // Migrating takes a second: it is done once, and the warehouses of measures are copies.
+  let template: Promise<string> | undefined;
   try {
     const { postgres, temporal } = embedded;
     if (postgres === undefined || temporal === undefined) throw new Error('the stack lacks a server');
@@ -57,7 +61,11 @@ export async function startBenchStack(): Promise<BenchStack> {
         return bundled;
       },
       database,
-      warehouse: async () => await migrated(await database('warehouse')),
+      asSuperuser: (url) => postgres.superuserUrl(new URL(url).pathname.slice(1)),
+      warehouse: async () => {
+        template ??= database('template').then(migrated);
+        return await copyOf(await template, postgres.superuserUrl('postgres'));
+      },
       namespace: () => newNamespace(temporal.address),
       stop,
     };
@@ -80,6 +88,18 @@ async function migrated(url: string): Promise<string> {
   } finally {
     await close();
   }
+}
+
+/** A database of the same owner that holds what another does, to which nobody is connected. */
+async function copyOf(url: string, superuserUrl: string): Promise<string> {
+  const copy = new URL(url);
+  copy.pathname = `warehouse_${randomBytes(4).toString('hex')}`;
+  const name = (of: URL) => pg.escapeIdentifier(of.pathname.slice(1));
+  const owner = pg.escapeIdentifier(copy.username);
+  await withClient(superuserUrl, (client) =>
+    client.query(`create database ${name(copy)} template ${name(new URL(url))} owner ${owner}`),
+  );
+  return copy.href;
 }
 
 async function newNamespace(address: string): Promise<NamedPlace> {

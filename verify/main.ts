@@ -11,6 +11,7 @@ import { hostileInputsPage, verifyHostileInputs } from './hostile-inputs.ts';
 import { verifyLock } from './lock.ts';
 import { replaceGenerated } from './markdown.ts';
 import { verifyMigrations } from './migrations.ts';
+import { performancePage } from './performance-page.ts';
 import { serviceCoveragePage, verifyServiceCoverage, verifyStatements } from './service-coverage.ts';
 import { settingsPage } from './settings-page.ts';
 import { describeWarehouse, withMigratedWarehouse } from './warehouse-page.ts';
@@ -35,6 +36,7 @@ const pages: Readonly<Record<string, (text: string) => string | Promise<string>>
   'docs/command.md': commandPage,
   'docs/warehouse.md': async (text) => replaceGenerated(text, (await references).warehouse),
   'docs/dictionary.md': async (text) => replaceGenerated(text, (await references).dictionary),
+  'docs/performance.md': (text) => performancePage(text),
   'docs/hostile-inputs.md': () => hostileInputsPage(project),
   'docs/service-coverage.md': () => serviceCoveragePage(project),
 };

@@ -13,12 +13,18 @@ const weights = {
   validateConnection: 12,
   changeConnection: 22,
 } as const;
-type Change = keyof typeof weights;
+export type Change = keyof typeof weights;
+const everyChange = Object.keys(weights) as readonly Change[];
 
 const statuses = ['CONNECTED', 'WEBSITE_DOWN', 'OTHER_ERROR', 'MFA_TOKEN_EXPIRED', 'PASSWORD_INCORRECT'];
 
+/** Takes the bodies of so many events, of any change or of these. */
+interface Events {
+  take(count: number, changes?: readonly Change[]): string[];
+}
+
 /** Draws changes of a world and tells them as the bodies of events (seed 2.4 to 2.6), in the order of their times. */
-export function createEvents(world: World, seed: number): { take(count: number): string[] } {
+export function createEvents(world: World, seed: number): Events {
   const random = createRandom(seed);
   // Microseconds after a moment later than every record of the world: each event is newer than the one before.
   let micros = 0;
@@ -29,16 +35,16 @@ export function createEvents(world: World, seed: number): { take(count: number):
   };
   const waiting: object[] = [];
   return {
-    take: (count) =>
+    take: (count, changes = everyChange) =>
       Array.from({ length: count }, () => {
-        while (waiting.length === 0) waiting.push(...draw(world, random, now()));
+        while (waiting.length === 0) waiting.push(...draw(drawChange(random, changes), world, random, now()));
         return JSON.stringify(waiting.shift());
       }),
   };
 }
 
-function draw(world: World, random: Random, at: string): object[] {
-  switch (drawChange(random)) {
+function draw(change: Change, world: World, random: Random, at: string): object[] {
+  switch (change) {
     case 'createDocument':
       return [createDocument(world, random, at)];
     case 'reprocessDocument': {
@@ -60,18 +66,18 @@ function draw(world: World, random: Random, at: string): object[] {
       );
     }
     case 'changeConnection': {
-      const change = { eventType: 'connection.updated.v2', protectedChanges: ['password'], old: {} };
-      return [connectionPayload(random.pick(world.connections), at, change)];
+      const told = { eventType: 'connection.updated.v2', protectedChanges: ['password'], old: {} };
+      return [connectionPayload(random.pick(world.connections), at, told)];
     }
   }
 }
 
-function drawChange(random: Random): Change {
-  const total = Object.values(weights).reduce<number>((sum, weight) => sum + weight, 0);
+function drawChange(random: Random, changes: readonly Change[]): Change {
+  const total = changes.reduce((sum, change) => sum + weights[change], 0);
   let left = random.int(1, total);
-  for (const [change, weight] of Object.entries(weights)) {
-    left -= weight;
-    if (left <= 0) return change as Change;
+  for (const change of changes) {
+    left -= weights[change];
+    if (left <= 0) return change;
   }
   return 'createDocument';
 }

@@ -1,15 +1,20 @@
 /** The process that sends a load: it holds a world, signs its events beforehand, and sends them when it is told to. */
 import { randomUUID } from 'node:crypto';
 import { serve } from '../process/serve.ts';
-import { createEvents } from './events.ts';
+import { type Change, createEvents } from './events.ts';
 import { type LoadReport, runLoad } from './run.ts';
 import { type Outgoing, signedRequest } from './signed.ts';
 import { createWorld, worldSeed } from './world.ts';
 
 export interface PrepareInput {
   readonly secret: string;
-  /** So many fresh events of its world, or exactly these. */
-  readonly events: number | readonly Outgoing[];
+  /** So many fresh events of its world, of all changes or of some, or exactly these. */
+  readonly events: number | Drawn | readonly Outgoing[];
+}
+
+export interface Drawn {
+  readonly count: number;
+  readonly changes?: readonly Change[];
 }
 
 export type GeneratorCalls = ReturnType<typeof createGenerator>;
@@ -19,10 +24,11 @@ function createGenerator() {
   let prepared: Buffer[] = [];
   return {
     prepare: async ({ secret, events: asked }: PrepareInput): Promise<void> => {
+      const drawn = typeof asked === 'number' ? { count: asked } : asked;
       const outgoing =
-        typeof asked === 'number'
-          ? events.take(asked).map((body) => ({ id: `msg_${randomUUID()}`, body }))
-          : asked;
+        'count' in drawn
+          ? events.take(drawn.count, drawn.changes).map((body) => ({ id: `msg_${randomUUID()}`, body }))
+          : drawn;
       prepared = outgoing.map((event) => signedRequest(secret, event));
     },
     send: async ({ port, inFlight }: { port: number; inFlight: number }): Promise<LoadReport> => {

@@ -6,9 +6,12 @@ import { audit } from './audit.ts';
 import { backfill } from './backfill.ts';
 import { catalogue } from './catalogue.ts';
 import { catchUp } from './catch-up.ts';
+import { growth } from './growth.ts';
 import { history } from './history.ts';
 import { intervals } from './intervals.ts';
+import { live } from './live.ts';
 import { lone } from './lone.ts';
+import { peers } from './peers.ts';
 import { sandbox } from './sandbox.ts';
 
 /** Every measure, in the order in which a whole run takes them. */
@@ -16,6 +19,7 @@ export const measures: readonly Measure[] = [
   acknowledged,
   applied,
   lone,
+  live,
   backfill,
   intervals,
   catalogue,
@@ -24,4 +28,6 @@ export const measures: readonly Measure[] = [
   analytics,
   audit,
   sandbox,
+  growth,
+  peers,
 ];

@@ -20,6 +20,8 @@ const asked = 3;
 
 /** A month must have so many readings before an index of its days is worth its look. */
 const readingsForBrin = 100_000;
+/** Of fewer companies, one has so large a part of the readings that looking at all of them is right. */
+const companiesForBrin = 10;
 
 const day = "start_at >= '2025-01-02 00:00Z' and start_at < '2025-01-03 00:00Z'";
 
@@ -90,7 +92,7 @@ async function grownTo(bench: Bench, client: pg.Client, from: number, to: number
       ({ node, relation }) =>
         node.includes('Seq Scan') && relation.startsWith('intervals_') && !emptyMonths.has(relation),
     );
-  if (whole !== undefined && readings > readingsForBrin)
+  if (whole !== undefined && readings > readingsForBrin && to >= companiesForBrin)
     throw new Error(`readings of one company were looked for in all of ${whole.relation}`);
   return { readings, views, everyone: await answer(client, 'select * from analytics.monthly_usage') };
 }

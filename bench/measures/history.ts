@@ -1,16 +1,14 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import type pg from 'pg';
+import { untilSettled } from '../load/journal.ts';
 import { perSecond, startGenerator } from '../load/send.ts';
-import { type Bench, type Figures, type Measure, median } from '../measure.ts';
-import { type Pipeline, startPipeline } from '../pipeline/start.ts';
+import type { Bench, Figures, Measure } from '../measure.ts';
+import { watchMemory } from '../pipeline/memory.ts';
+import { startPipeline } from '../pipeline/start.ts';
 import { runBackfill, withTemporal } from '../service/backfill.ts';
 import { startSandbox } from '../service/sandbox.ts';
 import { withClient } from '../stack.ts';
 
 const inFlight = 512;
-const settledWithinMs = 180_000;
-const lookEveryMs = 250;
 
 export const history: Measure = {
   name: 'history',
@@ -44,45 +42,6 @@ async function measureHistory(bench: Bench): Promise<Figures> {
       ...used,
     };
   });
-}
-
-/** Waits until every event is in the journal and none is pending; returns when, in Unix milliseconds. */
-async function untilSettled(db: pg.Client, events: number): Promise<number> {
-  for (const deadline = Date.now() + settledWithinMs; ; ) {
-    const { rows } =
-      await db.query(`select count(*)::int as all, count(*) filter (where outcome = 'pending')::int as pending,
-      count(*) filter (where outcome in ('dead', 'ignored'))::int as lost from metersync.events`);
-    const { all, pending, lost } = rows[0];
-    if (lost > 0) throw new Error(`${lost} events are dead or ignored`);
-    if (all === events && pending === 0) return Date.now();
-    if (Date.now() > deadline)
-      throw new Error(`not settled: ${all} of ${events} events in the journal, ${pending} pending`);
-    await delay(lookEveryMs);
-  }
-}
-
-/** Follows the memory of receiver and worker; at its end, says how it grew over the second half. */
-function watchMemory({ process }: Pipeline): { stop(): Promise<Record<string, number>> } {
-  const bytes: number[] = [];
-  let over = false;
-  const watching = (async () => {
-    while (!over) {
-      bytes.push(await process.call('memory', undefined));
-      await delay(lookEveryMs);
-    }
-  })();
-  const megabytes = (from: number, to: number) => {
-    const first = Math.floor(bytes.length * from);
-    return median(bytes.slice(first, Math.max(first + 1, Math.ceil(bytes.length * to)))) / 1e6;
-  };
-  return {
-    stop: async () => {
-      over = true;
-      await watching;
-      const [start, middle, end] = [megabytes(0, 0.1), megabytes(0.45, 0.55), megabytes(0.9, 1)];
-      return { rssStartMb: start, rssMiddleMb: middle, rssEndMb: end, rssGrowthMb: end - middle };
-    },
-  };
 }
 
 /** Events in the histories of every workflow that was started since, those that still run included. */

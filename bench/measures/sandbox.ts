@@ -1,11 +1,11 @@
 import { Webhook } from 'standardwebhooks';
 import type { LoadReport } from '../load/run.ts';
 import { perSecond, startGenerator } from '../load/send.ts';
-import type { Outgoing } from '../load/signed.ts';
 import type { Bench, Figures, Measure } from '../measure.ts';
 import type { Child } from '../process/child.ts';
 import type { AnsweringCalls, Delivery } from '../service/answering.ts';
 import type { BarePagesCalls } from '../service/bare-pages.ts';
+import { holdChanges, releaseHeld } from '../service/held.ts';
 import type { PageReaderCalls } from '../service/page-reader.ts';
 import { type BenchSandbox, startSandbox } from '../service/sandbox.ts';
 
@@ -18,8 +18,6 @@ export const sandbox: Measure = {
 /** What the sandbox has in flight for an endpoint when nothing else is asked for. */
 const deliveriesInFlight = 16;
 const readsInFlight = 32;
-/** Seconds for which events are held back, so that a backlog is there before anything is timed. */
-const heldSeconds = 3_600;
 /** Documents of a company: five pages. */
 const documents = 500;
 const intervalDays = 7;
@@ -45,7 +43,7 @@ async function measureDeliveries(bench: Bench, service: BenchSandbox): Promise<F
   const { rounds, sandboxChanges, warmUpEvents } = bench.size;
   for (let round = 0; round <= rounds; round++) {
     bench.say(round === 0 ? 'deliveries: warm-up' : `deliveries: round ${round} of ${rounds}`);
-    const events = await hold(service, round === 0 ? warmUpEvents : sandboxChanges);
+    const events = await holdChanges(service, round === 0 ? warmUpEvents : sandboxChanges);
     const seconds = await deliverHeld(service, receiver, events.length, secret);
     const report = await generator.send({ port, secret }, events, deliveriesInFlight);
     if (round === 0) continue;
@@ -60,15 +58,6 @@ async function measureDeliveries(bench: Bench, service: BenchSandbox): Promise<F
   };
 }
 
-/** Changes whose events wait for their time. */
-async function hold(service: BenchSandbox, changes: number): Promise<Outgoing[]> {
-  const delayMs = [heldSeconds * 1_000, heldSeconds * 1_000];
-  await service.ask('POST', '/sandbox/disturb', { delayMs });
-  const events = await service.change(changes);
-  await service.ask('POST', '/sandbox/disturb', {});
-  return events;
-}
-
 /** Lets the time of all that is held come; returns the seconds until the receiver has it. */
 async function deliverHeld(
   service: BenchSandbox,
@@ -78,7 +67,7 @@ async function deliverHeld(
 ): Promise<number> {
   await receiver.call('expect', count);
   const began = Date.now();
-  await service.ask('POST', '/sandbox/clock', { advanceSeconds: heldSeconds + 60 });
+  await releaseHeld(service);
   const { lastAt, last } = await receiver.call('arrived', undefined);
   proveSigned(last, secret);
   return (lastAt - began) / 1_000;

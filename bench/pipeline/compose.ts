@@ -6,9 +6,11 @@ import type { Logger } from '../../app/log.ts';
 import type { Running } from '../../app/running.ts';
 import { openService } from '../../app/service.ts';
 import type { Settings } from '../../app/settings.ts';
+import { joinLimit } from '../../app/shared-limit.ts';
 import { connectClient, ensureOwnSchedules, isRunningOn, startOf, wakeOf } from '../../app/temporal.ts';
 import { connectNative } from '../../app/temporal-native.ts';
 import type { TemporalPlace } from '../../app/temporal-place.ts';
+import { keepViews } from '../../app/typed-views.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { runWorkers } from '../../app/worker.ts';
 import type { RunningWorker } from '../../app/worker-part.ts';
@@ -87,9 +89,16 @@ export async function startBenchWorkers(options: {
   const warehouse = openWarehouse(settings, databaseUrl, log, 16);
   const nowhere = { url: 'http://127.0.0.1:9/v2.2', apiKey: 'none' };
   const { url, apiKey } = service ?? nowhere;
-  const access = openService(settings.service, url, apiKey, log);
+  const limit = await joinLimit({
+    warehouse: openWarehouse(settings, databaseUrl, log, 1),
+    limit: settings.service.maxConcurrency,
+    log,
+  });
+  const access = openService(settings.service, url, apiKey, log, limit);
+  const views = keepViews({ db: warehouse.db, log });
   const catalogue = createFieldCatalogue({
     db: warehouse.db,
+    onNewField: views.changed,
     onError: (error) => log.warn({ err: error }, 'fields could not be catalogued'),
   });
   const activities = createActivities({
@@ -116,10 +125,12 @@ export async function startBenchWorkers(options: {
     stop: async () => {
       await workers.stop();
       await catalogue.close();
+      await views.stop();
       await Promise.allSettled([
         native.connection.close(),
         close(),
         access.client.close(),
+        limit.leave(),
         warehouse.close(),
       ]);
     },

@@ -30,6 +30,7 @@ export type PipelineCalls = ReturnType<typeof createPipeline>['calls'];
 
 function createPipeline() {
   const running: Running[] = [];
+  let stopping = false;
   const calls = {
     start: async ({ temporal, logFile, receiver, worker }: PipelineInput): Promise<{ port: number }> => {
       const log = createLog({ level: 'warn', file: logFile });
@@ -43,6 +44,11 @@ function createPipeline() {
         const work = { settings, temporal, databaseUrl, bundlePath, service, log };
         const workers = await startBenchWorkers(work);
         running.push(workers);
+        workers.finished.catch((error: unknown) => {
+          log.error({ err: error }, 'a worker ended');
+          // While it is stopped, Temporal's core may say that something still holds it. Else nothing would work on.
+          if (!stopping) process.exit(1);
+        });
         ({ startHere } = workers);
       }
       if (receiver === undefined) return { port: 0 };
@@ -56,6 +62,7 @@ function createPipeline() {
   return {
     calls,
     stop: async () => {
+      stopping = true;
       await Promise.all(running.map((part) => part.stop()));
     },
   };

@@ -34,6 +34,8 @@ export async function startPipeline(
 ): Promise<Pipeline> {
   const { grouping = 'groups', worker = true, service, filled = true } = options;
   const { stack } = bench;
+  // It loads its modules while the servers make what it needs.
+  const child = bench.child<PipelineCalls>('pipeline/process.ts');
   const [temporal, databaseUrl, bundlePath] = await Promise.all([
     stack.namespace(),
     stack.warehouse(),
@@ -41,7 +43,6 @@ export async function startPipeline(
   ]);
   if (filled) await fillWarehouse(databaseUrl);
   const secret = newSecret();
-  const child = bench.child<PipelineCalls>('pipeline/process.ts');
   const work = { databaseUrl, bundlePath, ...(service === undefined ? {} : { service }) };
   const { port } = await child.call('start', {
     temporal,

@@ -1,0 +1,166 @@
+import type { EndpointCatalogue } from '../../contract/endpoints.ts';
+import { connectWarehouse } from '../../db/connect.ts';
+import { readStatus } from '../../db/read/status.ts';
+import { untilReceived } from '../load/journal.ts';
+import { type Generator, startGenerator } from '../load/send.ts';
+import { type Bench, type Figures, type Measure, median } from '../measure.ts';
+import { type Pipeline, startPipeline } from '../pipeline/start.ts';
+import { runBackfill, withTemporal } from '../service/backfill.ts';
+import type { Copied, CopiesCalls } from '../service/copies.ts';
+import { startSandbox } from '../service/sandbox.ts';
+import { withClient } from '../stack.ts';
+import { measureStatements } from './growth-statements.ts';
+
+export const growth: Measure = {
+  name: 'growth',
+  about:
+    'whether rates hold: documents of the last tenth of a first load, events while many wait; statements by blocks',
+  onlyByName: true,
+  run: measureGrowth,
+};
+
+const inFlight = 512;
+/** Events are signed and held in memory before they are sent: so many at once. */
+const eventsTogether = 20_000;
+/** Companies that are backfilled before anything is timed. */
+const warmUpCompanies = 5;
+
+async function measureGrowth(bench: Bench): Promise<Figures> {
+  const copied = await copyDocuments(bench);
+  // Where nothing else tells of usage, documents' records do, and each page writes usage as well.
+  const noUsage = { usageData: null, documentUsage: null };
+  const withListing = await measureDocuments(bench, copied, 'with', {});
+  const withoutListing = await measureDocuments(bench, copied, 'without', noUsage);
+  return {
+    documentsLastOfFirst: Math.min(withListing.lastOfFirst, withoutListing.lastOfFirst),
+    documentsWithListingLastOfFirst: withListing.lastOfFirst,
+    documentsWithoutListingLastOfFirst: withoutListing.lastOfFirst,
+    documentsWithListingPerSecond: withListing.perSecond,
+    documentsWithoutListingPerSecond: withoutListing.perSecond,
+    ...(await measureEvents(bench)),
+    ...(await measureStatements(bench)),
+  };
+}
+
+/** A service of many companies, each with the documents of one that the sandbox made. */
+async function copyDocuments(bench: Bench): Promise<Copied> {
+  const { growthCompanies, growthDocuments: documents } = bench.size;
+  const sandbox = await startSandbox(bench, { companies: 1, documents, intervalDays: 0 });
+  const { apiUrl, apiKey } = sandbox;
+  const companies = growthCompanies + warmUpCompanies;
+  const copied = await bench
+    .child<CopiesCalls>('service/copies.ts')
+    .call('copy', { apiUrl, apiKey, companies });
+  await sandbox.stop();
+  return copied;
+}
+
+/** Loads all companies into a new warehouse, the first and the last tenth of them by themselves. */
+async function measureDocuments(
+  bench: Bench,
+  { url, companies, documents, bytesOfDocument }: Copied,
+  usage: 'with' | 'without',
+  endpoints: Partial<EndpointCatalogue>,
+): Promise<{ lastOfFirst: number; perSecond: number }> {
+  const measured = companies.slice(warmUpCompanies);
+  const count = (some: readonly string[]) => some.length * documents;
+  bench.say(
+    `${count(measured).toLocaleString('en')} documents of ${Math.round(bytesOfDocument)} B, ${usage} a listing of usage`,
+  );
+  // What has no path here is off: the figure is about documents.
+  const none = { connections: null, meters: null, intervals: null };
+  const service = { url, apiKey: 'bench', endpoints: { ...none, ...endpoints } };
+  const pipeline = await startPipeline(bench, { service, filled: false });
+  return await withTemporal(pipeline.temporal, async (client) => {
+    await runBackfill(client, companies.slice(0, warmUpCompanies));
+    const tenth = Math.ceil(measured.length / 10);
+    const parts = [measured.slice(0, tenth), measured.slice(tenth, -tenth), measured.slice(-tenth)];
+    const seconds: number[] = [];
+    for (const part of parts) {
+      seconds.push(await runBackfill(client, part));
+      bench.say(`${count(part).toLocaleString('en')} documents in ${seconds.at(-1)?.toFixed(1)} s`);
+    }
+    await proveDocuments(pipeline, count(companies));
+    await pipeline.process.stop();
+    const [first = 0, between = 0, last = 0] = seconds;
+    return { lastOfFirst: first / last, perSecond: count(measured) / (first + between + last) };
+  });
+}
+
+async function proveDocuments({ databaseUrl }: Pipeline, documents: number): Promise<void> {
+  const { rows } = await withClient(databaseUrl, (client) =>
+    client.query(`
+      select
+        (select count(*)::int from utility.documents where raw is not null) as documents,
+        exists (select from utility.usage_data) as usage`),
+  );
+  if (rows[0].documents !== documents || !rows[0].usage)
+    throw new Error(`${rows[0].documents} of ${documents} documents have rows; usage: ${rows[0].usage}`);
+}
+
+/**
+ * Events a second where many wait, in turn with a warehouse in which nothing did before. The service is away: so nothing
+ * is read again, and what has to be waits.
+ */
+async function measureEvents(bench: Bench): Promise<Figures> {
+  const { rounds, growthWaiting, growthEvents, warmUpEvents } = bench.size;
+  const generator = startGenerator(bench);
+  const crowded = await startPipeline(bench);
+  await letWait(bench, generator, crowded, growthWaiting);
+  const many: number[] = [];
+  const none: number[] = [];
+  for (let round = 1; round <= rounds; round++) {
+    const empty = await startPipeline(bench);
+    await rateOf(generator, empty, warmUpEvents);
+    await rateOf(generator, crowded, warmUpEvents);
+    none.push(await rateOf(generator, empty, growthEvents));
+    many.push(await rateOf(generator, crowded, growthEvents));
+    bench.say(
+      `round ${round} of ${rounds}: ${none.at(-1)?.toFixed(0)} events/s where none wait, ${many.at(-1)?.toFixed(0)} where many do`,
+    );
+    await empty.process.stop();
+  }
+  return {
+    eventsWaitingOfNone: median(many.map((rate, round) => rate / (none[round] ?? Number.NaN))),
+    eventsWaitingPerSecond: median(many),
+    eventsPerSecond: median(none),
+  };
+}
+
+/** Sends events of new documents and of readings, which supersede none, until so many wait. */
+async function letWait(
+  bench: Bench,
+  generator: Generator,
+  pipeline: Pipeline,
+  wanted: number,
+): Promise<void> {
+  for (let waiting = 0; waiting < wanted; ) {
+    const count = Math.min(eventsTogether, wanted - waiting);
+    const { beganAt } = await generator.send(
+      pipeline,
+      { count, changes: ['createDocument', 'syncIntervals'] },
+      inFlight,
+    );
+    await withClient(pipeline.databaseUrl, (client) => untilReceived(client, beganAt, count));
+    const before = waiting;
+    waiting = await countWaiting(pipeline);
+    if (waiting <= before) throw new Error(`${waiting} events wait, and no more do after ${count} others`);
+    bench.say(`${waiting.toLocaleString('en')} of ${wanted.toLocaleString('en')} events wait`);
+  }
+}
+
+async function countWaiting({ databaseUrl: url }: Pipeline): Promise<number> {
+  const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 1, onError: () => {} });
+  try {
+    return (await readStatus(warehouse.db)).events.pending;
+  } finally {
+    await warehouse.close();
+  }
+}
+
+/** Events a second from the first byte sent to the last event seen in the journal. */
+async function rateOf(generator: Generator, pipeline: Pipeline, events: number): Promise<number> {
+  const { beganAt } = await generator.send(pipeline, events, inFlight);
+  const endedAt = await withClient(pipeline.databaseUrl, (client) => untilReceived(client, beganAt, events));
+  return (events * 1000) / (endedAt - beganAt);
+}

@@ -1,0 +1,97 @@
+import { connectWarehouse } from '../../db/connect.ts';
+import { eventLatency, type Latency } from '../../db/read/status.ts';
+import { countRecordsRead, untilSettled } from '../load/journal.ts';
+import type { Bench, Figures, Measure } from '../measure.ts';
+import { watchMemory } from '../pipeline/memory.ts';
+import { type Pipeline, startPipeline } from '../pipeline/start.ts';
+import { runBackfill, withTemporal } from '../service/backfill.ts';
+import { holdChanges, releaseHeld } from '../service/held.ts';
+import { type BenchSandbox, startSandbox } from '../service/sandbox.ts';
+import { withClient } from '../stack.ts';
+
+/** What each company has before anything changes: enough for changes to meet records of every kind. */
+const documents = 60;
+const intervalDays = 2;
+/** Changes that most surely tell of themselves in so many events: some are told of in two. */
+const eventsOfChange = 1.05;
+
+export const live: Measure = {
+  name: 'live',
+  about:
+    'everything on: the sandbox delivers with 16 in flight, events become rows, and records are read again',
+  run: measureLive,
+};
+
+async function measureLive(bench: Bench): Promise<Figures> {
+  const { liveCompanies: companies, liveEvents } = bench.size;
+  bench.say(`the sandbox makes ${companies} companies of ${documents} documents; a backfill reads them`);
+  const sandbox = await startSandbox(bench, { companies, documents, intervalDays });
+  const service = { url: sandbox.apiUrl, apiKey: sandbox.apiKey };
+  const pipeline = await startPipeline(bench, { service, filled: false });
+  await withTemporal(pipeline.temporal, (client) => runBackfill(client));
+  await sandbox.ask('POST', '/sandbox/endpoints', {
+    url: `http://127.0.0.1:${pipeline.port}/webhooks`,
+    secret: pipeline.secret,
+  });
+  const { length: events } = await holdChanges(sandbox, Math.ceil(liveEvents / eventsOfChange));
+  bench.say(`${events.toLocaleString('en')} events fall due at one moment, until nothing is pending`);
+  const since = new Date().toISOString();
+  const memory = watchMemory(pipeline);
+  const beganAt = Date.now();
+  await releaseHeld(sandbox);
+  return await withClient(pipeline.databaseUrl, async (db) => {
+    const settledAt = await untilSettled(db, events);
+    const used = await memory.stop();
+    const records = await countRecordsRead(db, since);
+    bench.say(`${records.toLocaleString('en')} records read again in ${settledAt - beganAt} ms`);
+    return {
+      ...(await answersOf(sandbox, events)),
+      ...(await latenciesOf(pipeline, since, events)),
+      recordsPerSecond: (records * 1000) / (settledAt - beganAt),
+      settledPerSecond: (events * 1000) / (settledAt - beganAt),
+      ...used,
+    };
+  });
+}
+
+/**
+ * What the sandbox wrote down of its deliveries: how fast they were acknowledged, and how long an answer took.
+ * @throws Error when one was refused or is missing: a rate of refusals is no figure
+ */
+async function answersOf(sandbox: BenchSandbox, events: number): Promise<Figures> {
+  const { rows } = await withClient(sandbox.databaseUrl, (db) =>
+    db.query(`
+      select
+        count(*) filter (where status between 200 and 299)::int as acknowledged,
+        count(*)::int as attempts,
+        extract(epoch from max(at) - min(at - duration_ms * interval '1 millisecond'))::float8 as seconds,
+        percentile_cont(0.5) within group (order by duration_ms) as p50,
+        percentile_cont(0.99) within group (order by duration_ms) as p99
+      from sandbox.attempts`),
+  );
+  const { acknowledged, attempts, seconds, p50, p99 } = rows[0];
+  if (acknowledged !== events || attempts !== events) {
+    throw new Error(`of ${events} events ${acknowledged} were acknowledged, in ${attempts} attempts`);
+  }
+  return { acknowledgedPerSecond: events / seconds, answerP50Ms: p50, answerP99Ms: p99 };
+}
+
+/** From the receiver having an event to its row, and to its record having been read again. */
+async function latenciesOf(pipeline: Pipeline, since: string, events: number): Promise<Figures> {
+  const url = pipeline.databaseUrl;
+  const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 1, onError: () => {} });
+  try {
+    const { row, record } = await eventLatency(warehouse.db, since);
+    if (row.events !== events)
+      throw new Error(`${row.events} of ${events} events have the time of their row`);
+    return { ...percentiles('row', row), ...percentiles('record', record) };
+  } finally {
+    await warehouse.close();
+  }
+}
+
+/** What was not measured is no number, and so an error of the measure. */
+const percentiles = (name: string, { p50Ms, p99Ms }: Latency): Figures => ({
+  [`${name}P50Ms`]: p50Ms ?? Number.NaN,
+  [`${name}P99Ms`]: p99Ms ?? Number.NaN,
+});

@@ -1,0 +1,206 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { backfillBounds } from '../../workflows/proxies.ts';
+import { untilReceived } from '../load/journal.ts';
+import type { LoadReport } from '../load/run.ts';
+import { type Generator, latenciesOf, perSecond, startGenerator } from '../load/send.ts';
+import { newSecret } from '../load/signed.ts';
+import { type Bench, type Figures, type Measure, median } from '../measure.ts';
+import { installDlt, installStripeSync, peersDir } from '../peers/install.ts';
+import { makeSmallDocuments, type SmallDocuments } from '../peers/small-documents.ts';
+import type { StripeLoadCalls } from '../peers/stripe-load.ts';
+import type { StripeSyncCalls } from '../peers/stripe-sync.ts';
+import { type Pipeline, startPipeline } from '../pipeline/start.ts';
+import type { Child } from '../process/child.ts';
+import { runBackfill, withTemporal } from '../service/backfill.ts';
+import type { BarePagesCalls } from '../service/bare-pages.ts';
+import { withClient } from '../stack.ts';
+
+export const peers: Measure = {
+  name: 'peers',
+  about: 'in turn with dlt on the same pages, and with stripe-sync-engine on as many events; fetches both',
+  onlyByName: true,
+  run: measurePeers,
+};
+
+const levels = [512, 64] as const;
+type Level = (typeof levels)[number];
+
+async function measurePeers(bench: Bench): Promise<Figures> {
+  const installing = { dir: peersDir, env: process.env, say: bench.say };
+  const python = await installDlt(installing);
+  const folder = await installStripeSync(installing);
+  return { ...(await measureBackfill(bench, python)), ...(await measureEvents(bench, folder)) };
+}
+
+/** A first load of the same pages from memory into a Postgres of its own, by dlt and by us. */
+async function measureBackfill(bench: Bench, python: string): Promise<Figures> {
+  const { peersCompanies, peersDocuments, rounds } = bench.size;
+  const made = makeSmallDocuments(peersCompanies, peersDocuments);
+  const port = await bench.child<BarePagesCalls>('service/bare-pages.ts').call('listen', made.pages);
+  const url = `http://127.0.0.1:${port}/v2.2`;
+  bench.say(
+    `${made.documents.toLocaleString('en')} documents of ${Math.round(made.bytes / made.documents)} B, served from memory`,
+  );
+  const dlt: number[] = [];
+  const ours: number[] = [];
+  for (let round = 1; round <= rounds; round++) {
+    dlt.push(await loadWithDlt(bench, python, url, made));
+    ours.push(await loadWithMetersync(bench, url, made));
+    bench.say(
+      `round ${round} of ${rounds}: ${dlt.at(-1)?.toFixed(0)} documents/s by dlt, ${ours.at(-1)?.toFixed(0)} by metersync`,
+    );
+  }
+  return {
+    backfillTimesDlt: median(ours.map((rate, round) => rate / (dlt[round] ?? Number.NaN))),
+    backfillPerSecond: median(ours),
+    dltPerSecond: median(dlt),
+  };
+}
+
+/** Documents a second from the begin of its run, after its start, to its end. */
+async function loadWithDlt(
+  bench: Bench,
+  python: string,
+  url: string,
+  { documents }: SmallDocuments,
+): Promise<number> {
+  const databaseUrl = await bench.stack.database('dlt');
+  const dir = await mkdtemp(join(bench.stack.dir, 'dlt-'));
+  const child = spawn(python, [join(import.meta.dirname, '../peers/dlt_backfill.py')], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  bench.atEnd(async () => {
+    child.kill('SIGKILL');
+  });
+  const workers = backfillBounds.companiesAtOnce;
+  child.stdin.end(JSON.stringify({ url, apiKey: 'bench', databaseUrl, dataset: 'peer', workers, dir }));
+  const [said, wrong, [status]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close') as Promise<[number | null]>,
+  ]);
+  if (status !== 0) throw new Error(`dlt ended with status ${status}: ${wrong.trim().slice(-600)}`);
+  const { seconds } = JSON.parse(said.trim().split('\n').at(-1) ?? '') as { seconds: number };
+  await proveDocuments(databaseUrl, 'peer.documents', documents);
+  return documents / seconds;
+}
+
+/** Documents a second of a backfill that reads the list of companies, too, as dlt does. */
+async function loadWithMetersync(bench: Bench, url: string, { documents }: SmallDocuments): Promise<number> {
+  // What has no path here is off, as for dlt.
+  const endpoints = { connections: null, meters: null, usageData: null, intervals: null };
+  const service = { url, apiKey: 'bench', endpoints };
+  const pipeline = await startPipeline(bench, { service, filled: false });
+  const seconds = await withTemporal(pipeline.temporal, async (client) => {
+    // The worker is a server that has run before: its first workflow is not timed, nor are dlt's imports.
+    await runBackfill(client, []);
+    return await runBackfill(client);
+  });
+  await proveDocuments(pipeline.databaseUrl, 'utility.documents', documents);
+  await pipeline.process.stop();
+  return documents / seconds;
+}
+
+async function proveDocuments(databaseUrl: string, table: string, documents: number): Promise<void> {
+  const { rows } = await withClient(databaseUrl, (client) =>
+    client.query(`select count(*)::int as count from ${table}`),
+  );
+  if (rows[0].count !== documents) throw new Error(`${table} has ${rows[0].count} of ${documents} documents`);
+}
+
+interface Round {
+  readonly report: LoadReport;
+  /** Events a second from the first byte sent to the last row. */
+  readonly applied: number;
+}
+type Rounds = Record<Level, Round[]>;
+
+/** Signed events over HTTP, each engine with a Postgres database of its own; both apply what they take to rows. */
+async function measureEvents(bench: Bench, folder: string): Promise<Figures> {
+  const { events512, events64, warmUpEvents, rounds } = bench.size;
+  const generator = startGenerator(bench);
+  const pipeline = await startPipeline(bench);
+  const stripe = await startStripeSync(bench, folder);
+  const ours: Rounds = { 512: [], 64: [] };
+  const theirs: Rounds = { 512: [], 64: [] };
+  for (const level of levels) {
+    await stripe.send(warmUpEvents, level);
+    await sendOurs(generator, pipeline, warmUpEvents, level);
+  }
+  for (let round = 1; round <= rounds; round++) {
+    for (const level of levels) {
+      const events = level === 512 ? events512 : events64;
+      theirs[level].push(await stripe.send(events, level));
+      ours[level].push(await sendOurs(generator, pipeline, events, level));
+      bench.say(
+        `round ${round} of ${rounds}, ${level} in flight: ${rateOf(theirs[level].slice(-1))} events/s by stripe-sync-engine, ${rateOf(ours[level].slice(-1))} by metersync`,
+      );
+    }
+  }
+  return {
+    acknowledged512TimesStripeSync: timesOf(ours[512], theirs[512]),
+    acknowledged64TimesStripeSync: timesOf(ours[64], theirs[64]),
+    appliedTimesStripeSync: median(
+      ours[512].map(({ applied }, round) => applied / (theirs[512][round]?.applied ?? Number.NaN)),
+    ),
+    ...eventFigures('', ours),
+    ...eventFigures('stripeSync', theirs),
+    appliedPerSecond: median(ours[512].map(({ applied }) => applied)),
+  };
+}
+
+const reportsOf = (rounds: readonly Round[]): LoadReport[] => rounds.map(({ report }) => report);
+const rateOf = (rounds: readonly Round[]): string => perSecond(reportsOf(rounds)).toFixed(0);
+
+/** Of rounds side by side, as whatever disturbed the one has mostly met the other. */
+const timesOf = (ours: readonly Round[], theirs: readonly Round[]): number =>
+  median(
+    ours.map(
+      ({ report }, round) => perSecond([report]) / perSecond(reportsOf(theirs.slice(round, round + 1))),
+    ),
+  );
+
+function eventFigures(engine: '' | 'stripeSync', rounds: Rounds): Figures {
+  const figures = levels.flatMap((level) => [
+    [`acknowledged${level}PerSecond`, perSecond(reportsOf(rounds[level]))] as const,
+    [`acknowledged${level}P99Ms`, latenciesOf(reportsOf(rounds[level])).percentile(99)] as const,
+  ]);
+  const named = figures.map(
+    ([name, figure]) =>
+      [engine === '' ? name : `${engine}${name[0]?.toUpperCase()}${name.slice(1)}`, figure] as const,
+  );
+  return Object.fromEntries(named);
+}
+
+async function sendOurs(
+  generator: Generator,
+  pipeline: Pipeline,
+  events: number,
+  level: Level,
+): Promise<Round> {
+  const report = await generator.send(pipeline, events, level);
+  const endedAt = await withClient(pipeline.databaseUrl, (client) =>
+    untilReceived(client, report.beganAt, events),
+  );
+  return { report, applied: (events * 1000) / (endedAt - report.beganAt) };
+}
+
+/** stripe-sync-engine and a sender of Stripe's events; an answer of it says that the event is a row. */
+async function startStripeSync(bench: Bench, folder: string) {
+  const databaseUrl = bench.stack.asSuperuser(await bench.stack.database('stripe'));
+  const secret = newSecret();
+  const engine: Child<StripeSyncCalls> = bench.child<StripeSyncCalls>('peers/stripe-sync.ts');
+  const { port } = await engine.call('start', { folder, databaseUrl, secret });
+  const load: Child<StripeLoadCalls> = bench.child<StripeLoadCalls>('peers/stripe-load.ts');
+  return {
+    send: async (count: number, inFlight: Level): Promise<Round> => {
+      await load.call('prepare', { secret, count });
+      const report = await load.call('send', { port, inFlight });
+      return { report, applied: perSecond([report]) };
+    },
+  };
+}

@@ -1,0 +1,95 @@
+import { execFile } from 'node:child_process';
+import { access, mkdir, rm, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+
+/** What peers are measured at, and what each of them brings along. */
+export const versions = {
+  dlt: '1.31.0',
+  stripeSyncEngine: '0.48.5',
+  stripe: '23.1.0',
+} as const;
+
+/** Beside the servers of the embedded stack, and never among the project's own packages. */
+export const peersDir = resolve(import.meta.dirname, '../../.metersync/peers');
+
+const run = promisify(execFile);
+/** A first fetch over a slow line. */
+const installWithinMs = 600_000;
+
+export interface Installing {
+  /** Folder that all peers are kept in. */
+  readonly dir: string;
+  /** The environment of what installs: where it looks for programs, and how packages are fetched. */
+  readonly env: NodeJS.ProcessEnv;
+  say(line: string): void;
+}
+
+/**
+ * Installs dlt in a virtual environment of its own, unless it is there; returns the path of its Python.
+ * @throws Error that says what is missing: python3, venv, pip, or the package
+ */
+export async function installDlt({ dir, env, say }: Installing): Promise<string> {
+  const home = join(dir, `dlt-${versions.dlt}`);
+  const python = join(home, process.platform === 'win32' ? 'Scripts/python.exe' : 'bin/python');
+  await once(home, async () => {
+    await tell('the bench of peers needs python3', () => run('python3', ['--version'], { env }));
+    say(`dlt ${versions.dlt} is fetched from PyPI`);
+    await tell('the bench of peers needs venv and pip of python3', () =>
+      run('python3', ['-m', 'venv', home], { env, timeout: installWithinMs }),
+    );
+    const wanted = `dlt[postgres]==${versions.dlt}`;
+    await tell(`pip could not install ${wanted}`, () =>
+      run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', wanted], {
+        ...{ env, timeout: installWithinMs },
+      }),
+    );
+  });
+  return python;
+}
+
+/**
+ * Installs stripe-sync-engine in a folder of its own, unless it is there; returns the folder.
+ * @throws Error that says what is missing: npm, or the packages
+ */
+export async function installStripeSync({ dir, env, say }: Installing): Promise<string> {
+  const home = join(dir, `stripe-sync-engine-${versions.stripeSyncEngine}`);
+  await once(home, async () => {
+    say(`stripe-sync-engine ${versions.stripeSyncEngine} is fetched from npm`);
+    const dependencies = {
+      '@supabase/stripe-sync-engine': versions.stripeSyncEngine,
+      stripe: versions.stripe,
+    };
+    await writeFile(join(home, 'package.json'), JSON.stringify({ private: true, dependencies }));
+    const args = ['install', '--no-audit', '--no-fund', '--ignore-scripts'];
+    await tell(`npm could not install ${Object.keys(dependencies).join(' and ')}`, () =>
+      run('npm', args, { cwd: home, env, timeout: installWithinMs, shell: process.platform === 'win32' }),
+    );
+  });
+  return home;
+}
+
+/** Fills a folder by `install`; one that was interrupted begins anew. */
+async function once(home: string, install: () => Promise<void>): Promise<void> {
+  const complete = join(home, '.complete');
+  const isComplete = await access(complete).then(
+    () => true,
+    () => false,
+  );
+  if (isComplete) return;
+  await rm(home, { recursive: true, force: true });
+  await mkdir(home, { recursive: true });
+  await install();
+  await writeFile(complete, '');
+}
+
+/** Puts what was to be done before the end of what the program said. */
+async function tell(what: string, work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const { code, stderr, message } = error as { code?: unknown; stderr?: string; message: string };
+    const said = code === 'ENOENT' ? 'there is no such program' : stderr?.trim().slice(-600) || message;
+    throw new Error(`${what}: ${said}`, { cause: error });
+  }
+}

@@ -1,0 +1,69 @@
+/** The process of stripe-sync-engine: an HTTP server that hands each webhook to it, and answers when it is written. */
+import { createServer, type IncomingMessage } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { serve } from '../process/serve.ts';
+
+/** What is used of the package, which is no dependency of ours. */
+interface Engine {
+  runMigrations(options: { databaseUrl: string; schema: string; logger: MigrationLog }): Promise<void>;
+  StripeSync: new (options: {
+    schema: string;
+    stripeSecretKey: string;
+    stripeWebhookSecret: string;
+    poolConfig: { connectionString: string; max: number };
+  }) => { processWebhook(payload: Buffer, signature: string): Promise<void> };
+}
+
+/** Where it says what went wrong with its tables: `runMigrations` itself never fails. */
+interface MigrationLog {
+  info(): void;
+  error(error: unknown): void;
+}
+
+/** Connections to Postgres: its own default. */
+const connections = 10;
+const schema = 'stripe';
+
+export type StripeSyncCalls = ReturnType<typeof createStripeSync>;
+
+function createStripeSync() {
+  return {
+    /** @param folder whose `node_modules` have the package */
+    start: async (given: {
+      folder: string;
+      databaseUrl: string;
+      secret: string;
+    }): Promise<{ port: number }> => {
+      // Its ESM build looks for its migrations where they are not.
+      const require = createRequire(join(given.folder, 'package.json'));
+      const engine = require('@supabase/stripe-sync-engine') as Engine;
+      const { databaseUrl, secret } = given;
+      const failures: unknown[] = [];
+      const logger = { info: () => {}, error: (error: unknown) => failures.push(error) };
+      await engine.runMigrations({ databaseUrl, schema, logger });
+      if (failures.length > 0) throw new Error(`stripe-sync-engine has no tables: ${failures[0]}`);
+      const sync = new engine.StripeSync({
+        ...{ schema, stripeSecretKey: 'sk_test_peer', stripeWebhookSecret: secret },
+        poolConfig: { connectionString: databaseUrl, max: connections },
+      });
+      const take = async (request: IncomingMessage): Promise<void> =>
+        await sync.processWebhook(await buffer(request), String(request.headers['stripe-signature']));
+      const server = createServer((request, response) => {
+        take(request).then(
+          () => response.writeHead(200, { 'content-length': 0 }).end(),
+          (error: unknown) => {
+            console.error(String(error));
+            response.writeHead(400, { 'content-length': 0 }).end();
+          },
+        );
+      });
+      await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+      return { port: (server.address() as AddressInfo).port };
+    },
+  };
+}
+
+serve(createStripeSync());

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { goals } from '../../bench/goals.ts';
+import { performancePage } from '../../verify/performance-page.ts';
+
+const page = 'Before.\n<!-- generated: begin -->\nold\n<!-- generated: end -->\nAfter.\n';
+const taken = { machine: '2 cores, 4 GB of memory', takenOn: '2026-01-02' } as const;
+
+test('each goal stands beside what was measured last, with its size, and says whether it was reached', () => {
+  const made = performancePage(page, {
+    live: { ...taken, size: 'full', figures: { recordsPerSecond: 299, rowP50Ms: 119 } },
+  });
+  expect(made).toContain('| `live.recordsPerSecond` | ≥ 300 | 299 | missed | full |');
+  expect(made).toContain('| `live.rowP50Ms` | < 120 | 119 | reached | full |');
+  expect(made).toContain('Measured on 2 cores, 4 GB of memory: `live` on 2026-01-02.');
+  const rows = made.split('\n').filter((line) => line.includes('| not yet |'));
+  expect(rows).toHaveLength(Object.values(goals).flatMap(Object.keys).length - 2);
+  expect(made).toMatch(/^Before\.\n[\s\S]*\nAfter\.\n$/);
+});
+
+test('a goal about how much there is is judged at full size alone', () => {
+  const figures = { peakOfTenth: 1.3 };
+  const row = '| `audit.peakOfTenth` | ≤ 1.2 | 1.3 |';
+  const made = (size: 'full' | 'whole') => performancePage(page, { audit: { ...taken, size, figures } });
+  expect(made('full')).toContain(`${row} missed | full |`);
+  expect(made('whole')).toContain(`${row}  | whole |`);
+});
+
+test('peers stand beside metersync with their versions, and where both ran', () => {
+  const figures = { backfillPerSecond: 9_000, dltPerSecond: 3_000, backfillTimesDlt: 3 };
+  const made = performancePage(page, { peers: { ...taken, size: 'full', figures } });
+  expect(made).toMatch(/\| first load, documents\/s \| 9,000 \| dlt [\d.]+ \| 3,000 \| 3 \| ≥ 3 \|/);
+  expect(made).toContain('On 2 cores, 4 GB of memory, 2026-01-02, full size, in turn in one run.');
+});

@@ -1,0 +1,116 @@
+import { describeGoal, goals, isJudged, isReached } from '../bench/goals.ts';
+import { type AllMeasured, readMeasured } from '../bench/measured.ts';
+import { measures } from '../bench/measures/all.ts';
+import { versions } from '../bench/peers/install.ts';
+import { describeFigure } from '../bench/report.ts';
+import { markdownTable, replaceGenerated } from './markdown.ts';
+
+/** docs/performance.md with what was measured last, from bench/measured.json, beside the goals of bench/goals.ts. */
+export function performancePage(page: string, measured: AllMeasured = readMeasured()): string {
+  const parts = [
+    measureTable(),
+    '',
+    '## Figures, goals and what was measured last',
+    '',
+    goalTable(measured),
+    '',
+    ...machines(measured).flatMap((line) => [line, '']),
+    '## Beside peers',
+    '',
+    ...peersTable(measured),
+  ];
+  return replaceGenerated(page, parts.join('\n'));
+}
+
+const measureTable = (): string =>
+  markdownTable(
+    ['Measure', 'What it measures', 'Taken'],
+    measures.map(({ name, about, onlyByName }) => [
+      `\`${name}\``,
+      about,
+      onlyByName ? 'by name' : 'by default',
+    ]),
+  );
+
+function goalTable(measured: AllMeasured): string {
+  const rows = Object.entries(goals).flatMap(([measure, ofMeasure]) =>
+    Object.entries(ofMeasure).map(([name, goal]) => {
+      const { figures = {}, size } = measured[measure] ?? {};
+      const figure = figures[name];
+      const shown = figure === undefined ? 'not yet' : describeFigure(figure);
+      const judged = figure !== undefined && size !== undefined && isJudged(measure, size);
+      const reached = !judged ? '' : isReached(goal, figure) ? 'reached' : 'missed';
+      return [`\`${measure}.${name}\``, describeGoal(goal), shown, reached, size ?? ''];
+    }),
+  );
+  return markdownTable(['Figure', 'Goal', 'Measured', '', 'Size'], rows);
+}
+
+/** Which measures were taken on which machine, and when. */
+function machines(measured: AllMeasured): string[] {
+  const byMachine = Map.groupBy(Object.entries(measured), ([, { machine }]) => machine);
+  return [...byMachine].map(([machine, taken]) => {
+    const names = taken.map(([name, { takenOn }]) => `\`${name}\` on ${takenOn}`);
+    return `Measured on ${machine}: ${names.join(', ')}.`;
+  });
+}
+
+interface Comparison {
+  readonly work: string;
+  readonly ours: string;
+  readonly peer: string;
+  readonly theirs: string;
+  /** The figure that says how many times the peer's rate ours is; what is no rate has none. */
+  readonly times?: string;
+}
+
+const dlt = `dlt ${versions.dlt}`;
+const stripeSync = `stripe-sync-engine ${versions.stripeSyncEngine}`;
+
+const comparisons: readonly Comparison[] = [
+  {
+    work: 'first load, documents/s',
+    ours: 'backfillPerSecond',
+    ...{ peer: dlt, theirs: 'dltPerSecond', times: 'backfillTimesDlt' },
+  },
+  ...([512, 64] as const).map((level) => ({
+    work: `events acknowledged/s, ${level} in flight`,
+    ours: `acknowledged${level}PerSecond`,
+    peer: stripeSync,
+    theirs: `stripeSyncAcknowledged${level}PerSecond`,
+    times: `acknowledged${level}TimesStripeSync`,
+  })),
+  {
+    work: 'events applied to rows/s, 512 in flight',
+    ours: 'appliedPerSecond',
+    ...{ peer: stripeSync, theirs: 'stripeSyncAcknowledged512PerSecond', times: 'appliedTimesStripeSync' },
+  },
+  ...([512, 64] as const).map((level) => ({
+    work: `p99 of an answer, ${level} in flight, ms`,
+    ours: `acknowledged${level}P99Ms`,
+    peer: stripeSync,
+    theirs: `stripeSyncAcknowledged${level}P99Ms`,
+  })),
+];
+
+function peersTable({ peers }: AllMeasured): string[] {
+  if (peers === undefined) return ['Not measured yet: `npm run bench -- peers --keep`.'];
+  const shown = (name: string | undefined) => {
+    const figure = peers.figures[name ?? ''];
+    return figure === undefined ? '' : describeFigure(figure);
+  };
+  const rows = comparisons.map(({ work, ours, peer, theirs, times }) => {
+    const goal = goals.peers?.[times ?? ''];
+    return [
+      work,
+      shown(ours),
+      peer,
+      shown(theirs),
+      shown(times),
+      goal === undefined ? '' : describeGoal(goal),
+    ];
+  });
+  const head = ['Work', 'metersync', 'Peer', 'of the peer', 'Times', 'Goal'];
+  const where = `On ${peers.machine}, ${peers.takenOn}, ${peers.size} size, in turn in one run.`;
+  return [where, '', markdownTable(head, rows)];
+}
