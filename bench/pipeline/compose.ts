@@ -94,6 +94,7 @@ export async function startBenchWorkers(options: {
   });
   const activities = createActivities({
     warehouse,
+    checks: warehouse,
     catalogue,
     service: access.client,
     apiVersion: access.apiVersion,
