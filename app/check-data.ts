@@ -1,3 +1,4 @@
+import pMap from 'p-map';
 import type { CheckName } from '../contract/names.ts';
 import { type IssuesRefreshed, refreshDataIssues, sumOfIssues } from '../db/check-data.ts';
 import { allCompanies } from '../db/companies-to-check.ts';
@@ -12,6 +13,9 @@ export interface CheckingProgress {
   readonly refreshed: IssuesRefreshed;
 }
 
+/** Somebody waits for it, so that it may take two processors; the worker looks at one company at a time. */
+const companiesAtOnce = 2;
+
 /** Looks at one company, or at all, with every check that is not off, whether or not anything changed. */
 export async function checkData(
   db: Database,
@@ -25,9 +29,13 @@ export async function checkData(
   const ids = companyId === undefined ? await allCompanies(db) : [companyId];
   // Without companies, too: what is open of a check that is off is closed.
   let refreshed = await refreshDataIssues(db, [], { off });
-  for (const [at, id] of ids.entries()) {
-    refreshed = sumOfIssues(refreshed, await refreshDataIssues(db, [id], { off }));
-    onProgress?.({ done: at + 1, of: ids.length, refreshed });
-  }
+  let done = 0;
+  const look = async (id: string): Promise<void> => {
+    const one = await refreshDataIssues(db, [id], { off });
+    refreshed = sumOfIssues(refreshed, one);
+    done += 1;
+    onProgress?.({ done, of: ids.length, refreshed });
+  };
+  await pMap(ids, look, { concurrency: companiesAtOnce });
   return refreshed;
 }

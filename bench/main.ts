@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { resolve } from 'node:path';
 import { Command, CommanderError } from 'commander';
-import { runMeasure } from './measure.ts';
+import { type Measure, runMeasure } from './measure.ts';
 import { measures } from './measures/all.ts';
 import { describeReport, type Report } from './report.ts';
 import { sizes } from './size.ts';
@@ -14,20 +14,25 @@ interface Options {
   readonly profile?: string;
 }
 
-const names = measures.map(({ name, about }) => `  ${name.padEnd(14)}${about}`);
+const names = measures.map(
+  ({ name, about, onlyByName }) => `  ${name.padEnd(14)}${about}${onlyByName ? ' (only by name)' : ''}`,
+);
 
 function command(): Command {
   return new Command('bench')
     .description(
       'Measures metersync on this machine: ratios to limits and to simpler ways, taken in the same run.',
     )
-    .argument('[measures...]', 'which to take; all when none is named')
+    .argument('[measures...]', 'which to take; when none is named, all but those only by name')
     .option('--json <file>', 'write {measure: {figure: number}} to a file')
     .option('--quick', 'about a fifth of the work: for a look, not for the goals', false)
     .option('--profile <folder>', 'write a CPU profile of every process of the bench')
     .addHelpText('after', `\nMeasures:\n${names.join('\n')}`)
     .exitOverride();
 }
+
+const isWanted = ({ name, onlyByName = false }: Measure, wanted: readonly string[]): boolean =>
+  wanted.length === 0 ? !onlyByName : wanted.includes(name);
 
 /** Takes the measures one after the other on one stack of servers; returns what could be measured. */
 async function takeMeasures(
@@ -44,7 +49,7 @@ async function takeMeasures(
   process.once('SIGINT', interrupted);
   try {
     for (const measure of measures) {
-      if (wanted.length > 0 && !wanted.includes(measure.name)) continue;
+      if (!isWanted(measure, wanted)) continue;
       const began = performance.now();
       const say = (line: string) => console.error(`${measure.name}: ${line}`);
       try {

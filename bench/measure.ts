@@ -26,6 +26,8 @@ export interface Measure {
   readonly name: string;
   /** One line of `--help`. */
   readonly about: string;
+  /** Takes too long for a run of all, or fetches what is not here. */
+  readonly onlyByName?: boolean;
   run(bench: Bench): Promise<Figures>;
 }
 

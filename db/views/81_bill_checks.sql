@@ -21,7 +21,8 @@ create or replace function metersync.usage_to_check(company uuid) returns table 
   net_metering_type text,
   electricity_type text
 ) language sql stable rows 1000
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
   select
@@ -67,7 +68,8 @@ create or replace function metersync.bills_to_check(company uuid) returns table 
   lines numeric,
   told jsonb
 ) language sql stable rows 1000
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off
 set enable_memoize = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -115,7 +117,8 @@ create or replace function metersync.find_bill_issues(company uuid, today date) 
   subject text,
   evidence jsonb
 ) language sql stable rows 100
-set enable_seqscan = off set enable_hashjoin = on set enable_mergejoin = on
+set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = on set enable_mergejoin = on
 set plan_cache_mode = force_generic_plan
 as $$
   with usage as materialized (
@@ -187,15 +190,20 @@ as $$
       cross join lateral unnest(datemultirange(u.period) - u.counted_days) as part
     where u.may_overlap
       and u.meter_id is not null
+  ), costs as (
+    select unnest(array_agg(bill_id)) as bill_id
+    from bills
+    group by currency, cost
+    having count(*) > 1
   ), told_alike as (
     select
-      bill_id,
+      u.bill_id,
       string_agg(
-        concat(meter_id, period, usage), ',' order by meter_id, period, usage
+        concat(u.meter_id, u.period, u.usage), ',' order by u.meter_id, u.period, u.usage
       ) as told
-    from usage
-    where bill_id is not null
-    group by bill_id
+    from costs c
+      join usage u on u.bill_id = c.bill_id
+    group by u.bill_id
   ), alike as (
     select
       b.bill_id,
@@ -208,15 +216,14 @@ as $$
       join told_alike t on t.bill_id = b.bill_id
     union all
     select
-      bill_id,
+      unnest(array_agg(bill_id order by created, bill_id)),
       'account, provider and bill date',
-      first_value(bill_id) over (
-        partition by account_number, provider, bill_date
-        order by created, bill_id
-      )
+      (array_agg(bill_id order by created, bill_id))[1]
     from bills
     where account_number is not null
       and bill_date is not null
+    group by account_number, provider, bill_date
+    having count(*) > 1
   ), duplicate_bill as (
     select
       'duplicate_bill',
@@ -295,6 +302,20 @@ as $$
       ) as before,
       min(per_day) over (partition by meter_id, standard_units) as lowest
     from rates
+  ), jumps as materialized (
+    -- At least nine of ten rates before are no more than a third, or the highest of these nine is not
+    -- either: to count them is cheaper than to order them.
+    select r.*
+    from rates_before r
+      cross join lateral (
+        select count(*) filter (where 3 * rate <= r.per_day) as low
+        from unnest(r.before) as rate
+      ) l
+    where cardinality(r.before) >= 5
+      -- What is below this is below all others: most bills need no closer look.
+      and r.per_day >= 3 * r.lowest
+      and r.bill_id is not null
+      and l.low >= 0.9 * cardinality(r.before)
   ), usage_spike as (
     select
       'usage_spike',
@@ -305,19 +326,24 @@ as $$
         'usual_highest', round(h.highest, 3),
         'units', r.standard_units,
         'bills_before', h.bills)
-    from rates_before r
+    from jumps r
       cross join lateral (
         select
           percentile_disc(0.9) within group (order by rate) as highest,
           count(*) as bills
         from unnest(r.before) as rate
       ) h
-    where cardinality(r.before) >= 5
-      -- What is below this is below all others: most bills need no closer look.
-      and r.per_day >= 3 * r.lowest
-      and r.bill_id is not null
-      and h.highest > 0
+    where h.highest > 0
       and r.per_day >= 3 * h.highest
+  ), repeated as (
+    select distinct meter_id
+    from (
+      select meter_id
+      from rates
+      where per_day <> 0
+      group by meter_id, standard_units, per_day
+      having count(*) >= 3
+    ) r
   ), rate_changes as (
     select
       *,
@@ -326,6 +352,7 @@ as $$
         order by first_day, bill_id
       ) as changed
     from rates
+    where meter_id in (select meter_id from repeated)
   ), stretches as (
     select
       *,
@@ -373,6 +400,12 @@ as $$
       and u.is_excluded is not true
       and u.net_metering_type is distinct from 'EXPORT'
       and coalesce(b.credits, 0) = 0
+  ), of_several_units as (
+    select meter_id
+    from usage
+    where meter_id is not null
+    group by meter_id
+    having min(usage_units) <> max(usage_units)
   ), units_before as (
     select
       *,
@@ -384,7 +417,7 @@ as $$
         order by lower(period), usage_id
       ) as before
     from usage
-    where meter_id is not null
+    where meter_id in (select meter_id from of_several_units)
   ), unit_changed as (
     select
       'unit_changed',
@@ -393,6 +426,12 @@ as $$
       jsonb_build_object('units', usage_units, 'before', before, 'meter', meter_id)
     from units_before
     where usage_units <> before
+  ), of_several_currencies as (
+    select account_number
+    from bills
+    where account_number is not null
+    group by account_number
+    having min(currency) <> max(currency)
   ), currencies_before as (
     select
       *,
@@ -401,7 +440,7 @@ as $$
         order by period_start, created
       ) as before
     from bills
-    where account_number is not null
+    where account_number in (select account_number from of_several_currencies)
   ), currency_changed as (
     select
       'currency_changed',
@@ -458,13 +497,15 @@ as $$
   ), without_record as (
     select
       u.id,
-      case when u.document_id is not null and d.id is null then u.document_id end as document,
-      case when u.meter_id is not null and m.id is null then u.meter_id end as meter
+      case when b.bill_id is null and d.id is null then u.document_id end as document,
+      case when m.id is null then u.meter_id end as meter
     from utility.usage_data u
+      left join bills b on b.bill_id = u.document_id
       left join lateral (
         select d.id
         from utility.documents d
-        where d.id = u.document_id
+        where b.bill_id is null
+          and d.id = u.document_id
           and d.deleted_at is null
         offset 0
       ) d on true

@@ -8,7 +8,8 @@ create or replace function metersync.connections_to_check(company uuid) returns 
   detail text,
   meters text[]
 ) language sql stable rows 20
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
   select
@@ -46,7 +47,8 @@ returns table (
   subject text,
   evidence jsonb
 ) language sql stable rows 20
-set enable_seqscan = off set enable_hashjoin = on set enable_mergejoin = on
+set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = on set enable_mergejoin = on
 set plan_cache_mode = force_generic_plan
 as $$
   with found as materialized (

@@ -13,7 +13,8 @@ create or replace function metersync.days_to_check(company uuid) returns table (
   time_zone text,
   time_zone_source text
 ) language sql stable rows 1000
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 as $$
   select d.*
@@ -54,7 +55,8 @@ returns table (
   subject text,
   evidence jsonb
 ) language sql stable rows 100
-set enable_seqscan = off set enable_hashjoin = on set enable_mergejoin = on
+set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = on set enable_mergejoin = on
 set plan_cache_mode = force_generic_plan
 as $$
   with days as materialized (

@@ -7,7 +7,8 @@ create or replace function ops.refresh_data_issues(
   today date default current_date,
   checks_off text[] default '{}'
 ) returns table (opened integer, closed integer, still_open integer) language plpgsql
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off
 set max_parallel_workers_per_gather = 0
 set plan_cache_mode = force_generic_plan
 as $$
