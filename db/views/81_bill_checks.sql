@@ -1,6 +1,7 @@
 -- What checks read of one company is gathered by functions whose cost rests on the company alone:
 -- each row is looked up by an index, whatever Postgres knows, or thinks to know, of the tables.
 -- They join nothing but tables, each by its key. Checks join what was gathered, which is little.
+-- metersync.bills_to_check, which does so with bills, stands where bills are made.
 create or replace function metersync.usage_to_check(company uuid) returns table (
   usage_id uuid,
   bill_id uuid,
@@ -48,67 +49,6 @@ as $$
   where u.company_id = company
 $$;
 comment on function metersync.usage_to_check is 'What checks read of a company''s usage.';
-
--- Of the record itself what its lines come to, and the usage that it tells, by unit. Both are read
--- where the record is unpacked, once for both.
-create or replace function metersync.bills_to_check(company uuid) returns table (
-  bill_id uuid,
-  account_number text,
-  provider text,
-  bill_date date,
-  period_start date,
-  period_end date,
-  period_days integer,
-  boundary_rule text,
-  currency text,
-  cost numeric,
-  current_charges numeric,
-  credits numeric,
-  created timestamptz,
-  lines numeric,
-  told jsonb
-) language sql stable rows 1000
-set enable_seqscan = off set enable_bitmapscan = off
-set enable_hashjoin = off set enable_mergejoin = off
-set enable_memoize = off
-set plan_cache_mode = force_generic_plan
-as $$
-  select
-    b.bill_id,
-    b.account_number,
-    b.provider,
-    b.bill_date,
-    b.period_start,
-    b.period_end,
-    b.period_days,
-    b.boundary_rule,
-    b.currency,
-    b.cost,
-    b.current_charges,
-    b.credits,
-    b.created,
-    l.amount,
-    d.usage_data
-  from analytics.bills b
-    cross join lateral (
-      select
-        metersync.elements(r."lineItems") as line_items,
-        metersync.elements(r."usageData") as usage_data
-      from utility.documents d
-        cross join lateral jsonb_to_record(
-          case when jsonb_typeof(d.raw) = 'object' then d.raw else '{}' end
-        ) as r ("lineItems" jsonb, "usageData" jsonb)
-      where d.id = b.bill_id
-      offset 0
-    ) d
-    cross join lateral (
-      select sum(metersync.number_of(item ->> 'totalCharge')) as amount
-      from jsonb_array_elements(d.line_items) as item
-      where coalesce(nullif(item ->> 'billingPeriod', ''), 'CURRENT') = 'CURRENT'
-    ) l
-  where b.company_id = company
-$$;
-comment on function metersync.bills_to_check is 'What checks read of a company''s bills.';
 
 -- Checks over the bills and the usage of a company: each is a step.
 create or replace function metersync.find_bill_issues(company uuid, today date) returns table (
@@ -494,13 +434,20 @@ as $$
         offset 0
       ) tracked
     where today - s.until > 1.5 * s.days
+  ), meters as materialized (
+    select id, datasource_type
+    from utility.meters
+    where company_id = company
+      and deleted_at is null
   ), without_record as (
+    -- What is not among the company's own is looked up: it may be another's.
     select
       u.id,
       case when b.bill_id is null and d.id is null then u.document_id end as document,
-      case when m.id is null then u.meter_id end as meter
+      case when own.id is null and m.id is null then u.meter_id end as meter
     from utility.usage_data u
       left join bills b on b.bill_id = u.document_id
+      left join meters own on own.id = u.meter_id
       left join lateral (
         select d.id
         from utility.documents d
@@ -512,7 +459,8 @@ as $$
       left join lateral (
         select m.id
         from utility.meters m
-        where m.id = u.meter_id
+        where own.id is null
+          and m.id = u.meter_id
           and m.deleted_at is null
         offset 0
       ) m on true
@@ -543,10 +491,8 @@ as $$
       id,
       datasource_type,
       jsonb_build_object('datasource_type', datasource_type)
-    from utility.meters
-    where company_id = company
-      and deleted_at is null
-      and datasource_type not in (
+    from meters
+    where datasource_type not in (
         'ELECTRICITY', 'GAS', 'WATER', 'DISTRICT', 'WASTE', 'FUEL', 'MISC', 'REFRIGERANT',
         'SOLAR', 'TELECOM', 'SEWER', 'STEAM', 'CHILLED_WATER', 'HOT_WATER')
   )
