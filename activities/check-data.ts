@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { CheckKind } from '../contract/names.ts';
-import { changedFor, companiesToCheck, companiesTogether, refreshDataIssues } from '../db/check-data.ts';
+import { type CompanyToCheck, refreshDataIssues, sumOfIssues } from '../db/check-data.ts';
+import { companiesReconciled, companiesToCheck, forgetChanged } from '../db/companies-to-check.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { failing } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
@@ -8,33 +9,39 @@ import { heartbeat } from './heartbeat.ts';
 export interface DataCheck {
   readonly runId: string;
   readonly kinds: readonly CheckKind[];
-  /** All that are known when absent. */
+  /** All whose data is not known to be as it was when it was checked, when absent. */
   readonly companies?: readonly string[] | undefined;
   /** Of a reconcile: those alone that it, or an event since the one before, changed something for. */
   readonly changedOnly?: boolean;
 }
 
-export function checkActivities(deps: ActivityDependencies) {
-  const { db } = deps.warehouse;
+export function checkActivities({ checks: { db }, checksOff: off, log }: ActivityDependencies) {
+  /** In order of their ids, so that the last one tells which were looked at. */
+  async function chosen({ runId, kinds, companies, changedOnly }: DataCheck): Promise<CompanyToCheck[]> {
+    if (companies !== undefined) return companies.toSorted().map((id) => ({ id, kinds }));
+    if (changedOnly) return (await companiesReconciled(db, runId)).map((id) => ({ id, kinds }));
+    await forgetChanged(db, off);
+    return await companiesToCheck(db, kinds);
+  }
+
   return {
-    /** Opens and closes issues, companies by companies; another attempt goes on where this one stopped. */
-    checkData: failing(async ({ runId, kinds, companies, changedOnly }: DataCheck): Promise<void> => {
+    /** Opens and closes issues, company by company; another attempt goes on where this one stopped. */
+    checkData: failing(async (input: DataCheck): Promise<void> => {
+      const { runId, kinds } = input;
       const { info, cancellationSignal } = Context.current();
-      let after = (info.heartbeatDetails as string | undefined) ?? null;
-      const some = changedOnly ? changedFor(runId) : undefined;
-      let [opened, closed] = [0, 0];
-      for (;;) {
+      const after = (info.heartbeatDetails as string | undefined) ?? '';
+      // Without companies, too: what is open of a check that is off is closed.
+      let refreshed = await refreshDataIssues(db, [], { kinds, off });
+      const companies = (await chosen(input)).filter(({ id }) => id > after);
+      for (const { id, kinds: due } of companies) {
         cancellationSignal.throwIfAborted();
-        const ids = companies ?? (await companiesToCheck(db, after, companiesTogether, some));
-        // Without companies, too: what is open of a check that is off is closed.
-        const refreshed = await refreshDataIssues(db, ids, { kinds, off: deps.checksOff });
-        opened += refreshed.opened;
-        closed += refreshed.closed;
-        if (companies !== undefined || ids.length < companiesTogether) break;
-        after = ids.at(-1) ?? null;
-        heartbeat(after);
+        const one = await refreshDataIssues(db, [id], { kinds: due, off });
+        refreshed = sumOfIssues(refreshed, one);
+        heartbeat(id);
       }
-      if (opened + closed > 0) deps.log.info({ runId, opened, closed }, 'the data was checked');
+      const { opened, closed } = refreshed;
+      if (opened + closed > 0)
+        log.info({ runId, companies: companies.length, opened, closed }, 'the data was checked');
     }),
   };
 }

@@ -72,7 +72,10 @@ export async function chosenCompanies(client: Client, runId: string): Promise<nu
   }
 }
 
-/** Whether a worker takes work of a queue: without one, it would wait for ever. */
+/** Temporal's TASK_QUEUE_TYPE_ACTIVITY. */
+const typeActivity = 2;
+
+/** Whether a worker takes work of a queue, as each takes activities: without one, it would wait for ever. */
 export async function workerIsPolling(
   client: Client,
   queue: keyof typeof taskQueues = 'backfill',
@@ -80,7 +83,7 @@ export async function workerIsPolling(
   const answer = await client.workflowService.describeTaskQueue({
     namespace: client.options.namespace,
     taskQueue: { name: taskQueues[queue] },
-    taskQueueType: 1,
+    taskQueueType: typeActivity,
   });
   return (answer.pollers?.length ?? 0) > 0;
 }

@@ -40,6 +40,7 @@ export async function startWorker(options: {
     workflowBundle(log),
   ]);
   const warehouse = openWarehouse(settings, databaseUrl, log, 16);
+  const checks = openWarehouse(settings, databaseUrl, log, 1);
   const limit = await joinLimit({
     warehouse: openWarehouse(settings, databaseUrl, log, 1),
     limit: settings.service.maxConcurrency,
@@ -54,6 +55,7 @@ export async function startWorker(options: {
   });
   const activities = createActivities({
     warehouse,
+    checks,
     catalogue,
     service: access.client,
     apiVersion: access.apiVersion,
@@ -88,6 +90,7 @@ export async function startWorker(options: {
         access.client.close(),
         limit.leave(),
         warehouse.close(),
+        checks.close(),
       ]);
     },
   };

@@ -15,9 +15,12 @@ export interface Workers {
   stop(): Promise<void>;
 }
 
+/** Companies are checked one after the other: more at once would take more of Postgres than is left beside events. */
+const checksAtOnce = 1;
+
 /**
- * One worker for events and catching up, one for backfills, on queues of their own: a long backfill never delays an
- * event. Slots are fixed, as that is predictable beside a receiver and Postgres on a small machine.
+ * One worker for events and catching up, one for backfills, one for checks of the data, on queues of their own: a long
+ * backfill never delays an event, and checks delay neither. Slots are fixed, as that is predictable beside a receiver and Postgres on a small machine.
  */
 export async function runWorkers(options: {
   connection: NativeConnection;
@@ -51,6 +54,13 @@ export async function runWorkers(options: {
       maxCachedWorkflows: 100,
       maxConcurrentWorkflowTaskExecutions: 10,
       maxConcurrentActivityTaskExecutions: 10,
+    }),
+    Worker.create({
+      ...{ connection, namespace, dataConverter, maxHeartbeatThrottleInterval, ...shutdown },
+      activities: { checkData: activities.checkData },
+      taskQueue: taskQueues.checks,
+      maxConcurrentActivityTaskExecutions: checksAtOnce,
+      maxConcurrentActivityTaskPolls: 1,
     }),
   ]);
   const runs = workers.map((worker) => worker.run());

@@ -35,6 +35,7 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
     monthlyUsageMs: { atMost: 5_000 },
     loadOfBare: { atLeast: 0.85 },
   },
+  checks: { allMs: { atMost: 10_000 }, companyMs: { atMost: 50 } },
   audit: { peakOfTenth: { atMost: 1.2 }, secondHalfOfFirst: { atMost: 1.1 } },
   history: { eventsPer1000: { atMost: 300 } },
   sandbox: { deliveriesPerSecond: { atLeast: 3_000 }, pagesPerSecond: { atLeast: 3_000 } },

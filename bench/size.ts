@@ -31,6 +31,10 @@ export interface Size {
   readonly analyticsReadings: number;
   /** Documents that are loaded with and without history and catalogue. */
   readonly analyticsLoaded: number;
+  /** Companies whose data is checked; each has as many bills, and the last one readings of a meter. */
+  readonly checksCompanies: number;
+  readonly checksBills: number;
+  readonly checksReadings: number;
   readonly catalogueDocuments: number;
   readonly catalogueRounds: number;
   /** Changes that the sandbox makes; each tells of itself in one or two events. */
@@ -83,6 +87,9 @@ const full = {
   analyticsMeters: 2,
   analyticsReadings: 25_500,
   analyticsLoaded: 2_000,
+  checksCompanies: 200,
+  checksBills: 1_000,
+  checksReadings: 25_500,
   catalogueDocuments: 3_000,
   catalogueRounds: 9,
   historyChanges: 18_000,
@@ -111,6 +118,7 @@ export const sizes = {
     rounds: 2,
     eventsLone: 100,
     analyticsCompanies: 40,
+    checksCompanies: 40,
     catalogueRounds: 5,
     historyChanges: 4_000,
     historyCompanies: 40,
@@ -137,6 +145,9 @@ export const sizes = {
     analyticsMeters: 2,
     analyticsReadings: 25_500,
     analyticsLoaded: 600,
+    checksCompanies: 20,
+    checksBills: 1_000,
+    checksReadings: 25_500,
     catalogueDocuments: 1_000,
     catalogueRounds: 3,
     historyChanges: 4_000,
@@ -177,6 +188,9 @@ export const sizes = {
     analyticsMeters: 1,
     analyticsReadings: 200,
     analyticsLoaded: 100,
+    checksCompanies: 3,
+    checksBills: 40,
+    checksReadings: 200,
     catalogueDocuments: 100,
     catalogueRounds: 1,
     historyChanges: 60,

@@ -1,7 +1,11 @@
 /** Names that receivers, workers, the command and a person at Temporal's web page must agree on. */
 
-/** Events have a queue of their own, so that a long backfill never delays one. */
-export const taskQueues = { events: 'metersync-events', backfill: 'metersync-backfill' } as const;
+/** Events have a queue of their own, so that a long backfill never delays one; and checks, which delay neither. */
+export const taskQueues = {
+  events: 'metersync-events',
+  backfill: 'metersync-backfill',
+  checks: 'metersync-checks',
+} as const;
 
 /** The kinds of records that events leave to be read again; one singleton catchUp workflow each. */
 export const catchUpKinds = ['connections', 'documents', 'intervals'] as const;

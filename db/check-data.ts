@@ -1,4 +1,4 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { type CheckKind, type CheckName, checkKinds } from '../contract/names.ts';
 import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
@@ -11,8 +11,13 @@ export interface IssuesRefreshed {
   readonly stillOpen: number;
 }
 
-/** Companies that one statement looks at: views answer for one in milliseconds, so a statement takes seconds. */
-export const companiesTogether = 20;
+export function sumOfIssues(one: IssuesRefreshed, other: IssuesRefreshed): IssuesRefreshed {
+  return {
+    opened: one.opened + other.opened,
+    closed: one.closed + other.closed,
+    stillOpen: one.stillOpen + other.stillOpen,
+  };
+}
 
 export interface Checking {
   /** All when not given. */
@@ -23,7 +28,16 @@ export interface Checking {
   readonly today?: string;
 }
 
-/** Opens and closes the issues of companies by what their data shows now. */
+/** A company, and the checks that are to be made of it. */
+export interface CompanyToCheck {
+  readonly id: string;
+  readonly kinds: readonly CheckKind[];
+}
+
+/**
+ * Opens and closes the issues of companies by what their data shows now. Each is held until the transaction ends: one a
+ * call keeps nobody waiting for long.
+ */
 export async function refreshDataIssues(
   db: Executor,
   companyIds: readonly string[],
@@ -54,45 +68,3 @@ export async function acknowledgeIssue(
   );
   return rowCount === 1;
 }
-
-/** Companies in order, after the given one; also those that the service no longer has, whose issues have to close. */
-export async function companiesToCheck(
-  db: Executor,
-  after: string | null,
-  limit: number,
-  some: SQL = sql`true`,
-): Promise<string[]> {
-  const result = await db.execute<{ id: string }>(sql`
-    select id from utility.companies
-    where (${after}::uuid is null or id > ${after}::uuid) and ${some} order by id limit ${limit}`);
-  return result.rows.map((row) => row.id);
-}
-
-/**
- * Companies that a reconcile changed something for, or an event that was applied since the reconcile before began.
- */
-export const changedFor = (reconcileId: string): SQL => sql`id = any(array(
-  with whole as (
-    select started_at from metersync.runs
-    where run_id = ${reconcileId}::uuid and company_id is null and resource is null
-  ), since as (
-    select coalesce((
-      select max(r.started_at) from metersync.runs r
-      where r.kind = 'reconcile' and r.company_id is null and r.resource is null and r.started_at < whole.started_at
-    ), whole.started_at - interval '1 day') as at from whole
-  )
-  select company_id from metersync.runs
-  where run_id = ${reconcileId}::uuid and company_id is not null and rows_inserted + rows_changed + rows_tombstoned > 0
-  union
-  -- Both bounds: of one alone the planner thinks that a third of the log is within it.
-  select s.owner::uuid
-  from (
-    select kind, owner, outcome from metersync.settlements
-    where settled_at between (select at from since) and 'infinity' offset 0
-  ) s
-  where s.kind in ('connection', 'document') and s.outcome in ('applied', 'superseded')
-  union
-  select e.company_id from metersync.journal e
-  where e.received_at between (select at - interval '1 day' from since) and 'infinity'
-    and e.recorded_at >= (select at from since) and e.arrived_as = 'applied'
-))`;

@@ -1,7 +1,7 @@
 import type { DataCheck } from '../activities/check-data.ts';
-import { recurring } from './proxies.ts';
+import { checking } from './proxies.ts';
 
 /** Looks at what a run has read: issues are opened and closed in `ops.data_issues`. */
 export async function checkData(input: DataCheck): Promise<void> {
-  await recurring.checkData(input);
+  await checking.checkData(input);
 }

@@ -44,10 +44,26 @@ export const backfilling = proxyActivities<Activities>({
   },
 });
 
-/** What the next run does again, reconciling and checking: given up sooner than a backfill is. */
+/** What the next run does again, reconciling: given up sooner than a backfill is. */
 export const recurring = proxyActivities<Activities>({
   taskQueue: taskQueues.backfill,
   startToCloseTimeout: '1 hour',
+  heartbeatTimeout: '30 seconds',
+  retry: {
+    initialInterval: '2 seconds',
+    backoffCoefficient: 2,
+    maximumInterval: '2 minutes',
+    maximumAttempts: 6,
+  },
+});
+
+/**
+ * Looking at the data, on a queue of its own: it takes its turn, whatever else there is to do. An activity that an earlier
+ * version scheduled is on the queue of backfills, where workers know it as well.
+ */
+export const checking = proxyActivities<Activities>({
+  taskQueue: taskQueues.checks,
+  startToCloseTimeout: '6 hours',
   heartbeatTimeout: '30 seconds',
   retry: {
     initialInterval: '2 seconds',

@@ -10,7 +10,7 @@ import { type Check, check, ok, type Verdict, warn } from './check.ts';
 const runningMax = 200;
 const lookAtOnce = 20;
 
-/** Whether Temporal answers, workers take work from both of its queues, and nothing there is refused. */
+/** Whether Temporal answers, workers take work from each of its queues, and nothing there is refused. */
 export async function checkTemporal(place: TemporalPlace): Promise<Check[]> {
   const checks: Check[] = [];
   const todo = 'Check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE, and that Temporal runs.';
@@ -22,8 +22,8 @@ export async function checkTemporal(place: TemporalPlace): Promise<Check[]> {
       const idle = queues.filter((_, at) => !polled[at]);
       const verdict =
         idle.length === 0
-          ? ok('they take events and backfills')
-          : warn(`nobody takes ${idle.join(' and ')}`, 'Run metersync start, or metersync worker.');
+          ? ok('they take events, backfills and checks')
+          : warn(`nobody takes ${idle.join(', ')}`, 'Run metersync start, or metersync worker.');
       checks.push({ name: 'workers', ...verdict });
       checks.push(await check('payloads', todo, () => judgePayloads(client, place)));
       return ok(`answers; namespace ${client.options.namespace}`);

@@ -46,7 +46,11 @@ export async function runPlan(client: pg.Client, statement: string): Promise<Run
 
 /** Linux counts it in hundredths of a second; a server elsewhere, or on another system, tells nothing. */
 function cpuMs(client: pg.Client): number | undefined {
-  const { processID } = client as pg.Client & { readonly processID: number | null };
+  return cpuMsOf((client as pg.Client & { readonly processID: number | null }).processID);
+}
+
+/** Time of a processor that a process took so far. */
+export function cpuMsOf(processID: number | null): number | undefined {
   const file = `/proc/${processID}/stat`;
   if (processID === null || !existsSync(file)) return undefined;
   // The name of the program, in brackets, may hold blanks.

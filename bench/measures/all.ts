@@ -6,6 +6,7 @@ import { audit } from './audit.ts';
 import { backfill } from './backfill.ts';
 import { catalogue } from './catalogue.ts';
 import { catchUp } from './catch-up.ts';
+import { checks } from './checks.ts';
 import { growth } from './growth.ts';
 import { history } from './history.ts';
 import { intervals } from './intervals.ts';
@@ -26,6 +27,7 @@ export const measures: readonly Measure[] = [
   catchUp,
   history,
   analytics,
+  checks,
   audit,
   sandbox,
   growth,

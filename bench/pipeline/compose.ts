@@ -103,6 +103,7 @@ export async function startBenchWorkers(options: {
   });
   const activities = createActivities({
     warehouse,
+    checks: warehouse,
     catalogue,
     service: access.client,
     apiVersion: access.apiVersion,

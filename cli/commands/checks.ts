@@ -1,9 +1,9 @@
-import { acknowledgeIssue, checkData } from '../../app/check-data.ts';
+import { acknowledgeIssue, type CheckingProgress, checkData } from '../../app/check-data.ts';
 import { type DataIssue, listDataIssues, readChecks } from '../../app/warehouse.ts';
 import type { ClosedReason, Severity } from '../../contract/names.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
-import { table } from '../terminal.ts';
+import { createProgress, table } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 export interface IssuesChosen {
@@ -98,11 +98,20 @@ export async function checksAcknowledge(
   });
 }
 
+function describeProgress({ done, of, refreshed: { opened, closed } }: CheckingProgress): string[] {
+  return [`${done} of ${of} companies checked: ${opened} issues opened, ${closed} closed`];
+}
+
 /** `metersync checks run`: opens and closes issues by what the data shows now. */
 export async function checksRun(options: { company?: string; json?: boolean }): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db, context }) => {
     const off = context.settings.checksOff;
-    const refreshed = await checkData(db, { companyId: options.company, off });
+    const progress = await createProgress();
+    const refreshed = await checkData(db, {
+      ...{ companyId: options.company, off },
+      onProgress: (so) => progress.show(describeProgress(so)),
+    });
+    progress.done();
     const { opened, closed, stillOpen } = refreshed;
     if (options.json) printJson(refreshed);
     else print(`${opened} issues opened, ${closed} closed, ${stillOpen} open as before.`);

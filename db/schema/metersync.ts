@@ -4,6 +4,7 @@ import {
   boolean,
   check,
   customType,
+  date,
   index,
   integer,
   jsonb,
@@ -13,7 +14,7 @@ import {
   unique,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { runKinds, runStates } from '../../contract/names.ts';
+import { checkKinds, runKinds, runStates } from '../../contract/names.ts';
 import { bytea, now, time } from './columns.ts';
 
 /** What an event can be when it comes; superseded are those of journals that an earlier version wrote. */
@@ -146,6 +147,22 @@ export const catchUps = metersync.table('catch_ups', {
   kind: text('kind').primaryKey(),
   awake: boolean('awake').notNull().default(false),
 });
+
+/**
+ * Companies whose data was checked, one row for each kind of checks: while it is there, nothing is known to have changed
+ * since that they would see. It is locked by whoever checks the company.
+ */
+export const dataChecks = metersync.table(
+  'data_checks',
+  {
+    companyId: uuid('company_id').notNull(),
+    runWith: text('run_with', { enum: checkKinds }).notNull(),
+    seenUntil: time('seen_until').notNull(),
+    today: date('today').notNull(),
+    checksOff: text('checks_off').array().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.companyId, t.runWith] })],
+);
 
 /** One row for a run (company and resource null), one for each company and resource in it. */
 export const runs = metersync.table(

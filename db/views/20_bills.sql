@@ -105,7 +105,7 @@ declare
         as cost_source,
       total_charges, current_charges, credits, tax_charges, interest_charges, previous_balance, previous_payment, open_balance,
       source_type, status, is_flagged, flagged_status, is_estimated, notes, file_name, job_id, audit_trail_url, usage_rows,
-      created, updated, api_version, is_effective, reason, superseded_by, revised_document_id, deleted_at, deleted_reason
+      created, updated, api_version, is_effective, reason, superseded_by, revised_document_id, deleted_at, deleted_reason %3$s
     from (
       select *, coalesce(period_end > period_start and period_end = min(period_start) over (
           partition by company_id, account, is_effective order by period_start
@@ -113,7 +113,7 @@ declare
       from (
         select d.id as bill_id, d.company_id, d.site_id, b.*, p.period_start, p.period_end, coalesce(b.account_number, d.id::text) as account,
           d.created, d.updated, d.api_version, s.reason is null as is_effective, s.reason, s.superseded_by,
-          d.revised_document_id, d.deleted_at, d.deleted_reason
+          d.revised_document_id, d.deleted_at, d.deleted_reason, d.raw
         from %1$s d
           cross join lateral (
             select case when d.revised_document_id is not null and d.deleted_at is null
@@ -130,17 +130,74 @@ declare
     ) dated
   $bills$;
 begin
-  execute 'create or replace view analytics.bills_all as' || format(bills, 'utility.documents', 'null');
+  execute 'create or replace view analytics.bills_all as' || format(bills, 'utility.documents', 'null', '');
   create or replace view analytics.bills as select * from analytics.bills_all where is_effective;
   execute 'create or replace function analytics.bills_as_of(at timestamptz) returns setof analytics.bills
     language sql stable security definer set search_path = pg_catalog, pg_temp as $function$'
-    || format(bills, 'analytics.documents_at(at)', 'at') || 'where is_effective $function$';
+    || format(bills, 'analytics.documents_at(at)', 'at', '') || 'where is_effective $function$';
   execute 'create or replace function analytics.bills_as_of(at timestamptz, company uuid) returns setof analytics.bills
     language sql stable security definer set search_path = pg_catalog, pg_temp as $function$'
-    || format(bills, '(select * from analytics.documents_at(at) where company_id = company)', 'at')
+    || format(bills, '(select * from analytics.documents_at(at) where company_id = company)', 'at', '')
     || 'where is_effective $function$';
+  -- Beside the bill what its lines come to, and the usage that it tells, for checks: the record is read once.
+  execute format($check$
+    create or replace function metersync.bills_to_check(company uuid) returns table (
+      bill_id uuid,
+      account_number text,
+      provider text,
+      bill_date date,
+      period_start date,
+      period_end date,
+      period_days integer,
+      boundary_rule text,
+      currency text,
+      cost numeric,
+      current_charges numeric,
+      credits numeric,
+      created timestamptz,
+      lines numeric,
+      told jsonb
+    ) language sql stable rows 1000
+    set enable_seqscan = off set enable_bitmapscan = off
+    set enable_hashjoin = off set enable_mergejoin = off
+    set enable_memoize = off
+    set plan_cache_mode = force_generic_plan
+    as $function$
+      select
+        b.bill_id,
+        b.account_number,
+        b.provider,
+        b.bill_date,
+        b.period_start,
+        b.period_end,
+        b.period_days,
+        b.boundary_rule,
+        b.currency,
+        b.cost,
+        b.current_charges,
+        b.credits,
+        b.created,
+        l.amount,
+        r.usage_data
+      from (%s) b
+        cross join lateral (
+          select
+            metersync.elements(b.raw -> 'lineItems') as line_items,
+            metersync.elements(b.raw -> 'usageData') as usage_data
+          offset 0
+        ) r
+        cross join lateral (
+          select sum(metersync.number_of(item ->> 'totalCharge')) as amount
+          from jsonb_array_elements(r.line_items) as item
+          where coalesce(nullif(item ->> 'billingPeriod', ''), 'CURRENT') = 'CURRENT'
+        ) l
+      where b.company_id = company
+        and b.is_effective
+    $function$
+  $check$, format(bills, 'utility.documents', 'null', ', raw'));
 end
 $make$;
+comment on function metersync.bills_to_check is 'What checks read of a company''s bills.';
 comment on view analytics.bills_all is 'One row for each document: those that count (is_effective) and, with the reason, those that do not.';
 
 comment on view analytics.bills is 'One row for each bill that counts: it lives, and no live one superseded it.';

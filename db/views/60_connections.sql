@@ -13,6 +13,41 @@ select metersync.comment_columns('analytics.connection_meters', '{
   "account_number": "Its number."
 }');
 
+-- What a status says of a connection.
+create or replace function analytics.status_class(status text) returns text
+language sql immutable parallel safe as $$
+  select case
+    when status = 'CONNECTED' then 'healthy'
+    when status in ('PENDING', 'UNDER_INVESTIGATION') then 'waiting'
+    when status in (
+      'MFA_TOKEN_EXPIRED', 'PASSWORD_INCORRECT', 'INCORRECT_PASSWORD', 'NEW_PASSWORD_NEEDED',
+      'ADDITIONAL_CREDENTIALS_NEEDED'
+    ) then 'needs_customer'
+    when status = 'COMPANY_INACTIVE' then 'inactive'
+    when status in ('WEBSITE_DOWN', 'URL_INACCESSIBLE', 'NO_ACCOUNTS_FOUND', 'OTHER_ERROR')
+      then 'provider_problem'
+    else 'unknown'
+  end
+$$;
+comment on function analytics.status_class is 'healthy, waiting, needs_customer, provider_problem, inactive; unknown for a status that is none of those documented.';
+
+create or replace function analytics.what_to_do(status text) returns text
+language sql immutable parallel safe as $$
+  select case status
+    when 'MFA_TOKEN_EXPIRED' then
+      'upload the documents, or disable multi-factor authentication on the provider''s portal'
+    when 'PASSWORD_INCORRECT' then 'update the password of the connection'
+    when 'INCORRECT_PASSWORD' then 'update the password of the connection'
+    when 'NEW_PASSWORD_NEEDED' then
+      'set a new password on the provider''s portal, then update it on the connection'
+    when 'ADDITIONAL_CREDENTIALS_NEEDED' then 'add the credentials that the provider asks for'
+    when 'COMPANY_INACTIVE' then 'have the company activated again'
+    when 'NO_ACCOUNTS_FOUND' then 'look whether the login has accounts on the provider''s portal'
+    else 'nothing yet: the service tries again'
+  end
+$$;
+comment on function analytics.what_to_do is 'What a person has to do about a connection of a status.';
+
 -- Three clocks: what the utility published, when the service collected it, when it was applied here.
 create or replace view analytics.freshness as
 select company_id, connection_id, provider, status, status_class, utility_published_until, service_collected_at, applied_at,
@@ -28,15 +63,7 @@ select company_id, connection_id, provider, status, status_class, utility_publis
     else 'utility'
   end as cause_of_lateness
 from (
-  select k.company_id, k.id as connection_id, k.datasource as provider, k.status, case
-      when k.status = 'CONNECTED' then 'healthy'
-      when k.status in ('PENDING', 'UNDER_INVESTIGATION') then 'waiting'
-      when k.status in ('MFA_TOKEN_EXPIRED', 'PASSWORD_INCORRECT', 'INCORRECT_PASSWORD', 'NEW_PASSWORD_NEEDED',
-        'ADDITIONAL_CREDENTIALS_NEEDED') then 'needs_customer'
-      when k.status = 'COMPANY_INACTIVE' then 'inactive'
-      when k.status in ('WEBSITE_DOWN', 'URL_INACCESSIBLE', 'NO_ACCOUNTS_FOUND', 'OTHER_ERROR') then 'provider_problem'
-      else 'unknown'
-    end as status_class,
+  select k.company_id, k.id as connection_id, k.datasource as provider, k.status, analytics.status_class(k.status) as status_class,
     b.until as utility_published_until, b.collected as service_collected_at,
     greatest(b.applied, k.synced_at) as applied_at, coalesce(e.pending, 0)::integer as pending_events,
     e.oldest as oldest_pending_at, b.cadence as usual_days_between_bills,
@@ -81,16 +108,7 @@ select metersync.comment_columns('analytics.freshness', '{
 
 create or replace view analytics.connections_needing_attention as
 select f.company_id, c.name as company, f.connection_id, f.provider, f.status, f.status_class,
-  greatest(s.since, metersync.time_of(k.raw ->> 'statusFirstSeenTime')) as since, case f.status
-    when 'MFA_TOKEN_EXPIRED' then 'upload the documents, or disable multi-factor authentication on the provider''s portal'
-    when 'PASSWORD_INCORRECT' then 'update the password of the connection'
-    when 'INCORRECT_PASSWORD' then 'update the password of the connection'
-    when 'NEW_PASSWORD_NEEDED' then 'set a new password on the provider''s portal, then update it on the connection'
-    when 'ADDITIONAL_CREDENTIALS_NEEDED' then 'add the credentials that the provider asks for'
-    when 'COMPANY_INACTIVE' then 'have the company activated again'
-    when 'NO_ACCOUNTS_FOUND' then 'look whether the login has accounts on the provider''s portal'
-    else 'nothing yet: the service tries again'
-  end as what_to_do,
+  greatest(s.since, metersync.time_of(k.raw ->> 'statusFirstSeenTime')) as since, analytics.what_to_do(f.status) as what_to_do,
   f.status_class in ('needs_customer', 'inactive') or f.status = 'NO_ACCOUNTS_FOUND' as customer_must_act,
   nullif(k.raw ->> 'statusErrorDetail', '') as detail, k.url, k.raw ->> 'workflowOwnerEmail' as owner,
   f.utility_published_until as data_until, f.is_late,

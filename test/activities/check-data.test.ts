@@ -1,20 +1,63 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
+import type { DataCheck } from '../../activities/check-data.ts';
+import { type CheckName, checkKinds } from '../../contract/names.ts';
+import { companiesToCheck, forgetChanged } from '../../db/companies-to-check.ts';
 import { activitiesOn } from '../support/activities.ts';
 import { BilledCompany } from '../support/bills.ts';
 
-test('after a reconcile the companies are checked that it or an event changed something for, after a backfill all', async () => {
+async function checking() {
   const under = await activitiesOn(() => ({ json: [] }));
   const { db } = under.warehouse;
-  const company = async () => {
-    const made = new BilledCompany(under.warehouse);
-    await made.add({ [randomUUID()]: { datasourceType: 'STARLIGHT' } });
-    return made.id;
+  return {
+    db,
+    run: (input: Partial<DataCheck>, heartbeatDetails?: unknown) =>
+      under.run(
+        under.activities.checkData,
+        { runId: randomUUID(), kinds: checkKinds, ...input },
+        heartbeatDetails,
+      ),
+    /** A company with something to find, and one meter. */
+    company: async () => {
+      const made = new BilledCompany(under.warehouse);
+      const meterId = randomUUID();
+      await made.add({ [meterId]: { datasourceType: 'STARLIGHT' } });
+      return { id: made.id, siteId: made.siteId, meterId };
+    },
+    /** Companies in whose data something was found. */
+    found: async () =>
+      (
+        await db.execute<{ id: string }>(
+          sql`select distinct company_id as id from ops.data_issues order by 1`,
+        )
+      ).rows.map(({ id }) => id),
+    /** What a backfill would have checked now, an hour after what was checked was. */
+    due: async (off: readonly CheckName[] = []) => {
+      await db.execute(sql`update metersync.data_checks set seen_until = now() - interval '1 hour'`);
+      await forgetChanged(db, off);
+      return (await companiesToCheck(db, checkKinds)).map(({ id, kinds }) => [id, kinds.join(' ')]);
+    },
+    event: (event: {
+      readonly companyId?: string;
+      readonly meterId?: string;
+      readonly appliedMinutesAgo: number;
+    }) =>
+      db.execute(sql`
+      insert into metersync.settlements
+        (kind, record_id, owner, since, read_at, shown, outcome, settled_at)
+      values (${event.meterId === undefined ? 'document' : 'interval'}, ${randomUUID()},
+        ${event.meterId ?? event.companyId ?? ''}, now(), now(), 'infinity', 'applied',
+        now() - make_interval(mins => ${event.appliedMinutesAgo}))`),
   };
-  const [changed, buried, told, toldBefore, same] = [
-    ...[await company(), await company(), await company(), await company(), await company()],
-  ];
+}
+
+const all = 'bills connections intervals';
+
+test('after a reconcile the companies are checked that it or an event changed something for, after a backfill all', async () => {
+  const { db, run, company, found, event } = await checking();
+  const made = [await company(), await company(), await company(), await company(), await company()];
+  const [changed, buried, told, toldBefore, same] = made.map(({ id }) => id);
   const [before, runId] = [randomUUID(), randomUUID()];
   await db.execute(sql`
     insert into metersync.runs (run_id, company_id, resource, kind, state, started_at, rows_changed, rows_tombstoned, rows_unchanged)
@@ -25,20 +68,80 @@ test('after a reconcile the companies are checked that it or an event changed so
       (${runId}::uuid, ${buried}::uuid, 'documents', 'reconcile', 'complete', now(), 0, 1, 0),
       (${runId}::uuid, ${told}::uuid, 'documents', 'reconcile', 'complete', now(), 0, 0, 2),
       (${runId}::uuid, ${same}::uuid, 'documents', 'reconcile', 'complete', now(), 0, 0, 3)`);
-  const event = (id: string, minutesAgo: number) => sql`
-    insert into metersync.settlements (kind, record_id, owner, since, read_at, shown, outcome, settled_at)
-    values ('document', ${id}, ${id}, now(), now(), 'infinity', 'applied', now() - make_interval(mins => ${minutesAgo}))`;
   // It waited for hours, and was applied after the reconcile before had begun.
-  await db.execute(event(told ?? '', 30));
-  await db.execute(event(toldBefore ?? '', 90));
+  await event({ companyId: told ?? '', appliedMinutesAgo: 30 });
+  await event({ companyId: toldBefore ?? '', appliedMinutesAgo: 90 });
 
-  const checked = async () =>
-    (
-      await db.execute<{ id: string }>(sql`select distinct company_id as id from ops.data_issues order by 1`)
-    ).rows.map(({ id }) => id);
   const kinds = ['bills', 'connections'] as const;
-  await under.run(under.activities.checkData, { runId, kinds, changedOnly: true });
-  expect(await checked()).toEqual([changed, buried, told].sort());
-  await under.run(under.activities.checkData, { runId, kinds });
-  expect(await checked()).toEqual([changed, buried, told, toldBefore, same].sort());
+  await run({ runId, kinds, changedOnly: true });
+  expect(await found()).toEqual([changed, buried, told].sort());
+  await run({ runId, kinds });
+  expect(await found()).toEqual([changed, buried, told, toldBefore, same].sort());
+});
+
+test('after a backfill those companies are checked that something changed for since they were', async () => {
+  const { db, run, company, found, due, event } = await checking();
+  const made = [await company(), await company(), await company()];
+  made.sort((one, other) => (one.id < other.id ? -1 : 1));
+  const [one, two, three] = made.map(({ id }) => id);
+  const everything = [
+    [one, all],
+    [two, all],
+    [three, all],
+  ];
+  expect(await due()).toEqual(everything);
+  await run({});
+  expect(await found()).toEqual([one, two, three]);
+  expect(await due()).toEqual([]);
+
+  // What a run changed. That it read the others is no change.
+  const part = (id: string | undefined, changed: number) =>
+    db.execute(sql`
+    insert into metersync.runs (run_id, company_id, resource, state, finished_at, rows_changed, rows_unchanged)
+    values (${randomUUID()}::uuid, ${id}::uuid, 'usageData', 'complete', now() - interval '30 minutes', ${changed}, 9)`);
+  await part(one, 0);
+  await part(two, 1);
+  expect(await due()).toEqual([[two, all]]);
+  // It is due until it was checked, whoever forgot that it was.
+  expect(await due()).toEqual([[two, all]]);
+  await run({});
+  await db.execute(sql`delete from metersync.runs`);
+  expect(await due()).toEqual([]);
+
+  // What events told of; of readings they name the meter alone.
+  await event({ companyId: one ?? '', appliedMinutesAgo: 90 });
+  await event({ companyId: three ?? '', appliedMinutesAgo: 30 });
+  expect(await due()).toEqual([[three, all]]);
+  await event({ meterId: made[1]?.meterId ?? '', appliedMinutesAgo: 20 });
+  expect(await due()).toEqual([
+    [two, all],
+    [three, all],
+  ]);
+  await db.execute(sql`delete from metersync.settlements`);
+  await run({});
+
+  // Another day, other checks, and what people tell of sites.
+  await db.execute(
+    sql`update metersync.data_checks set today = current_date - 1 where company_id = ${one}::uuid`,
+  );
+  expect(await due()).toEqual([[one, 'bills connections']]);
+  await run({});
+  expect(await due()).toEqual([]);
+  expect(await due(['late_bill'])).toEqual(everything);
+  await run({});
+  await db.execute(
+    sql`insert into ops.site_overrides (site_id, time_zone) values (${made[0]?.siteId}::uuid, 'Europe/Berlin')`,
+  );
+  expect(await due()).toEqual(everything);
+});
+
+test('another attempt goes on after the last company that was checked, and chosen companies are checked anyway', async () => {
+  const { run, company, found, due } = await checking();
+  const ids = [(await company()).id, (await company()).id, (await company()).id].sort();
+  const [one = '', two = '', three = ''] = ids;
+  await run({ companies: [three, one, two] }, one);
+  expect(await found()).toEqual([two, three]);
+  await run({ companies: [one] });
+  expect(await found()).toEqual([one, two, three]);
+  expect(await due()).toEqual([]);
 });

@@ -6,6 +6,7 @@ import { acknowledgeIssue, refreshDataIssues } from '../../db/check-data.ts';
 import { countIssues, listDataIssues, readChecks } from '../../db/read/issues.ts';
 import { BilledCompany, type BillSaid, type UsageSaid } from '../support/bills.ts';
 import { writeRecords } from '../support/pages.ts';
+import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -415,6 +416,49 @@ test('an acknowledged issue stays open and apart, with its note; found again aft
   const anew = await list(true);
   expect(anew.map((one) => one.subject).sort()).toEqual([issue?.subject, later?.subject].sort());
   expect(anew.every((one) => one.acknowledgedNote === null && one.id > id)).toBe(true);
+});
+
+test('who looks at a company that is being looked at waits, finds what that found, and opens nothing twice', async () => {
+  const [meter, elsewhere] = [meterId(), meterId()];
+  const [company, other] = [await companyWith(meter), await companyWith(elsewhere)];
+  await company.bill(year(meter).filter((_, at) => at !== 5));
+  const { db } = warehouse;
+  let second: Promise<unknown> | undefined;
+  let done = false;
+  await db.transaction(async (tx) => {
+    expect(await refreshDataIssues(tx, [company.id], { today })).toMatchObject({ opened: 1 });
+    second = check(company).finally(() => {
+      done = true;
+    });
+    // Others are looked at meanwhile.
+    await check(other);
+    await until('the second waits for the first', async () => {
+      const { rowCount } = await db.execute(
+        sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%refresh_data_issues%'`,
+      );
+      return rowCount === 1;
+    });
+    expect(done).toBe(false);
+  });
+  expect(await second).toEqual({ opened: 0, closed: 0, stillOpen: 1 });
+  expect(await issues(company)).toMatchObject([{ check_name: 'bill_gap', open: true }]);
+
+  const opened = await Promise.all(
+    [0, 1, 2].map(() => refreshDataIssues(db, [company.id, other.id], { today })),
+  );
+  expect(opened.map((one) => one.opened)).toEqual([0, 0, 0]);
+});
+
+test('readings and bills differ by as much as the view of both says', async () => {
+  const { rows } = await warehouse.db.execute(sql`
+    select i.evidence
+    from ops.data_issues i
+      join analytics.bill_interval_comparison c on c.usage_id::text = i.entity_id
+    where i.check_name = 'interval_bill_mismatch'
+      and i.evidence = jsonb_build_object(
+        'billed', c.billed_usage, 'readings', c.interval_usage, 'units', c.units,
+        'relative_difference', c.relative_difference, 'bill', c.bill_id)`);
+  expect(rows).toHaveLength(1);
 });
 
 test('the checks are those whose names settings know', async () => {

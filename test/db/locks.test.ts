@@ -75,6 +75,7 @@ const locked = [
   'utility.intervals',
   'utility.documents',
   'ops.data_issues',
+  'metersync.data_checks',
 ];
 const modes = ['row share', 'row exclusive', 'share update exclusive', 'share', 'access exclusive'];
 

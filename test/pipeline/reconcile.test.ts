@@ -43,6 +43,12 @@ test('a reconcile finds what no event told: documents that came, changed and wen
     select run_id::text as id from metersync.runs where kind = 'full' and resource is null and company_id is null`)
   ).rows;
   await Promise.all([checks(backfill?.id ?? ''), checks(first)]);
+  // Where nothing else waits for its turn; workers of earlier versions left some on the other queue.
+  const history = await client.workflow.getHandle(workflowIds.checkData(first)).fetchHistory();
+  const scheduled = (history.events ?? []).flatMap(({ activityTaskScheduledEventAttributes: at }) =>
+    at ? [at] : [],
+  );
+  expect(scheduled.map(({ taskQueue }) => taskQueue?.name)).toEqual([taskQueues.checks]);
   const forgotten = await warehouse.db.execute(sql`delete from ops.data_issues`);
   expect(forgotten.rowCount).toBeGreaterThan(0);
   const second = randomUUID();

@@ -49,6 +49,7 @@ export async function activitiesOn(
   });
   const activities = createActivities({
     warehouse,
+    checks: warehouse,
     catalogue,
     service: client,
     apiVersion: 'v2.2',

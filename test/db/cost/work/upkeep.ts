@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { acknowledgeIssue, refreshDataIssues } from '../../../../db/check-data.ts';
 import {
-  acknowledgeIssue,
-  changedFor,
+  allCompanies,
+  companiesReconciled,
   companiesToCheck,
-  refreshDataIssues,
-} from '../../../../db/check-data.ts';
+  forgetChanged,
+} from '../../../../db/companies-to-check.ts';
 import { createFieldCatalogue } from '../../../../db/fields/field-catalogue.ts';
 import { failedParts } from '../../../../db/parking.ts';
 import { eventsOfRecord, keptEvents, listEvents, outcomesOf, readEvent } from '../../../../db/read/events.ts';
@@ -20,12 +21,21 @@ import { numbers, type Work } from './work.ts';
 export const upkeep: readonly Work[] = [
   {
     name: 'the data of a company is checked',
-    rows: 300,
-    asksForAll: 'Views for analysts are planned as a whole: checks are worked out apart from what is synced.',
+    rows: 500,
     run: async ({ db }, plot) => {
+      await refreshDataIssues(db, [], { off: ['late_bill'] });
       await refreshDataIssues(db, [idOf('company', plot)], { today: '2025-06-01' });
-      await companiesToCheck(db, null, 20);
       await acknowledgeIssue(db, 1, { note: 'known' });
+    },
+  },
+  {
+    name: 'all companies are to be checked',
+    rows: 20,
+    asksForAll: 'It looks at each company, and at when it was checked.',
+    run: async ({ db }) => {
+      await allCompanies(db);
+      await forgetChanged(db, []);
+      await companiesToCheck(db, ['bills']);
     },
   },
   {
@@ -34,7 +44,7 @@ export const upkeep: readonly Work[] = [
     run: async ({ db }, plot) => {
       const runId = idOf('run', plot, 1_000);
       await startRun(db, { runId, companyId: null, resource: null }, 'reconcile');
-      await companiesToCheck(db, null, 20, changedFor(runId));
+      await companiesReconciled(db, runId);
     },
   },
   {
