@@ -6,6 +6,7 @@ import {
   finishRun,
   hasReadings,
   metersAfter,
+  notePartsMissing,
   noteProgress,
   type RunCounts,
   type RunKey,
@@ -14,6 +15,7 @@ import {
 import { forgetRejectedReadings } from '../db/write/rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
 import { atMostEvery } from './at-most-every.ts';
+import type { Allowance } from './backfill-together.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
@@ -33,6 +35,8 @@ const progressEveryMs = 1_000;
 /** Where the readings of a company's meters stand: small enough for a history, whatever the number of readings. */
 export interface IntervalCursor {
   readonly resource: 'intervals';
+  /** Absent in one of an earlier version, whose activities read one company each. */
+  readonly companyId?: string;
   readonly after: string | null;
   readonly pages: number;
   readonly readings: number;
@@ -81,18 +85,24 @@ export interface CompanyStep {
 export async function backfillIntervals(
   deps: ActivityDependencies,
   { runId, companyId, cursor: given }: CompanyReading,
+  allowance?: Allowance,
 ): Promise<CompanyStep> {
   const { db } = deps.warehouse;
   const key: RunKey = { runId, companyId, resource: 'intervals' };
   const details = Context.current().info.heartbeatDetails as Partial<IntervalCursor> | undefined;
   // One of an earlier version lacks what is counted since.
-  let cursor: IntervalCursor = { ...firstMeter, ...(details?.resource === 'intervals' ? details : given) };
-  if (cursor.after === null) await startRun(db, key);
-  const meters = deps.service.has('intervals')
-    ? await metersAfter(db, companyId, cursor.after, metersTogether)
-    : [];
+  const own = details?.resource === 'intervals' && (details.companyId ?? companyId) === companyId;
+  let cursor: IntervalCursor = { ...firstMeter, ...(own ? details : given), companyId };
+  if (!deps.service.has('intervals')) {
+    await notePartsMissing(db, key, ['intervals'], null);
+    return { done: true, cursor: null };
+  }
+  // Also behind others: whoever read those may have left the company to another.
+  await startRun(db, key);
+  const meters = await metersAfter(db, companyId, cursor.after, metersTogether);
   const within = atMostEvery(progressEveryMs, deps.now, (counts: RunCounts) => noteProgress(db, key, counts));
   for (const meterId of meters) {
+    if (allowance?.isSpent() === true) return { done: false, cursor };
     cursor = await backfillMeter(deps, { companyId, meterId }, cursor, within);
     heartbeat(cursor);
     await noteProgress(db, key, intervalCounts(cursor));

@@ -162,6 +162,6 @@ export async function retireUsage(
     update utility.usage_data set deleted_at = ${readAt}::timestamptz, deleted_reason = 'absent'
     where document_id = any(${array(ids, 'uuid')}) and deleted_at is null
       and synced_at < ${readAt}::timestamptz and not (id::text = any(${array(printedUuids(seenIds), 'text')}))`);
-  await forgetRejected(tx, 'usageData', ids.map(usageOfDocument), readAt);
+  await forgetRejected(tx, { resource: 'usageData', ids: ids.map(usageOfDocument), readAt });
   return result.rowCount ?? 0;
 }

@@ -1,0 +1,99 @@
+import { Context } from '@temporalio/activity';
+import { workflowIds } from '../contract/names.ts';
+import { finishedOfCompanies, forgetRunning, isReadElsewhere } from '../db/runs.ts';
+import type { CompanyReading, CompanyStep } from './backfill-intervals.ts';
+import type { ActivityDependencies } from './dependencies.ts';
+import { asFailure } from './failing.ts';
+
+/** Records of one listing above which a company is large: 20 pages. */
+const recordsMax = 2_000;
+
+/** How long a company may take before it is large, whatever it has. Well within `elsewhereSeconds` of db/runs.ts. */
+const companyMsMax = 20_000;
+
+/** Companies that fail one after the other: then it is no longer each one's own trouble, and the rest is left. */
+const failuresInARow = 2;
+
+export interface CompaniesReading {
+  readonly runId: string;
+  readonly companies: readonly string[];
+}
+
+/** A company that is left to a workflow of its own, and where its meters stand. */
+export type CompanyLeft = Omit<CompanyReading, 'runId'>;
+
+/** Companies that are left; the others are read. */
+export interface CompaniesStep {
+  readonly left: readonly CompanyLeft[];
+}
+
+/** What a company that is read with others may take. */
+export interface Allowance {
+  /** @throws TooMuch when a listing is long, or when the company has taken its time. */
+  check(total: number | null): void;
+  /** Whether the company has taken its time. */
+  isSpent(): boolean;
+}
+
+class TooMuch extends Error {}
+
+type Read = (
+  input: CompanyReading,
+  finished: readonly string[],
+  allowance: Allowance,
+) => Promise<CompanyStep>;
+
+/**
+ * Reads companies, one after the other, as long as they are small. It leaves those that are large, that another run is
+ * reading, or that fail in a way that may pass: their tries, their progress and their cancellation are their own.
+ */
+export async function readTogether(
+  deps: ActivityDependencies,
+  { runId, companies }: CompaniesReading,
+  read: Read,
+): Promise<CompaniesStep> {
+  const finished = await finishedOfCompanies(deps.warehouse.db, runId, companies);
+  const left: CompanyLeft[] = [];
+  let failures = 0;
+  for (const companyId of companies) {
+    const input = { runId, companyId, cursor: null };
+    const given = finished.get(companyId) ?? [];
+    const end = failures < failuresInARow ? await readSmall(deps, input, given, read) : { done: false };
+    if (!end.done) left.push({ companyId, cursor: end.cursor ?? null });
+    if (failures < failuresInARow) failures = end.failed === true ? failures + 1 : 0;
+  }
+  return { left };
+}
+
+async function readSmall(
+  deps: ActivityDependencies,
+  input: CompanyReading,
+  finished: readonly string[],
+  read: Read,
+): Promise<Pick<CompanyStep, 'done'> & Partial<CompanyStep> & { readonly failed?: boolean }> {
+  const { db } = deps.warehouse;
+  const readByWorkflow = await deps.isRunning(workflowIds.backfillCompany(input.companyId));
+  if (readByWorkflow || (await isReadElsewhere(db, input))) return { done: false };
+  try {
+    const step = await read(input, finished, allowanceOf(deps));
+    if (!step.done) await forgetRunning(db, input);
+    return step;
+  } catch (error) {
+    Context.current().cancellationSignal.throwIfAborted();
+    const large = error instanceof TooMuch;
+    if (!large && asFailure(error) === undefined) throw error;
+    await forgetRunning(db, input);
+    return { done: false, failed: !large };
+  }
+}
+
+function allowanceOf({ now }: ActivityDependencies): Allowance {
+  const until = now() + companyMsMax;
+  const isSpent = () => now() > until;
+  return {
+    isSpent,
+    check(total) {
+      if ((total ?? 0) > recordsMax || isSpent()) throw new TooMuch('the company is large');
+    },
+  };
+}
