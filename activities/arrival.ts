@@ -1,3 +1,4 @@
+import { analyseYoung } from '../db/analyse-young.ts';
 import type { Warehouse } from '../db/connect.ts';
 import { upsertCompanies, upsertCompanySites } from '../db/write/companies.ts';
 import { upsertConnections } from '../db/write/connections.ts';
@@ -51,6 +52,7 @@ export async function write(
   const told = { ...arrival, ...usageTold(deps.service) };
   const written = await rewrite(deps.warehouse, deps.apiVersion, told, closing);
   await noteFields(deps, arrival.listing, arrival.page.items);
+  await analyseYoung(deps.warehouse, arrival.listing, written.inserted);
   return written;
 }
 

@@ -15,7 +15,11 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
     rowP99Ms: { below: 300 },
     recordP50Ms: { below: 250 },
   },
-  backfill: { ofFetchOnly: { atLeast: 0.35 }, unchangedTimesFirst: { atLeast: 3 } },
+  backfill: {
+    ofFetchOnly: { atLeast: 0.2 },
+    unchangedTimesFirst: { atLeast: 3 },
+    companiesPerSecond: { atLeast: 60 },
+  },
   intervals: { freshOfCopy: { atLeast: 0.5 }, overlapOfCopy: { atLeast: 0.4 } },
   'catch-up': { fresh1: { atMost: 1 }, fresh1000: { atMost: 2 }, changed1000: { atMost: 12 } },
   catalogue: { ofWithout: { atLeast: 0.9 } },

@@ -15,6 +15,8 @@ export interface Size {
   readonly backfillCompanies: number;
   /** Of each company. */
   readonly backfillDocuments: number;
+  /** Companies of five documents each. */
+  readonly backfillSmallCompanies: number;
   readonly intervalMeters: number;
   /** Calls of `writeIntervals` for each meter. */
   readonly intervalCalls: number;
@@ -57,6 +59,7 @@ export const sizes = {
     loneCompanies: 20,
     backfillCompanies: 100,
     backfillDocuments: 500,
+    backfillSmallCompanies: 600,
     intervalMeters: 8,
     intervalCalls: 6,
     intervalReadings: 5_000,
@@ -86,6 +89,7 @@ export const sizes = {
     loneCompanies: 10,
     backfillCompanies: 20,
     backfillDocuments: 500,
+    backfillSmallCompanies: 200,
     intervalMeters: 3,
     intervalCalls: 4,
     intervalReadings: 5_000,
@@ -116,6 +120,7 @@ export const sizes = {
     loneCompanies: 2,
     backfillCompanies: 2,
     backfillDocuments: 110,
+    backfillSmallCompanies: 3,
     intervalMeters: 1,
     intervalCalls: 1,
     intervalReadings: 200,

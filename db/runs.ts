@@ -344,7 +344,6 @@ export async function finishListing(
   { state, error, counts, graceSeconds, lacksNothing }: ListingEnd,
 ): Promise<void> {
   const { pages, passes, totalSaid, distinctIds, inserted, changed, unchanged, rejected } = counts;
-  const cleared = lacksNothing ? sql`, cleared as (${clearingQuarantine(key)})` : sql``;
   await db.execute(sql`
     with page as (
       delete from metersync.pages
@@ -355,7 +354,9 @@ export async function finishListing(
         current_page <> asked
           or total is distinct from first_value(total) over (partition by pass order by asked) as moved
       from page
-    ) ${cleared}
+    ), cleared as (${clearingQuarantine(key)}
+        and ${lacksNothing}
+    )
     update metersync.runs set
       state = ${state},
       finished_at = clock_timestamp(),

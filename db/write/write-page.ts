@@ -101,10 +101,10 @@ async function changedRecords(
   );
 }
 
-/** The page with these of its records; its own text where these are all. */
+/** The page with these of its records; its own text where these are all, unless that joins several, which costs Postgres a copy. */
 function pageOf(page: RecordPage, records: readonly PageRecord[], all: number): RecordPage {
   const digests = records.flatMap(({ digest }) => digest ?? []);
-  if (records.length === all) return { ...page, digests };
+  if (records.length === all && page.joined !== true) return { ...page, digests };
   const texts = records.map(({ text }) => text);
   return pageOfTexts(page, texts, digests);
 }

@@ -51,7 +51,9 @@ export const runs: readonly Work[] = [
       await startRun(db, part);
       const end = { state: 'complete', counts, graceSeconds: 300, lacksNothing: true } as const;
       await finishListing(db, part, end);
-      await finishListing(db, { ...part, resource: 'meters' }, { ...end, lacksNothing: false });
+      for (const resource of ['connections', 'meters'] as const)
+        await finishListing(db, { ...part, resource }, end);
+      await finishListing(db, { ...part, companyId: null, resource: 'companies' }, end);
       await finishRun(db, part, 'complete', { counts });
       await finishRun(db, { ...part, companyId: null, resource: 'companies' }, 'complete');
       await finishRun(db, { runId, companyId: null, resource: null }, 'complete');
