@@ -14,8 +14,8 @@ import {
 } from '../db/runs.ts';
 import { forgetRejectedReadings } from '../db/write/rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
+import type { Allowance } from './allowance.ts';
 import { atMostEvery } from './at-most-every.ts';
-import type { Allowance } from './backfill-together.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';

@@ -12,7 +12,7 @@ import {
   type PageManifest,
   type PassJudgement,
 } from '../service/stability.ts';
-import type { Allowance } from './backfill-together.ts';
+import type { Allowance } from './allowance.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { walkListing } from './listing.ts';
 import type { PageRead } from './read-ahead.ts';
@@ -53,7 +53,7 @@ export async function backfillListing(
   allowance?: Allowance,
 ): Promise<RunState> {
   const { db } = deps.warehouse;
-  const now = await startRun(db, input);
+  const { now, readBefore } = await startRun(db, input);
   if (!deps.service.has(input.resource)) {
     await finishRun(db, input, 'complete', { error: 'the endpoint catalogue has no such endpoint' });
     return 'complete';
@@ -77,6 +77,8 @@ export async function backfillListing(
   const pages = before?.manifest.length ?? 0;
   const seen = before?.judgement.distinct ?? 0;
   const { state, reason: error, lacksNothing = false } = verdict;
+  // What a try wrote that was killed before it told of it is counted nowhere.
+  const isFirstTry = Context.current().info.attempt === 1;
   await finishListing(db, input, {
     state,
     error,
@@ -90,6 +92,7 @@ export async function backfillListing(
     },
     graceSeconds: missedGraceSeconds,
     lacksNothing,
+    mayHaveMissed: readBefore && !(isFirstTry && lacksNothing && written.inserted + written.changed === 0),
   });
   return state;
 }

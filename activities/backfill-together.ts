@@ -1,15 +1,10 @@
 import { Context } from '@temporalio/activity';
 import { workflowIds } from '../contract/names.ts';
 import { finishedOfCompanies, forgetRunning, isReadElsewhere } from '../db/runs.ts';
+import { type Allowance, allowanceFrom, TooMuch } from './allowance.ts';
 import type { CompanyReading, CompanyStep } from './backfill-intervals.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './failing.ts';
-
-/** Records of one listing above which a company is large: 20 pages. */
-const recordsMax = 2_000;
-
-/** How long a company may take before it is large, whatever it has. Well within `elsewhereSeconds` of db/runs.ts. */
-const companyMsMax = 20_000;
 
 /** Companies that fail one after the other: then it is no longer each one's own trouble, and the rest is left. */
 const failuresInARow = 2;
@@ -26,16 +21,6 @@ export type CompanyLeft = Omit<CompanyReading, 'runId'>;
 export interface CompaniesStep {
   readonly left: readonly CompanyLeft[];
 }
-
-/** What a company that is read with others may take. */
-export interface Allowance {
-  /** @throws TooMuch when a listing is long, or when the company has taken its time. */
-  check(total: number | null): void;
-  /** Whether the company has taken its time. */
-  isSpent(): boolean;
-}
-
-class TooMuch extends Error {}
 
 type Read = (
   input: CompanyReading,
@@ -75,7 +60,7 @@ async function readSmall(
   const readByWorkflow = await deps.isRunning(workflowIds.backfillCompany(input.companyId));
   if (readByWorkflow || (await isReadElsewhere(db, input))) return { done: false };
   try {
-    const step = await read(input, finished, allowanceOf(deps));
+    const step = await read(input, finished, allowanceFrom(deps.now));
     if (!step.done) await forgetRunning(db, input);
     return step;
   } catch (error) {
@@ -85,15 +70,4 @@ async function readSmall(
     await forgetRunning(db, input);
     return { done: false, failed: !large };
   }
-}
-
-function allowanceOf({ now }: ActivityDependencies): Allowance {
-  const until = now() + companyMsMax;
-  const isSpent = () => now() > until;
-  return {
-    isSpent,
-    check(total) {
-      if ((total ?? 0) > recordsMax || isSpent()) throw new TooMuch('the company is large');
-    },
-  };
 }

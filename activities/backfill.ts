@@ -20,14 +20,10 @@ import {
   type RunKey,
   startRun,
 } from '../db/runs.ts';
+import type { Allowance } from './allowance.ts';
 import { backfillIntervals, type CompanyReading, type CompanyStep } from './backfill-intervals.ts';
 import { backfillListing } from './backfill-listing.ts';
-import {
-  type Allowance,
-  type CompaniesReading,
-  type CompaniesStep,
-  readTogether,
-} from './backfill-together.ts';
+import { type CompaniesReading, type CompaniesStep, readTogether } from './backfill-together.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure, failing } from './failing.ts';
 import { reviveService } from './parking.ts';

@@ -343,7 +343,7 @@ export async function countMissed(
 
 /** The same, as a query of one number. */
 export function missedBy(runId: string, { resource, companyId }: Listing, graceSeconds: number): SQL {
-  if (resource !== 'documents' && resource !== 'connections') return sql`select 0`;
+  if (resource !== 'documents' && resource !== 'connections') return sql`0`;
   const part = (table: SQL) =>
     sql`${table}.company_id = ${companyId}::uuid and ${table}.resource = ${resource}`;
   return sql`

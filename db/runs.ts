@@ -40,18 +40,33 @@ const is = ({ runId, companyId, resource }: RunKey): SQL => {
   return sql`${runs.runId} = ${runId}::uuid and ${runs.companyId} ${company} and ${runs.resource} ${part}`;
 };
 
-/** Begins a run or a part, or begins it again; returns the warehouse's clock. */
-export async function startRun(db: Executor, key: RunKey, kind: RunKind = 'full'): Promise<string> {
-  const result = await db.execute<{ now: string }>(sql`
-    insert into metersync.runs (run_id, company_id, resource, kind, state)
+/** A run or a part that began: when, by the warehouse's clock, and whether an earlier run read the same to its end. */
+export interface Started {
+  readonly now: string;
+  readonly readBefore: boolean;
+}
+
+/** Begins a run or a part, or begins it again. */
+export async function startRun(db: Executor, key: RunKey, kind: RunKind = 'full'): Promise<Started> {
+  const result = await db.execute<{ now: string; readBefore: boolean }>(sql`
+    insert into metersync.runs as r (run_id, company_id, resource, kind, state)
     values (${key.runId}::uuid, ${key.companyId}::uuid, ${key.resource}, ${kind}, 'running')
     on conflict (run_id, company_id, resource) do update set
       state = 'running',
       finished_at = null,
       error = null,
       error_code = null
-    returning clock_timestamp()::text as now`);
-  return result.rows[0]?.now ?? '';
+    returning
+      clock_timestamp()::text as now,
+      exists (
+        select from metersync.runs before
+        where before.company_id = r.company_id
+          and before.resource = r.resource
+          and before.run_id <> r.run_id
+          and before.state = 'complete'
+        offset 0
+      ) as "readBefore"`);
+  return result.rows[0] ?? { now: '', readBefore: true };
 }
 
 /** Notes parts of a company as read that are none: the service has no endpoint of them. */
@@ -331,6 +346,8 @@ export interface ListingEnd {
   readonly graceSeconds: number;
   /** Whether the listing lacks nothing: then what an earlier run left to decide is out of date. */
   readonly lacksNothing: boolean;
+  /** Whether rows may have been missed: an earlier run read the listing, and this one changed a row or buried one. */
+  readonly mayHaveMissed: boolean;
 }
 
 /**
@@ -341,7 +358,7 @@ export interface ListingEnd {
 export async function finishListing(
   db: Executor,
   key: RunKey & { readonly resource: ListedResource },
-  { state, error, counts, graceSeconds, lacksNothing }: ListingEnd,
+  { state, error, counts, graceSeconds, lacksNothing, mayHaveMissed }: ListingEnd,
 ): Promise<void> {
   const { pages, passes, totalSaid, distinctIds, inserted, changed, unchanged, rejected } = counts;
   await db.execute(sql`
@@ -371,7 +388,7 @@ export async function finishListing(
       rows_unchanged = ${unchanged},
       rows_rejected = ${rejected},
       rows_tombstoned = (${tombstonedBy(key.runId, key)}),
-      rows_missed = (${missedBy(key.runId, key, graceSeconds)}),
+      rows_missed = (${mayHaveMissed ? missedBy(key.runId, key, graceSeconds) : sql`0`}),
       drift = (select count(*) from judged where moved),
       requests = (select count(*) from judged)
     where ${is(key)}`);

@@ -49,8 +49,15 @@ export const runs: readonly Work[] = [
       );
       await forgetRunning(db, part);
       await startRun(db, part);
-      const end = { state: 'complete', counts, graceSeconds: 300, lacksNothing: true } as const;
+      const end = {
+        state: 'complete',
+        counts,
+        graceSeconds: 300,
+        lacksNothing: true,
+        mayHaveMissed: true,
+      } as const;
       await finishListing(db, part, end);
+      await finishListing(db, part, { ...end, mayHaveMissed: false });
       for (const resource of ['connections', 'meters'] as const)
         await finishListing(db, { ...part, resource }, end);
       await finishListing(db, { ...part, companyId: null, resource: 'companies' }, end);
