@@ -168,15 +168,15 @@ export async function finishRun(
 
 /**
  * Notes how far a part of a run is, for those who follow it. Of intervals, ids and total are those of the meter that is
- * being read.
+ * being read. Returns the warehouse's clock, if there is such a part.
  */
 export async function noteProgress(
   db: Executor,
   key: RunKey,
   counts: Pick<RunCounts, 'pages' | 'totalSaid' | 'distinctIds' | 'inserted' | 'changed' | 'unchanged'>,
-): Promise<void> {
+): Promise<string | undefined> {
   const { pages, totalSaid, distinctIds, inserted, changed, unchanged } = counts;
-  await db.execute(sql`
+  const result = await db.execute<{ now: string }>(sql`
     update metersync.runs set
       pages = ${pages},
       rows_inserted = ${inserted},
@@ -184,7 +184,9 @@ export async function noteProgress(
       rows_unchanged = ${unchanged},
       total_said = ${totalSaid}::bigint,
       distinct_ids = ${distinctIds}
-    where ${is(key)}`);
+    where ${is(key)}
+    returning clock_timestamp()::text as now`);
+  return result.rows[0]?.now;
 }
 
 /** Fails the parts of a run that are still said to be read. */

@@ -117,25 +117,23 @@ export async function replaceUsageByRecord(
   );
 }
 
-/** The rows that records list, as a table `told(r, place, document_id, digest)`. */
-const toldByRecords = (documents: readonly ToldUsage[]): SQL => sql`told as materialized (
+/** The rows that records list, as a table `told(r, place, document_id, digest)`. What is JSON already needs no quoting. */
+const toldByRecords = (documents: readonly ToldUsage[]): SQL => {
+  const lists = `[${documents.map(({ told }) => told).join(',')}]`;
+  const ids = array(
+    documents.map(({ id }) => id),
+    'uuid',
+  );
+  return sql`told as materialized (
     select
       row.r,
       row.place,
       listed.document_id,
       null::bytea as digest
-    from unnest(
-        ${array(
-          documents.map(({ id }) => id),
-          'uuid',
-        )},
-        ${array(
-          documents.map(({ told }) => told),
-          'text',
-        )}
-      ) as listed (document_id, rows)
-      cross join lateral jsonb_array_elements(listed.rows::jsonb) with ordinality as row (r, place)
+    from rows from (unnest(${ids}), jsonb_array_elements(${lists}::jsonb)) as listed (document_id, rows)
+      cross join lateral jsonb_array_elements(listed.rows) with ordinality as row (r, place)
   )`;
+};
 
 /** The usage of a document that was just written is in no row after all. */
 export async function usageIsNotRead(tx: Executor, documentId: string, readAt: string): Promise<void> {
