@@ -1,9 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { startBackfill } from '../../app/backfill.ts';
 import { connectClient } from '../../app/temporal.ts';
 import type { TemporalPlace } from '../../app/temporal-place.ts';
-import { type RunState, workflowIds, workflowNames } from '../../contract/names.ts';
+import { type RunState, workflowIds } from '../../contract/names.ts';
 
 /** Runs a work with a client of a namespace, closed at its end. */
 export async function withTemporal<T>(
@@ -19,7 +18,8 @@ export async function withTemporal<T>(
 }
 
 /**
- * Backfills the given companies, or all, through the real workflows; returns how many seconds it took.
+ * Backfills the given companies, or all, through the real workflows, and waits for the checks of the data that follow,
+ * which would go on beside whatever comes next; returns how many seconds it took without them.
  * @throws Error when the run ended in another state than complete
  */
 export async function runBackfill(client: Client, companies?: readonly string[]): Promise<number> {
@@ -27,18 +27,7 @@ export async function runBackfill(client: Client, companies?: readonly string[])
   const runId = await startBackfill(client, companies);
   const state = (await client.workflow.getHandle(workflowIds.backfillAll(runId)).result()) as RunState;
   if (state !== 'complete') throw new Error(`the backfill ended ${state}`);
-  return (performance.now() - began) / 1000;
-}
-
-/** How long the checks after a run may take. */
-const checksWithinMs = 120_000;
-
-/** Waits until the checks of the data that runs started are over. */
-export async function checksAreOver(client: Client): Promise<void> {
-  const query = `WorkflowType = '${workflowNames.checkData}' and ExecutionStatus = 'Running'`;
-  for (const deadline = Date.now() + checksWithinMs; Date.now() < deadline; await delay(100)) {
-    const { count } = await client.workflow.count(query);
-    if (count === 0) return;
-  }
-  throw new Error('the checks of the data go on and on');
+  const seconds = (performance.now() - began) / 1000;
+  await client.workflow.getHandle(workflowIds.checkData(runId)).result();
+  return seconds;
 }
