@@ -129,7 +129,10 @@ async function readOnePass(
     lane: 'backfill',
     from: from.page + 1,
     beganAt: input.beganAt,
-    onRead: ({ total }) => allowance?.check(total),
+    onRead: ({ total }) => {
+      // Behind its first page a listing is read to its end, unless nobody knows how long that is: what was counted would be lost.
+      if (cursor.page === 0 || total === null) allowance?.check(total);
+    },
     note: async (tx, read, mended) => {
       const pages = read.map(({ page, asked, readAt }) => ({ ...manifestOf(asked, page), readAt }));
       return await notePages(tx, key, pages, mended);

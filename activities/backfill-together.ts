@@ -4,7 +4,6 @@ import { finishedOfCompanies, forgetRunning, isReadElsewhere } from '../db/runs.
 import { type Allowance, allowanceFrom, TooMuch } from './allowance.ts';
 import type { CompanyReading, CompanyStep } from './backfill-intervals.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { asFailure } from './failing.ts';
 
 /** Companies that fail one after the other: then it is no longer each one's own trouble, and the rest is left. */
 const failuresInARow = 2;
@@ -65,9 +64,8 @@ async function readSmall(
     return step;
   } catch (error) {
     Context.current().cancellationSignal.throwIfAborted();
-    const large = error instanceof TooMuch;
-    if (!large && asFailure(error) === undefined) throw error;
     await forgetRunning(db, input);
-    return { done: false, failed: !large };
+    // Whatever it is, the company tries again by itself, and keeps no other waiting.
+    return { done: false, failed: !(error instanceof TooMuch) };
   }
 }

@@ -143,12 +143,11 @@ async function readCompany(
   allowance?: Allowance,
 ): Promise<CompanyStep> {
   const { runId, companyId } = input;
-  const missing = companyResources.filter(
+  const missing = lessThose(finished).filter(
     (resource) => resource !== 'intervals' && !deps.service.has(resource),
   );
   const error = 'the endpoint catalogue has no such endpoint';
-  if (finished.length === 0 && missing.length > 0)
-    await notePartsMissing(deps.warehouse.db, input, missing, error);
+  if (missing.length > 0) await notePartsMissing(deps.warehouse.db, input, missing, error);
   for (const resource of lessThose([...finished, ...missing])) {
     const key = { runId, companyId, resource };
     try {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import pg from 'pg';
+import { describe, expect, inject, test } from 'vitest';
 import type { CompanyLeft } from '../../activities/backfill-together.ts';
 import { defaultBudget } from '../../service/retry.ts';
 import { pageOf } from '../service/listing.ts';
@@ -42,7 +43,36 @@ const asked = ({ asked: all }: ActivitiesUnderTest, companyId: string) =>
 const resources = ['connections', 'documents', 'intervals', 'meters', 'usageData'];
 const complete = resources.map((resource) => `${resource} complete`);
 
+/** Statements that were sent to a database so far, less those that begin and end transactions. */
+async function statementsTo(url: string): Promise<number> {
+  const client = new pg.Client({ connectionString: inject('postgresUrl') });
+  await client.connect();
+  const { rows } = await client.query<{ calls: number }>(
+    `select coalesce(sum(s.calls), 0)::int as calls
+    from pg_stat_statements s join pg_database d on d.oid = s.dbid
+    where d.datname = $1 and s.toplevel`,
+    [new URL(url).pathname.slice(1)],
+  );
+  await client.end();
+  return rows[0]?.calls ?? 0;
+}
+
 describe('companies that one activity reads', () => {
+  test('cost nine statements each, and as many again once nothing changed, less the one that writes', async () => {
+    const { under, ids } = await companiesOf(Array(20).fill(5));
+    const { url } = under.warehouse;
+    const read = async (): Promise<number> => {
+      const before = await statementsTo(url);
+      const input = { runId: randomUUID(), companies: ids };
+      expect(await under.run(under.activities.readCompanies, input)).toEqual({ left: [] });
+      return (await statementsTo(url)) - before;
+    };
+    // Beside them: what of the run is done, and the fields that were never seen before.
+    const few = 6;
+    expect(await read()).toBeLessThanOrEqual(20 * 9 + few);
+    expect(await read()).toBeLessThanOrEqual(20 * 8 + few);
+  });
+
   test('are read one after the other, each with its own parts; a large one costs a request and is left', async () => {
     const { under, ids } = await companiesOf([5, 2_001, 0, 250]);
     const [small, large, empty, more] = ids as [string, string, string, string];
