@@ -1,3 +1,4 @@
+import { analyseYoung } from '../db/analyse-young.ts';
 import type { Warehouse } from '../db/connect.ts';
 import { upsertCompanies, upsertCompanySites } from '../db/write/companies.ts';
 import { upsertConnections } from '../db/write/connections.ts';
@@ -5,7 +6,7 @@ import { upsertDocuments } from '../db/write/documents.ts';
 import { upsertMeters } from '../db/write/meters.ts';
 import type { RecordPage, UpsertPage } from '../db/write/page.ts';
 import { upsertUsageData } from '../db/write/usage-data.ts';
-import { nothingWritten, type PageWritten, sum, writePage } from '../db/write/write-page.ts';
+import { type Closing, nothingWritten, type PageWritten, sum, writePage } from '../db/write/write-page.ts';
 import type { ServiceClient } from '../service/client.ts';
 import type { Page } from '../service/page.ts';
 import type { ActivityDependencies } from './dependencies.ts';
@@ -42,10 +43,16 @@ export const usageTold = (service: Pick<ServiceClient, 'has'>): Pick<Arrival, 'u
   return { usage: service.has('documentUsage') ? 'all' : 'alone' };
 };
 
-/** Writes an arrival and has the catalogue look at it. */
-export async function write(deps: ActivityDependencies, arrival: Arrival): Promise<PageWritten> {
-  const written = await rewrite(deps.warehouse, deps.apiVersion, { ...arrival, ...usageTold(deps.service) });
+/** Writes an arrival and has the catalogue look at it. `closing` ends the transaction that writes it. */
+export async function write(
+  deps: ActivityDependencies,
+  arrival: Arrival,
+  closing?: Closing,
+): Promise<PageWritten> {
+  const told = { ...arrival, ...usageTold(deps.service) };
+  const written = await rewrite(deps.warehouse, deps.apiVersion, told, closing);
   await noteFields(deps, arrival.listing, arrival.page.items);
+  await analyseYoung(deps.warehouse, arrival.listing, written.inserted);
   return written;
 }
 
@@ -75,12 +82,15 @@ export async function rewrite(
   }: Omit<Arrival, 'page'> & {
     readonly page: Omit<Arrival['page'], 'items'>;
   },
+  closing?: Closing,
 ): Promise<PageWritten> {
   const { body, itemsKey, joined = false } = page;
   const record: RecordPage = { body, itemsKey, joined, companyId, readAt, usage, apiVersion, knownOnly };
   let written = nothingWritten;
+  const last = upserts[listing].at(-1);
   for (const upsert of upserts[listing]) {
-    written = sum(written, await writePage(warehouse.db, listing, upsert, record, page.ids));
+    const ends = upsert === last ? closing : undefined;
+    written = sum(written, await writePage(warehouse.db, listing, upsert, record, page.ids, ends));
   }
   return written;
 }

@@ -6,6 +6,7 @@ import {
   finishRun,
   hasReadings,
   metersAfter,
+  notePartsMissing,
   noteProgress,
   type RunCounts,
   type RunKey,
@@ -13,6 +14,7 @@ import {
 } from '../db/runs.ts';
 import { forgetRejectedReadings } from '../db/write/rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
+import type { Allowance } from './allowance.ts';
 import { atMostEvery } from './at-most-every.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './failing.ts';
@@ -33,6 +35,8 @@ const progressEveryMs = 1_000;
 /** Where the readings of a company's meters stand: small enough for a history, whatever the number of readings. */
 export interface IntervalCursor {
   readonly resource: 'intervals';
+  /** Absent in one of an earlier version, whose activities read one company each. */
+  readonly companyId?: string;
   readonly after: string | null;
   readonly pages: number;
   readonly readings: number;
@@ -81,21 +85,29 @@ export interface CompanyStep {
 export async function backfillIntervals(
   deps: ActivityDependencies,
   { runId, companyId, cursor: given }: CompanyReading,
+  allowance?: Allowance,
 ): Promise<CompanyStep> {
   const { db } = deps.warehouse;
   const key: RunKey = { runId, companyId, resource: 'intervals' };
   const details = Context.current().info.heartbeatDetails as Partial<IntervalCursor> | undefined;
   // One of an earlier version lacks what is counted since.
-  let cursor: IntervalCursor = { ...firstMeter, ...(details?.resource === 'intervals' ? details : given) };
-  if (cursor.after === null) await startRun(db, key);
-  const meters = deps.service.has('intervals')
-    ? await metersAfter(db, companyId, cursor.after, metersTogether)
-    : [];
-  const within = atMostEvery(progressEveryMs, deps.now, (counts: RunCounts) => noteProgress(db, key, counts));
+  const own = details?.resource === 'intervals' && (details.companyId ?? companyId) === companyId;
+  let cursor: IntervalCursor = { ...firstMeter, ...(own ? details : given), companyId };
+  if (!deps.service.has('intervals')) {
+    await notePartsMissing(db, key, ['intervals'], null);
+    return { done: true, cursor: null };
+  }
+  // Also behind others: whoever read those may have left the company to another.
+  let { now } = await startRun(db, key);
+  const meters = await metersAfter(db, companyId, cursor.after, metersTogether);
+  const within = atMostEvery(progressEveryMs, deps.now, async (counts: RunCounts) => {
+    await noteProgress(db, key, counts);
+  });
   for (const meterId of meters) {
-    cursor = await backfillMeter(deps, { companyId, meterId }, cursor, within);
+    if (allowance?.isSpent() === true) return { done: false, cursor };
+    cursor = await backfillMeter(deps, { companyId, meterId, now }, cursor, within);
     heartbeat(cursor);
-    await noteProgress(db, key, intervalCounts(cursor));
+    now = (await noteProgress(db, key, intervalCounts(cursor))) ?? now;
   }
   const done = meters.length < metersTogether;
   if (done) await finishIntervals(deps, key, cursor);
@@ -104,7 +116,7 @@ export async function backfillIntervals(
 
 async function backfillMeter(
   deps: ActivityDependencies,
-  { companyId, meterId }: { readonly companyId: string; readonly meterId: string },
+  { companyId, meterId, now }: { readonly companyId: string; readonly meterId: string; readonly now: string },
   { within, ...done }: IntervalCursor,
   note: (counts: RunCounts) => Promise<void>,
 ): Promise<IntervalCursor> {
@@ -115,7 +127,7 @@ async function backfillMeter(
       ...{ distinctIds: readings, totalSaid: total },
     });
   try {
-    const read = await readMeter(deps, meterId, { done, interrupted, onWritten });
+    const read = await readMeter(deps, meterId, { done, now, interrupted, onWritten });
     return { ...withMeter(done, read), ...(await judged(deps, meterId, done, read)), after: meterId };
   } catch (error) {
     const { cancellationSignal, info } = Context.current();
@@ -155,6 +167,8 @@ const withMeter = (
 /** What is known of a meter before it is read, and who is told how far that is. */
 interface MeterReading {
   readonly done: IntervalCursor;
+  /** The warehouse's clock before it is read. */
+  readonly now: string;
   readonly interrupted: IntervalCursor['within'];
   readonly onWritten: (place: RangePlace) => Promise<void>;
 }
@@ -166,10 +180,12 @@ interface MeterReading {
 async function readMeter(
   deps: ActivityDependencies,
   meterId: string,
-  { done, interrupted, onWritten }: MeterReading,
+  { done, now, interrupted, onWritten }: MeterReading,
 ): Promise<RangeRead> {
   const { db } = deps.warehouse;
-  let beganAt = interrupted?.beganAt ?? (await warehouseNow(db));
+  // What an interrupted attempt wrote was read from its own beginning on; what follows is read from now on.
+  let beganAt = interrupted?.beganAt ?? now;
+  let readFrom = now;
   let from = interrupted?.place ?? rangeStart;
   let pages = 0;
   for (let pass = from.page === 0 ? 1 : 0; ; pass++) {
@@ -179,6 +195,7 @@ async function readMeter(
       { meterId },
       {
         lane: 'backfill',
+        beganAt: readFrom,
         from: place,
         cursor: (at): IntervalCursor => ({ ...done, within: { meterId, beganAt: began, place: at } }),
         onWritten,
@@ -190,6 +207,7 @@ async function readMeter(
     if (whole || pass >= limits.passesMax) return { ...read, whole, pages };
     from = { ...rangeStart, written: read.written };
     beganAt = await warehouseNow(db);
+    readFrom = beganAt;
   }
 }
 

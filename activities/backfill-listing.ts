@@ -1,20 +1,21 @@
 import { Context } from '@temporalio/activity';
 import { limits } from '../contract/limits.ts';
 import type { RunState } from '../contract/names.ts';
-import {
-  clearQuarantine,
-  countAbsent,
-  countMissed,
-  countTombstoned,
-  type ListedResource,
-  retireAbsent,
-} from '../db/absent.ts';
+import { countAbsent, type ListedResource, retireAbsent } from '../db/absent.ts';
 import { absentSites, clearSiteQuarantine } from '../db/absent-sites.ts';
-import { finishRun, forgetManifest, notePage, readDrift, readManifest, startRun } from '../db/runs.ts';
+import { finishListing, finishRun, notePages, readManifest, startRun } from '../db/runs.ts';
 import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
-import { confirmsPass, judgePass, type PageManifest, type PassJudgement } from '../service/stability.ts';
+import {
+  confirmsPass,
+  judgePass,
+  manifestOf,
+  type PageManifest,
+  type PassJudgement,
+} from '../service/stability.ts';
+import type { Allowance } from './allowance.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { walkListing } from './listing.ts';
+import type { PageRead } from './read-ahead.ts';
 
 /** A listing of a company, or the list of companies. */
 export interface ListingBackfill {
@@ -26,6 +27,8 @@ export interface ListingBackfill {
 /** What the heartbeat carries: the page whose rows are in Postgres, and what was written so far. */
 interface Cursor {
   readonly resource: ListedResource;
+  /** Absent in one of an earlier version, whose activities read one company each. */
+  readonly companyId?: string | null;
   readonly pass: number;
   readonly page: number;
   readonly written: PageWritten;
@@ -44,33 +47,41 @@ export const missedGraceSeconds = 300;
  * Reads a listing to the end, again where it moved meanwhile, at most three times. Rows that it no longer
  * shows are tombstoned only when two stable passes agree. Resumes at the page after the last that was written.
  */
-export async function backfillListing(deps: ActivityDependencies, input: ListingBackfill): Promise<RunState> {
+export async function backfillListing(
+  deps: ActivityDependencies,
+  input: ListingBackfill,
+  allowance?: Allowance,
+): Promise<RunState> {
   const { db } = deps.warehouse;
-  await startRun(db, input);
+  const { now, readBefore } = await startRun(db, input);
   if (!deps.service.has(input.resource)) {
     await finishRun(db, input, 'complete', { error: 'the endpoint catalogue has no such endpoint' });
     return 'complete';
   }
-  let cursor = resumedCursor(input.resource);
+  let cursor = resumedCursor(input);
   let before: Pass | undefined;
-  let state: RunState = 'suspect';
-  let reason: string | undefined;
+  let verdict: Verdict = { done: false, state: 'suspect' };
   let pass = cursor.pass;
   if (pass > 1) before = await readPass(deps, input, pass - 1);
   for (; pass <= limits.passesMax; pass++) {
+    const beganAt = cursor.pass === pass ? now : undefined;
     if (cursor.pass !== pass) cursor = { ...cursor, pass, page: 0 };
-    cursor = await readOnePass(deps, input, cursor);
-    const now = await readPass(deps, input, pass);
-    const verdict = await conclude(deps, input, before, now);
-    ({ state, reason } = verdict);
-    before = now;
+    const read = await readOnePass(deps, { ...input, beganAt }, cursor, allowance);
+    cursor = read.cursor;
+    const judged = read.pass ?? (await readPass(deps, input, pass));
+    verdict = await conclude(deps, input, before, judged);
+    before = judged;
     if (verdict.done) break;
   }
   const { written } = cursor;
-  const missed = await countMissed(db, input.runId, input, missedGraceSeconds);
   const pages = before?.manifest.length ?? 0;
   const seen = before?.judgement.distinct ?? 0;
-  await finishRun(db, input, state, {
+  const { state, reason: error, lacksNothing = false } = verdict;
+  // What a try wrote that was killed before it told of it is counted nowhere.
+  const isFirstTry = Context.current().info.attempt === 1;
+  await finishListing(db, input, {
+    state,
+    error,
     counts: {
       ...written,
       pages,
@@ -78,52 +89,76 @@ export async function backfillListing(deps: ActivityDependencies, input: Listing
       totalSaid: before?.judgement.total ?? null,
       distinctIds: seen,
       unchanged: Math.max(0, seen - written.inserted - written.changed - written.rejected),
-      tombstoned: await countTombstoned(db, input.runId, input),
-      missed,
-      ...(await readDrift(db, input)),
     },
-    ...(reason === undefined ? {} : { error: reason }),
+    graceSeconds: missedGraceSeconds,
+    lacksNothing,
+    mayHaveMissed: readBefore && !(isFirstTry && lacksNothing && written.inserted + written.changed === 0),
   });
-  await forgetManifest(db, input);
   return state;
 }
 
 /** Where an earlier attempt stopped, if it was in this listing: the activity reads several. */
-function resumedCursor(resource: ListedResource): Cursor {
+function resumedCursor({ resource, companyId }: ListingBackfill): Cursor {
   const details = Context.current().info.heartbeatDetails as Partial<Cursor> | undefined;
-  const { pass, page, written } = details?.resource === resource ? details : {};
-  return { resource, pass: pass ?? 1, page: page ?? 0, written: written ?? nothingWritten };
+  const own = details?.resource === resource && (details.companyId ?? companyId) === companyId;
+  const { pass = 1, page = 0, written = nothingWritten } = own ? details : {};
+  return { resource, companyId, pass, page, written };
 }
 
+/**
+ * Reads a listing from behind the cursor to its end. The pass is returned where this attempt read all of it; else its
+ * manifest has it.
+ */
 async function readOnePass(
   deps: ActivityDependencies,
-  input: ListingBackfill,
+  input: ListingBackfill & { readonly beganAt: string | undefined },
   from: Cursor,
-): Promise<Cursor> {
+  allowance?: Allowance,
+): Promise<{ cursor: Cursor; pass?: Pass }> {
   const { db } = deps.warehouse;
   const { companyId, resource } = input;
   const key = { ...input, pass: from.pass };
   let cursor = from;
   const resumed = from.page === 0 ? undefined : (await readManifest(db, key)).pages.at(-1);
-  if (resumed?.asked === from.page && !resumed.hasNext) return from;
+  if (resumed?.asked === from.page && !resumed.hasNext) return { cursor };
+  let last: PageManifest | undefined;
   const { report, beganAt } = await walkListing(deps, {
     listing: resource,
     companyId,
     params: companyId === null ? {} : { companyId },
     lane: 'backfill',
     from: from.page + 1,
-    onPage: async (page, asked, readAt, written) => {
-      const { currentPage, total, hasNext, ids } = page;
-      await notePage(db, key, { asked, currentPage, total, hasNext, ids }, readAt);
-      cursor = { resource, pass: from.pass, page: asked, written: sum(from.written, written) };
+    beganAt: input.beganAt,
+    onRead: ({ total }) => {
+      // Behind its first page a listing is read to its end, unless nobody knows how long that is: what was counted would be lost.
+      if (cursor.page === 0 || total === null) allowance?.check(total);
+    },
+    note: async (tx, read, mended) => {
+      const pages = read.map(({ page, asked, readAt }) => ({ ...manifestOf(asked, page), readAt }));
+      return await notePages(tx, key, pages, mended);
+    },
+    onWritten: (read, written) => {
+      const { page, asked } = read.at(-1) as PageRead;
+      last = manifestOf(asked, page);
+      cursor = { resource, companyId, pass: from.pass, page: asked, written: sum(from.written, written) };
       return cursor;
     },
   });
   // Pages that the walk refused count against the pass; of the last it may have learnt afterwards that none follows.
-  for (const page of report.manifest) {
-    if (page.asked >= cursor.page || page.currentPage !== page.asked) await notePage(db, key, page, beganAt);
-  }
-  return cursor;
+  const late = report.manifest.filter(
+    (page) =>
+      page.asked > cursor.page ||
+      page.currentPage !== page.asked ||
+      (page.asked === last?.asked && page.hasNext !== last.hasNext),
+  );
+  if (late.length > 0)
+    await notePages(
+      db,
+      key,
+      late.map((page) => ({ ...page, readAt: beganAt })),
+    );
+  if (from.page > 0) return { cursor };
+  return { cursor, pass: { manifest: report.manifest, judgement: judgePass(report.manifest), beganAt } };
 }
 
 async function readPass(deps: ActivityDependencies, input: ListingBackfill, pass: number): Promise<Pass> {
@@ -135,6 +170,8 @@ interface Verdict {
   readonly done: boolean;
   readonly state: RunState;
   readonly reason?: string;
+  /** Whether no row is absent from the listing. */
+  readonly lacksNothing?: boolean;
 }
 
 async function conclude(
@@ -155,6 +192,7 @@ async function conclude(
   return {
     done: verdict.done && ofSites.done,
     state: verdict.state === 'complete' ? ofSites.state : verdict.state,
+    lacksNothing: verdict.lacksNothing ?? false,
     ...(reasons.length === 0 ? {} : { reason: reasons.join('; ') }),
   };
 }
@@ -169,10 +207,7 @@ async function judgeAbsent(
   const { db } = deps.warehouse;
   const listing = { ...input, configured: deps.companies };
   const { live, absent } = await countAbsent(db, listing, { ids, beganAt: now.beganAt });
-  if (absent === 0) {
-    await clearQuarantine(db, input);
-    return { done: true, state: 'complete' };
-  }
+  if (absent === 0) return { done: true, state: 'complete', lacksNothing: true };
   if (ids.length === 0) {
     const reason = `the service lists nothing where ${live} rows live: nothing was tombstoned`;
     return { done: true, state: 'suspect', reason };

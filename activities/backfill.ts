@@ -15,11 +15,15 @@ import {
   failRunning,
   finishedResources,
   finishRun,
+  isReadElsewhere,
+  notePartsMissing,
   type RunKey,
   startRun,
 } from '../db/runs.ts';
+import type { Allowance } from './allowance.ts';
 import { backfillIntervals, type CompanyReading, type CompanyStep } from './backfill-intervals.ts';
 import { backfillListing } from './backfill-listing.ts';
+import { type CompaniesReading, type CompaniesStep, readTogether } from './backfill-together.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure, failing } from './failing.ts';
 import { reviveService } from './parking.ts';
@@ -44,14 +48,21 @@ export function backfillActivities(deps: ActivityDependencies) {
      * Reads what the service has of a company, resource by resource, less what the run has already finished. What the
      * service refuses for good fails that resource alone; what passes is retried by Temporal.
      */
-    readCompany: failing(
-      async (input: CompanyReading): Promise<CompanyStep> => await readCompany(deps, input),
+    readCompany: failing(async (input: CompanyReading): Promise<CompanyStep> => {
+      // Read with others by another run, it has no workflow whose id would tell.
+      if (input.cursor === null && (await isReadElsewhere(db, input))) throw busy(input.companyId);
+      return await readCompany(deps, input, await finishedResources(db, input.runId, input.companyId));
+    }),
+
+    /** The same for several companies, as long as each is small. */
+    readCompanies: failing(
+      async (input: CompaniesReading): Promise<CompaniesStep> =>
+        await readTogether(deps, input, (...company) => readCompany(deps, ...company)),
     ),
 
     /** Fails, for Temporal to try again, while another run reads the company. */
     awaitTurn: failing(async ({ companyId }: { companyId: string }): Promise<void> => {
-      if (await deps.isRunning(workflowIds.backfillCompany(companyId)))
-        throw new Failure('COMPANY_BUSY', `another run is reading the company ${companyId}`);
+      if (await deps.isRunning(workflowIds.backfillCompany(companyId))) throw busy(companyId);
     }),
 
     /** Fails the resource of a company that could not be read however often it was tried; whether any is left. */
@@ -76,6 +87,9 @@ export function backfillActivities(deps: ActivityDependencies) {
     ),
   };
 }
+
+const busy = (companyId: string): Failure =>
+  new Failure('COMPANY_BUSY', `another run is reading the company ${companyId}`);
 
 async function backfillCompanies(deps: ActivityDependencies, runId: string): Promise<void> {
   const key = { runId, companyId: null, resource: 'companies' } as const;
@@ -116,17 +130,29 @@ async function unfinished(
   deps: ActivityDependencies,
   { runId, companyId }: { runId: string; companyId: string },
 ): Promise<CompanyResource[]> {
-  const finished = await finishedResources(deps.warehouse.db, runId, companyId);
-  return companyResources.filter((resource) => !finished.includes(resource));
+  return lessThose(await finishedResources(deps.warehouse.db, runId, companyId));
 }
 
-async function readCompany(deps: ActivityDependencies, input: CompanyReading): Promise<CompanyStep> {
+const lessThose = (finished: readonly string[]): CompanyResource[] =>
+  companyResources.filter((resource) => !finished.includes(resource));
+
+async function readCompany(
+  deps: ActivityDependencies,
+  input: CompanyReading,
+  finished: readonly string[],
+  allowance?: Allowance,
+): Promise<CompanyStep> {
   const { runId, companyId } = input;
-  for (const resource of await unfinished(deps, input)) {
+  const missing = lessThose(finished).filter(
+    (resource) => resource !== 'intervals' && !deps.service.has(resource),
+  );
+  const error = 'the endpoint catalogue has no such endpoint';
+  if (missing.length > 0) await notePartsMissing(deps.warehouse.db, input, missing, error);
+  for (const resource of lessThose([...finished, ...missing])) {
     const key = { runId, companyId, resource };
     try {
-      if (resource === 'intervals') return await backfillIntervals(deps, input);
-      await backfillListing(deps, { ...key, resource });
+      if (resource === 'intervals') return await backfillIntervals(deps, input, allowance);
+      await backfillListing(deps, { ...key, resource }, allowance);
     } catch (error) {
       Context.current().cancellationSignal.throwIfAborted();
       const failure = asFailure(error);

@@ -40,6 +40,8 @@ export interface RangeReading {
   readonly lane: 'live' | 'backfill';
   /** Whether events told of the readings: then those that are as the warehouse has them count as read now. */
   readonly confirms?: boolean;
+  /** The warehouse's clock before the read; it is asked when absent. */
+  readonly beganAt?: string | undefined;
   /** Where an interrupted attempt stopped. */
   readonly from?: RangePlace;
   /** What the heartbeats carry. */
@@ -61,7 +63,7 @@ export interface RangeRead {
 export async function readRange(
   deps: ActivityDependencies,
   range: IntervalRange,
-  { lane, confirms = false, from = rangeStart, cursor, onWritten }: RangeReading,
+  { lane, confirms = false, beganAt, from = rangeStart, cursor, onWritten }: RangeReading,
 ): Promise<RangeRead> {
   const { warehouse } = deps;
   const context = Context.current();
@@ -79,7 +81,7 @@ export async function readRange(
   });
   let place = from;
   let { written } = from;
-  let readAt = await warehouseNow(warehouse.db);
+  let readAt = beganAt ?? (await warehouseNow(warehouse.db));
   let waiting = noReadings();
   let total: number | null = null;
   const flush = async () => {
@@ -92,7 +94,6 @@ export async function readRange(
     waiting = noReadings();
     const { pages, rows } = walk.report();
     place = { page: from.page + pages, readings: from.readings + rows, total, written };
-    readAt = await warehouseNow(warehouse.db);
   };
   for await (const page of walk) {
     await noteFields(deps, 'intervals', page.items);
@@ -104,7 +105,9 @@ export async function readRange(
     }
     total = page.total;
     heartbeat(cursor(place));
-    if (waiting.startAt.length >= readingsTogether) await flush();
+    if (waiting.startAt.length < readingsTogether) continue;
+    await flush();
+    if (page.hasNext) readAt = await warehouseNow(warehouse.db);
   }
   await flush();
   const { page: pages, readings } = place;

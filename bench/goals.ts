@@ -26,7 +26,11 @@ export const goals: Readonly<Record<string, Readonly<Record<string, Goal>>>> = {
     // Flat, as far as resident memory repeats.
     rssGrowthMb: { atMost: 10 },
   },
-  backfill: { ofFetchOnly: { atLeast: 0.2 }, unchangedTimesFirst: { atLeast: 3 } },
+  backfill: {
+    ofFetchOnly: { atLeast: 0.2 },
+    unchangedTimesFirst: { atLeast: 3 },
+    companiesPerSecond: { atLeast: 60 },
+  },
   intervals: { freshOfCopy: { atLeast: 0.55 }, overlapOfCopy: { atLeast: 0.45 } },
   'catch-up': { fresh1: { atMost: 1 }, fresh1000: { atMost: 2 }, changed1000: { atMost: 12 } },
   catalogue: { ofWithout: { atLeast: 0.9 } },

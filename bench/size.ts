@@ -18,6 +18,8 @@ export interface Size {
   readonly backfillCompanies: number;
   /** Of each company. */
   readonly backfillDocuments: number;
+  /** Companies of five documents each. */
+  readonly backfillSmallCompanies: number;
   readonly intervalMeters: number;
   /** Calls of `writeIntervals` for each meter. */
   readonly intervalCalls: number;
@@ -79,6 +81,7 @@ const full = {
   liveEvents: 10_000,
   backfillCompanies: 100,
   backfillDocuments: 500,
+  backfillSmallCompanies: 600,
   intervalMeters: 8,
   intervalCalls: 6,
   intervalReadings: 5_000,
@@ -137,6 +140,7 @@ export const sizes = {
     liveEvents: 2_000,
     backfillCompanies: 20,
     backfillDocuments: 500,
+    backfillSmallCompanies: 200,
     intervalMeters: 3,
     intervalCalls: 4,
     intervalReadings: 5_000,
@@ -180,6 +184,7 @@ export const sizes = {
     liveEvents: 60,
     backfillCompanies: 2,
     backfillDocuments: 110,
+    backfillSmallCompanies: 3,
     intervalMeters: 1,
     intervalCalls: 1,
     intervalReadings: 200,

@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { array, printedUuids } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
 import { type RecordResource, recordResources, tableOf } from './resources.ts';
+import { deletes } from './schema/metersync.ts';
 import { isStale } from './stale.ts';
 import { recordRead } from './strangers.ts';
 
@@ -131,19 +132,32 @@ export async function retireAbsent(
 }
 
 /** Rows of a listing that a run tombstoned for their absence, over all its attempts; with companies their sites. */
+export const tombstonedBy = (runId: string, { resource, companyId }: Listing): SQL => sql`
+  select count(*)
+  from ${deletes}
+  where ${deletes.runId} = ${runId}::uuid
+    and ${deletes.state} = 'applied'
+    and (
+      ${deletes.resource} = ${resource} and ${deletes.companyId} is not distinct from ${companyId}::uuid
+      or ${deletes.resource} = 'sites' and ${resource} = 'companies'
+    )`;
+
 export async function countTombstoned(db: Executor, runId: string, listing: Listing): Promise<number> {
-  const result = await db.execute<{ rows: number }>(sql`
-    select count(*)::int as rows from metersync.deletes
-    where run_id = ${runId}::uuid and state = 'applied' and (resource = ${listing.resource}
-      and company_id is not distinct from ${listing.companyId}::uuid or resource = 'sites' and ${listing.resource} = 'companies')`);
+  const result = await db.execute<{ rows: number }>(
+    sql`select (${tombstonedBy(runId, listing)})::int as rows`,
+  );
   return result.rows[0]?.rows ?? 0;
 }
 
 /** A later pass has judged the listing anew: what an earlier one left to decide is out of date. */
-export async function clearQuarantine(db: Executor, { resource, companyId }: Listing): Promise<void> {
-  await db.execute(sql`
-    delete from metersync.deletes where state = 'quarantined' and resource = ${resource}
-      and company_id is not distinct from ${companyId}::uuid`);
+export const clearingQuarantine = ({ resource, companyId }: Listing): SQL => sql`
+  delete from ${deletes}
+  where ${deletes.state} = 'quarantined'
+    and ${deletes.resource} = ${resource}
+    and ${deletes.companyId} is not distinct from ${companyId}::uuid`;
+
+export async function clearQuarantine(db: Executor, listing: Listing): Promise<void> {
+  await db.execute(clearingQuarantine(listing));
 }
 
 /**
@@ -319,26 +333,44 @@ async function lock(
 export async function countMissed(
   db: Executor,
   runId: string,
-  { resource, companyId }: Listing,
+  listing: Listing,
   graceSeconds: number,
 ): Promise<number> {
-  if (resource !== 'documents' && resource !== 'connections') return 0;
-  const result = await db.execute<{ missed: number }>(sql`
-    with this as (
-      select started_at as at from metersync.runs
-      where run_id = ${runId}::uuid and company_id = ${companyId}::uuid and resource = ${resource}
-    ), before as (
-      select max(started_at) as at from metersync.runs
-      where run_id <> ${runId}::uuid and company_id = ${companyId}::uuid and resource = ${resource}
-        and state = 'complete'
-    )
-    select count(*)::int as missed from ${tableOf(resource)} t, this, before
-    where t.company_id = ${companyId}::uuid and before.at is not null and case
-      when t.deleted_at is null then t.synced_at >= this.at and t.raw_updated >= before.at
-        and t.raw_updated < this.at - make_interval(secs => ${graceSeconds})
-        and not exists (select from metersync.journal e
-          where e.record_id = t.id::text and e.occurred_at >= t.raw_updated offset 0)
-      else t.deleted_reason in ('absent', 'listed') and t.deleted_at >= this.at
-    end`);
+  const missed = missedBy(runId, listing, graceSeconds);
+  const result = await db.execute<{ missed: number }>(sql`select (${missed})::int as missed`);
   return result.rows[0]?.missed ?? 0;
+}
+
+/** The same, as a query of one number. */
+export function missedBy(runId: string, { resource, companyId }: Listing, graceSeconds: number): SQL {
+  if (resource !== 'documents' && resource !== 'connections') return sql`0`;
+  const part = (table: SQL) =>
+    sql`${table}.company_id = ${companyId}::uuid and ${table}.resource = ${resource}`;
+  return sql`
+    select count(*)
+    from ${tableOf(resource)} t
+      cross join (
+        select started_at as at
+        from metersync.runs r
+        where r.run_id = ${runId}::uuid and ${part(sql`r`)}
+      ) this
+      cross join (
+        select max(started_at) as at
+        from metersync.runs r
+        where r.run_id <> ${runId}::uuid and ${part(sql`r`)} and r.state = 'complete'
+      ) before
+    where t.company_id = ${companyId}::uuid
+      and before.at is not null
+      and case
+        when t.deleted_at is null
+          then t.synced_at >= this.at
+            and t.raw_updated >= before.at
+            and t.raw_updated < this.at - make_interval(secs => ${graceSeconds})
+            and not exists (
+              select from metersync.journal e
+              where e.record_id = t.id::text and e.occurred_at >= t.raw_updated
+              offset 0
+            )
+        else t.deleted_reason in ('absent', 'listed') and t.deleted_at >= this.at
+      end`;
 }

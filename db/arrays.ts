@@ -8,7 +8,7 @@ export const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 export const printedUuids = (ids: readonly (string | null)[]): string[] =>
   ids.flatMap((id) => (id === null ? [] : [id.toLowerCase()]));
 
-type ElementType = 'text' | 'uuid' | 'timestamptz' | 'int' | 'numeric' | 'boolean';
+type ElementType = 'text' | 'uuid' | 'timestamptz' | 'int' | 'bigint' | 'numeric' | 'boolean';
 
 /** Binds a whole column of values as one parameter: the protocol counts parameters in 16 bits. */
 export function array(values: readonly (string | number | boolean | null)[], type: ElementType): SQL {

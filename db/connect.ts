@@ -14,6 +14,8 @@ export interface Warehouse {
   readonly zoneIsUtc: boolean;
   /** Months, as `2026-01`, whose partitions of intervals are known to be there. */
   readonly intervalMonths: Set<string>;
+  /** Rows that this process added to tables of records, by resource: see `analyseYoung`. */
+  readonly rowsAdded: Map<string, number>;
   close(): Promise<void>;
 }
 
@@ -63,7 +65,7 @@ export function connectWarehouse(options: {
   const db = drizzle(pool);
   db.transaction = (work, config) => inTransaction(pool, work, config);
   const zoneIsUtc = /^(etc\/)?(utc|gmt|zulu)$/i.test(options.timeZone);
-  return { db, pool, zoneIsUtc, intervalMonths: new Set(), close: () => pool.end() };
+  return { db, pool, zoneIsUtc, intervalMonths: new Set(), rowsAdded: new Map(), close: () => pool.end() };
 }
 
 /** Where an address leads, and what keeps others on the way from reading or from answering in its place. */

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
+import { compressRecords } from './compress-raw.ts';
 import type { Database, Executor, Transaction } from './connect.ts';
 import { sqlState } from './failures.ts';
 import { type RefreshedViews, refreshViewsIn } from './fields/refresh-views.ts';
@@ -50,6 +51,7 @@ export async function migrateWarehouse(db: Database, waiting: Patience = patienc
   // The migrator commits the transaction that it is given: the rest takes one of its own.
   const rest = await waitingShortly(db, waiting, async (tx) => {
     await lock(tx, 'migrations', 'inTurn');
+    await compressRecords(tx);
     const views = await applyViews(tx);
     const { blocked, warnings } = await refreshViewsIn(tx);
     return { views, blocked, warnings, rolesMissing: await ensureRoles(tx) };

@@ -1,9 +1,11 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { codeOfReason } from '../contract/failures.ts';
 import type { RunKind, RunState } from '../contract/names.ts';
-import type { ListedResource } from './absent.ts';
-import { array } from './arrays.ts';
+import { clearingQuarantine, type ListedResource, missedBy, tombstonedBy } from './absent.ts';
+import { array, arrayLiteral } from './arrays.ts';
 import type { Executor } from './connect.ts';
+import { runs } from './schema/metersync.ts';
+import { forgettingRejected, type Mended } from './write/rejected-records.ts';
 
 /** A run (company and resource null), or one company's or one resource's part of it. */
 export interface RunKey {
@@ -31,14 +33,58 @@ export interface RunCounts {
   readonly requests?: number;
 }
 
-const is = (key: RunKey): SQL => sql`run_id = ${key.runId}::uuid
-  and company_id is not distinct from ${key.companyId}::uuid and resource is not distinct from ${key.resource}`;
+/** The row of a run or of a part. An index serves `is null`, and not `is not distinct from`: a run has many parts. */
+const is = ({ runId, companyId, resource }: RunKey): SQL => {
+  const company = companyId === null ? sql`is null` : sql`= ${companyId}::uuid`;
+  const part = resource === null ? sql`is null` : sql`= ${resource}`;
+  return sql`${runs.runId} = ${runId}::uuid and ${runs.companyId} ${company} and ${runs.resource} ${part}`;
+};
 
-export async function startRun(db: Executor, key: RunKey, kind: RunKind = 'full'): Promise<void> {
-  await db.execute(sql`
-    insert into metersync.runs (run_id, company_id, resource, kind, state)
+/** A run or a part that began: when, by the warehouse's clock, and whether an earlier run read the same to its end. */
+export interface Started {
+  readonly now: string;
+  readonly readBefore: boolean;
+}
+
+/** Begins a run or a part, or begins it again. */
+export async function startRun(db: Executor, key: RunKey, kind: RunKind = 'full'): Promise<Started> {
+  const result = await db.execute<{ now: string; readBefore: boolean }>(sql`
+    insert into metersync.runs as r (run_id, company_id, resource, kind, state)
     values (${key.runId}::uuid, ${key.companyId}::uuid, ${key.resource}, ${kind}, 'running')
-    on conflict (run_id, company_id, resource) do update set state = 'running', finished_at = null, error = null,
+    on conflict (run_id, company_id, resource) do update set
+      state = 'running',
+      finished_at = null,
+      error = null,
+      error_code = null
+    returning
+      clock_timestamp()::text as now,
+      exists (
+        select from metersync.runs before
+        where before.company_id = r.company_id
+          and before.resource = r.resource
+          and before.run_id <> r.run_id
+          and before.state = 'complete'
+        offset 0
+      ) as "readBefore"`);
+  return result.rows[0] ?? { now: '', readBefore: true };
+}
+
+/** Notes parts of a company as read that are none: the service has no endpoint of them. */
+export async function notePartsMissing(
+  db: Executor,
+  { runId, companyId }: Omit<RunKey, 'resource'>,
+  resources: readonly string[],
+  error: string | null,
+): Promise<void> {
+  await db.execute(sql`
+    insert into metersync.runs (run_id, company_id, resource, state, finished_at, error)
+    select ${runId}::uuid, ${companyId}::uuid, resource, 'complete', clock_timestamp(), ${error}
+    from unnest(${array(resources, 'text')}) resource
+    order by resource
+    on conflict (run_id, company_id, resource) do update set
+      state = excluded.state,
+      finished_at = excluded.finished_at,
+      error = excluded.error,
       error_code = null`);
 }
 
@@ -48,6 +94,59 @@ export async function finishedResources(db: Executor, runId: string, companyId: 
     select resource from metersync.runs
     where run_id = ${runId}::uuid and company_id = ${companyId}::uuid and finished_at is not null`);
   return result.rows.map((row) => row.resource);
+}
+
+/** The same for several companies, by their ids. */
+export async function finishedOfCompanies(
+  db: Executor,
+  runId: string,
+  companyIds: readonly string[],
+): Promise<Map<string, string[]>> {
+  const result = await db.execute<{ companyId: string; finished: string[] }>(sql`
+    select given.id as "companyId", array_agg(part.resource) as finished
+    from unnest(${array(companyIds, 'uuid')}) as given (id)
+    cross join lateral (
+      select ${runs.resource} as resource
+      from ${runs}
+      where ${runs.runId} = ${runId}::uuid
+        and ${runs.companyId} = given.id
+        and ${runs.finishedAt} is not null
+      offset 0
+    ) part
+    group by given.id`);
+  return new Map(result.rows.map(({ companyId, finished }) => [companyId, finished]));
+}
+
+/** How long the part of another run that has not ended counts as under way: a run that was killed leaves its parts so. */
+const elsewhereSeconds = 60;
+
+/** Whether another run began to read a part of the company lately and has not ended it. */
+export async function isReadElsewhere(
+  db: Executor,
+  { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
+): Promise<boolean> {
+  const result = await db.execute(sql`
+    select
+    from ${runs}
+    where ${runs.companyId} = ${companyId}::uuid
+      and ${runs.finishedAt} is null
+      and ${runs.runId} <> ${runId}::uuid
+      and ${runs.kind} = 'full'
+      and ${runs.startedAt} > clock_timestamp() - make_interval(secs => ${elsewhereSeconds})
+    limit 1`);
+  return (result.rowCount ?? 0) > 0;
+}
+
+/** Forgets the part of a company that a run began and left to be begun again. */
+export async function forgetRunning(
+  db: Executor,
+  { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
+): Promise<void> {
+  await db.execute(sql`
+    delete from ${runs}
+    where ${runs.runId} = ${runId}::uuid
+      and ${runs.companyId} = ${companyId}::uuid
+      and ${runs.finishedAt} is null`);
 }
 
 export async function finishRun(
@@ -69,18 +168,25 @@ export async function finishRun(
 
 /**
  * Notes how far a part of a run is, for those who follow it. Of intervals, ids and total are those of the meter that is
- * being read.
+ * being read. Returns the warehouse's clock, if there is such a part.
  */
 export async function noteProgress(
   db: Executor,
   key: RunKey,
   counts: Pick<RunCounts, 'pages' | 'totalSaid' | 'distinctIds' | 'inserted' | 'changed' | 'unchanged'>,
-): Promise<void> {
+): Promise<string | undefined> {
   const { pages, totalSaid, distinctIds, inserted, changed, unchanged } = counts;
-  await db.execute(sql`
-    update metersync.runs set pages = ${pages}, rows_inserted = ${inserted}, rows_changed = ${changed},
-      rows_unchanged = ${unchanged}, total_said = ${totalSaid}::bigint, distinct_ids = ${distinctIds}
-    where ${is(key)}`);
+  const result = await db.execute<{ now: string }>(sql`
+    update metersync.runs set
+      pages = ${pages},
+      rows_inserted = ${inserted},
+      rows_changed = ${changed},
+      rows_unchanged = ${unchanged},
+      total_said = ${totalSaid}::bigint,
+      distinct_ids = ${distinctIds}
+    where ${is(key)}
+    returning clock_timestamp()::text as now`);
+  return result.rows[0]?.now;
 }
 
 /** Fails the parts of a run that are still said to be read. */
@@ -144,21 +250,68 @@ const noCompany = '00000000-0000-0000-0000-000000000000';
 const listingOf = (key: Omit<PassKey, 'pass'>): SQL => sql`run_id = ${key.runId}::uuid
   and company_id = ${key.companyId ?? noCompany}::uuid and resource = ${key.resource}`;
 
-/** Notes what a page held, after its rows were written. */
-export async function notePage(
+/**
+ * Notes what pages held, with their rows or after them, and forgets what was refused before of records that are in order by
+ * them; returns the warehouse's clock.
+ */
+export async function notePages(
   db: Executor,
   key: PassKey,
-  page: ManifestPage,
-  readAt: string,
-): Promise<void> {
-  await db.execute(sql`
-    insert into metersync.pages (run_id, company_id, resource, pass, asked, current_page, total, has_next,
-      ids, read_at)
-    values (${key.runId}::uuid, ${key.companyId ?? noCompany}::uuid, ${key.resource}, ${key.pass}, ${page.asked},
-      ${page.currentPage}, ${page.total}::bigint, ${page.hasNext}, ${array(page.ids, 'text')}, ${readAt}::timestamptz)
-    on conflict (run_id, company_id, resource, pass, asked) do update set
-      current_page = excluded.current_page, total = excluded.total,
-      has_next = excluded.has_next, ids = excluded.ids`);
+  pages: readonly (ManifestPage & { readonly readAt: string })[],
+  mended: Mended = { resource: key.resource, ids: [], readAt: '-infinity' },
+): Promise<string> {
+  const column = <T>(of: (page: (typeof pages)[number]) => T): T[] => pages.map(of);
+  const result = await db.execute<{ now: string }>(sql`
+    with forgotten as (${forgettingRejected(mended)}
+    ), noted as (
+      insert into metersync.pages (
+        run_id, company_id, resource, pass, asked, current_page, total, has_next, ids, read_at
+      )
+      select
+        ${key.runId}::uuid,
+        ${key.companyId ?? noCompany}::uuid,
+        ${key.resource},
+        ${key.pass}::int,
+        asked,
+        current_page,
+        total,
+        has_next,
+        ids::text[],
+        read_at
+      from unnest(
+        ${array(
+          column(({ asked }) => asked),
+          'int',
+        )},
+        ${array(
+          column(({ currentPage }) => currentPage),
+          'int',
+        )},
+        ${array(
+          column(({ total }) => total),
+          'bigint',
+        )},
+        ${array(
+          column(({ hasNext }) => hasNext),
+          'boolean',
+        )},
+        ${array(
+          column(({ ids }) => arrayLiteral(ids)),
+          'text',
+        )},
+        ${array(
+          column(({ readAt }) => readAt),
+          'timestamptz',
+        )}
+      ) as page (asked, current_page, total, has_next, ids, read_at)
+      on conflict (run_id, company_id, resource, pass, asked) do update set
+        current_page = excluded.current_page,
+        total = excluded.total,
+        has_next = excluded.has_next,
+        ids = excluded.ids
+    )
+    select clock_timestamp()::text as now`);
+  return result.rows[0]?.now ?? '';
 }
 
 /** What the pass has read so far, in the order of its pages, and when it began. */
@@ -186,23 +339,61 @@ export async function readManifest(
   return { pages, beganAt: result.rows[0]?.read_at ?? null };
 }
 
-/** Pages that were asked for, and those of them that moved: answered by another page, or with another total. */
-export async function readDrift(
-  db: Executor,
-  key: Omit<PassKey, 'pass'>,
-): Promise<{ requests: number; drift: number }> {
-  const result = await db.execute<{ requests: number; drift: number }>(sql`
-    select count(*)::int as requests, count(*) filter (where moved)::int as drift
-    from (
-      select current_page <> asked
-        or total is distinct from first_value(total) over (partition by pass order by asked) as moved
-      from metersync.pages where ${listingOf(key)}
-    ) page`);
-  return result.rows[0] ?? { requests: 0, drift: 0 };
+/** How a listing of a run ended. */
+export interface ListingEnd {
+  readonly state: RunState;
+  readonly error?: string | undefined;
+  readonly counts: Omit<RunCounts, 'tombstoned' | 'missed' | 'drift' | 'requests'>;
+  /** How long an event may be on its way before a change that it should have told of counts as missed. */
+  readonly graceSeconds: number;
+  /** Whether the listing lacks nothing: then what an earlier run left to decide is out of date. */
+  readonly lacksNothing: boolean;
+  /** Whether rows may have been missed: an earlier run read the listing, and this one changed a row or buried one. */
+  readonly mayHaveMissed: boolean;
 }
 
-export async function forgetManifest(db: Executor, key: Omit<PassKey, 'pass'>): Promise<void> {
-  await db.execute(sql`delete from metersync.pages where ${listingOf(key)}`);
+/**
+ * Ends the part of a run that read a listing, and forgets the listing's manifest. The numbers that Postgres has are
+ * counted here: rows that were tombstoned or missed; pages that were asked for, and those of them that moved, as another
+ * page answered, or one with another total.
+ */
+export async function finishListing(
+  db: Executor,
+  key: RunKey & { readonly resource: ListedResource },
+  { state, error, counts, graceSeconds, lacksNothing, mayHaveMissed }: ListingEnd,
+): Promise<void> {
+  const { pages, passes, totalSaid, distinctIds, inserted, changed, unchanged, rejected } = counts;
+  await db.execute(sql`
+    with page as (
+      delete from metersync.pages
+      where ${listingOf(key)}
+      returning pass, asked, current_page, total
+    ), judged as (
+      select
+        current_page <> asked
+          or total is distinct from first_value(total) over (partition by pass order by asked) as moved
+      from page
+    ), cleared as (${clearingQuarantine(key)}
+        and ${lacksNothing}
+    )
+    update metersync.runs set
+      state = ${state},
+      finished_at = clock_timestamp(),
+      error = ${error ?? null},
+      error_code = ${error === undefined ? null : codeOfReason(error)},
+      pages = ${pages},
+      passes = ${passes},
+      total_said = ${totalSaid}::bigint,
+      distinct_ids = ${distinctIds}::bigint,
+      rows_inserted = ${inserted},
+      rows_changed = ${changed},
+      rows_unchanged = ${unchanged},
+      rows_rejected = ${rejected},
+      rows_tombstoned = (${tombstonedBy(key.runId, key)}),
+      rows_missed = (${mayHaveMissed ? missedBy(key.runId, key, graceSeconds) : sql`0`}),
+      drift = (select count(*) from judged where moved),
+      requests = (select count(*) from judged)
+    where ${is(key)}`);
 }
 
 /** Ids of companies to backfill, in order, after the given one. */

@@ -3,6 +3,7 @@ import {
   ActivityFailure,
   CancellationScope,
   ChildWorkflowFailure,
+  condition,
   continueAsNew,
   defineQuery,
   executeChild,
@@ -13,6 +14,7 @@ import {
   sleep,
   uuid4,
 } from '@temporalio/workflow';
+import type { CompanyLeft } from '../activities/backfill-together.ts';
 import { checkKinds, queryNames, type RunState, taskQueues, workflowIds } from '../contract/names.ts';
 import { backfillCompany, reasonOf } from './backfill-company.ts';
 import { backfillBounds, backfilling, companyBusy, noting, waiting } from './proxies.ts';
@@ -48,11 +50,20 @@ export async function backfillAll(input: BackfillInput = {}): Promise<RunState> 
     ...{ runId, chosen, companiesDone: done, companiesRunning: [...running] },
   }));
 
-  const readCompany = async (companyId: string): Promise<void> => {
+  const readCompany = async ({ companyId, cursor }: CompanyLeft): Promise<void> => {
     running.add(companyId);
-    await readWhenFree(runId, companyId);
+    await readWhenFree(runId, companyId, cursor);
     running.delete(companyId);
     done += 1;
+  };
+
+  /** Returns those that are left to be read alone. */
+  const readTogether = async (companies: readonly string[]): Promise<readonly CompanyLeft[]> => {
+    for (const companyId of companies) running.add(companyId);
+    const left = await readSmall(runId, companies);
+    for (const companyId of companies) running.delete(companyId);
+    done += companies.length - left.length;
+    return left;
   };
 
   try {
@@ -60,7 +71,15 @@ export async function backfillAll(input: BackfillInput = {}): Promise<RunState> 
     const after = input.after?.companyId ?? null;
     const ids =
       input.companies ?? (await noting.companiesAfter({ after, limit: backfillBounds.companiesPerRun }));
-    await someAtOnce(ids, backfillBounds.companiesAtOnce, readCompany);
+    // Runs of before gave each company a workflow of its own.
+    if (ids.length > 1 && patched('small companies are read together'))
+      await readAll(ids, readTogether, readCompany);
+    else
+      await someAtOnce(
+        ids.map((companyId) => ({ companyId, cursor: null })),
+        backfillBounds.companiesAtOnce,
+        readCompany,
+      );
     const last = ids.at(-1);
     if (
       input.companies === undefined &&
@@ -84,11 +103,53 @@ async function fail(runId: string, error: string): Promise<RunState> {
   return 'failed';
 }
 
+/**
+ * Reads companies, so many at once: first some together, in one activity each; then, in a workflow of its own, each that
+ * proves large, fails, or is being read by another run.
+ */
+async function readAll(
+  ids: readonly string[],
+  together: (companies: readonly string[]) => Promise<readonly CompanyLeft[]>,
+  alone: (company: CompanyLeft) => Promise<void>,
+): Promise<void> {
+  const { companiesAtOnce, companiesTogether } = backfillBounds;
+  const size = Math.min(companiesTogether, Math.ceil(ids.length / companiesAtOnce));
+  const chunks = Array.from({ length: Math.ceil(ids.length / size) }, (_, at) =>
+    ids.slice(at * size, (at + 1) * size),
+  );
+  const left: CompanyLeft[] = [];
+  let chunksRunning = 0;
+  const worker = async (): Promise<void> => {
+    for (;;) {
+      const company = left.shift();
+      const chunk = company === undefined ? chunks.shift() : undefined;
+      if (company !== undefined) await alone(company);
+      else if (chunk !== undefined) {
+        chunksRunning += 1;
+        left.push(...(await together(chunk)));
+        chunksRunning -= 1;
+      } else if (chunksRunning === 0) return;
+      else await condition(() => left.length > 0 || chunksRunning === 0);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(companiesAtOnce, chunks.length) }, worker));
+}
+
+/** Reads companies in one activity; returns those that it left: all of them, where it could not go on. */
+async function readSmall(runId: string, companies: readonly string[]): Promise<readonly CompanyLeft[]> {
+  try {
+    return (await backfilling.readCompanies({ runId, companies })).left;
+  } catch (error) {
+    if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
+    return companies.map((companyId) => ({ companyId, cursor: null }));
+  }
+}
+
 /** A company is read by one run at a time: another run waits for its turn, as it promised a fresh read. */
-async function readWhenFree(runId: string, companyId: string): Promise<void> {
+async function readWhenFree(runId: string, companyId: string, cursor: CompanyLeft['cursor']): Promise<void> {
   try {
     for (let tries = 1; ; tries++) {
-      const busy = await readUnlessBusy(runId, companyId);
+      const busy = await readUnlessBusy(runId, companyId, cursor);
       if (busy === undefined) return;
       await untilFree(companyId, tries, busy);
     }
@@ -105,13 +166,14 @@ async function readWhenFree(runId: string, companyId: string): Promise<void> {
 async function readUnlessBusy(
   runId: string,
   companyId: string,
+  cursor: CompanyLeft['cursor'],
 ): Promise<WorkflowExecutionAlreadyStartedError | undefined> {
   try {
     await executeChild(backfillCompany, {
       workflowId: workflowIds.backfillCompany(companyId),
       taskQueue: taskQueues.backfill,
       parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
-      args: [{ runId, companyId }],
+      args: [cursor === null ? { runId, companyId } : { runId, companyId, cursor }],
     });
     return undefined;
   } catch (error) {

@@ -5,14 +5,16 @@ import { backfilling, noting } from './proxies.ts';
 export interface CompanyBackfill {
   readonly runId: string;
   readonly companyId: string;
+  /** Where its meters stand, if it was begun with others. */
+  readonly cursor?: CompanyStep['cursor'];
 }
 
 /**
  * Reads everything that the service has of a company. A resource that fails does not keep the others from it. How
  * far it is stands in `metersync.runs`.
  */
-export async function backfillCompany({ runId, companyId }: CompanyBackfill): Promise<void> {
-  let step: CompanyStep = { done: false, cursor: null };
+export async function backfillCompany({ runId, companyId, cursor = null }: CompanyBackfill): Promise<void> {
+  let step: CompanyStep = { done: false, cursor };
   while (!step.done) {
     try {
       step = await backfilling.readCompany({ runId, companyId, cursor: step.cursor });

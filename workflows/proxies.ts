@@ -91,8 +91,11 @@ export const catchUpBounds = {
   lingerMs: 20_000,
 } as const;
 
-/** Companies in backfill at once, and companies that one run of backfillAll starts before it continues as new. */
-export const backfillBounds = { companiesAtOnce: 8, companiesPerRun: 200 } as const;
+/**
+ * Companies in backfill at once; companies that one activity reads, one after the other, as long as they are small; and
+ * companies that one run of backfillAll reads before it continues as new.
+ */
+export const backfillBounds = { companiesAtOnce: 8, companiesTogether: 25, companiesPerRun: 200 } as const;
 
 /** A company that another run is reading is waited for: tries leave nothing in the history, however many. */
 export const waiting = proxyActivities<Activities>({

@@ -16,9 +16,21 @@ export const backfill: Measure = {
 /** Companies that are backfilled before the timed run. */
 const warmUpCompanies = 5;
 
+const apiKey = 'bench';
+/** What has no path here is off: the figures are about documents. */
+const endpoints = { connections: null, meters: null, usageData: null, intervals: null };
+
+/** Documents of each of the companies that are small. */
+const documentsOfSmall = 5;
+
 async function measureBackfill(bench: Bench): Promise<Figures> {
-  const apiKey = 'bench';
-  const recorded = await record(bench);
+  const large = await measureDocuments(bench);
+  return { ...large, companiesPerSecond: await measureCompanies(bench) };
+}
+
+async function measureDocuments(bench: Bench): Promise<Figures> {
+  const { backfillCompanies, backfillDocuments } = bench.size;
+  const recorded = await record(bench, backfillCompanies, backfillDocuments);
   const service = { url: recorded.url, apiKey };
   const fetcher = bench.child<FetchOnlyCalls>('service/fetch-only.ts');
   const fetchAll = async (): Promise<number> => {
@@ -27,8 +39,6 @@ async function measureBackfill(bench: Bench): Promise<Figures> {
       throw new Error(`fetched ${documents} of ${recorded.documents} documents`);
     return documents / seconds;
   };
-  // What has no path here is off: the figure is about documents.
-  const endpoints = { connections: null, meters: null, usageData: null, intervals: null };
   const pipeline = await startPipeline(bench, { service: { ...service, endpoints }, filled: false });
   await fetchAll();
   await warmUp(pipeline);
@@ -41,6 +51,7 @@ async function measureBackfill(bench: Bench): Promise<Figures> {
   await proveRows(pipeline.databaseUrl, recorded.documents);
   bench.say('the same again, nothing of it changed');
   const secondsAgain = await withTemporal(pipeline.temporal, (client) => runBackfill(client));
+  await pipeline.process.stop();
   const rate = recorded.documents / seconds;
   const fetchOnly = (before + after) / 2;
   return {
@@ -53,9 +64,19 @@ async function measureBackfill(bench: Bench): Promise<Figures> {
   };
 }
 
+/** Companies of a few documents a second: what a company costs beside its records. */
+async function measureCompanies(bench: Bench): Promise<number> {
+  const recorded = await record(bench, bench.size.backfillSmallCompanies, documentsOfSmall);
+  const service = { url: recorded.url, apiKey };
+  const pipeline = await startPipeline(bench, { service: { ...service, endpoints }, filled: false });
+  await warmUp(pipeline);
+  const seconds = await withTemporal(pipeline.temporal, (client) => runBackfill(client));
+  await proveRows(pipeline.databaseUrl, recorded.documents);
+  return recorded.companies / seconds;
+}
+
 /** The documents of a real service, recorded, as a service that costs next to nothing. */
-async function record(bench: Bench): Promise<Recorded> {
-  const { backfillCompanies: companies, backfillDocuments: documents } = bench.size;
+async function record(bench: Bench, companies: number, documents: number): Promise<Recorded> {
   bench.say(`the sandbox makes ${companies} companies of ${documents} documents; their pages are recorded`);
   const sandbox = await startSandbox(bench, { companies, documents, intervalDays: 0 });
   const pages = bench.child<PagesCalls>('service/pages.ts');

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type SQL, sql } from 'drizzle-orm';
 import { array, uuid } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { rejectedRecords } from '../schema/metersync.ts';
 
 export interface RejectedRecord {
   readonly resource: string;
@@ -43,17 +44,25 @@ export async function rejectRecords(db: Executor, rejected: readonly RejectedRec
       error = excluded.error, record = excluded.record, rejected_at = excluded.rejected_at`);
 }
 
-/** Forgets what Postgres refused of records that a later read found in order. */
-export async function forgetRejected(
-  db: Executor,
-  resource: string,
-  ids: readonly (string | null)[],
-  readAt: string,
-): Promise<void> {
-  const mended = ids.flatMap((id) => (id === null ? [] : [refusedId(id)]));
-  await db.execute(sql`
-    delete from metersync.rejected_records where resource = ${resource}
-      and record_id = any(${array(mended, 'text')}) and rejected_at < ${readAt}::timestamptz`);
+/** Records that a read found in order. */
+export interface Mended {
+  readonly resource: string;
+  readonly ids: readonly (string | null)[];
+  readonly readAt: string;
+}
+
+/** Forgets what Postgres refused before of records that a read found in order: a statement, or a step of one. */
+export function forgettingRejected({ resource, ids, readAt }: Mended): SQL {
+  const known = ids.flatMap((id) => (id === null ? [] : [refusedId(id)]));
+  return sql`
+    delete from ${rejectedRecords}
+    where ${rejectedRecords.resource} = ${resource}
+      and ${rejectedRecords.recordId} = any(${array(known, 'text')})
+      and ${rejectedRecords.rejectedAt} < ${readAt}::timestamptz`;
+}
+
+export async function forgetRejected(db: Executor, mended: Mended): Promise<void> {
+  await db.execute(forgettingRejected(mended));
 }
 
 /** By what the usage that a document's own record tells is known when it is refused. */

@@ -82,6 +82,17 @@ async function lockDocuments(tx: Executor, told: SQL, page: RecordPage): Promise
     order by d.id for share`);
 }
 
+/** A document that was just written, and the usage that its record lists. */
+export interface ToldUsage {
+  readonly id: string;
+  /** Whether the document is new: then no other usage of it is held. */
+  readonly inserted: boolean;
+  /** Ids of the rows that its record listed before. */
+  readonly before: readonly string[] | null;
+  /** Rows, each with an id, as a JSON array. */
+  readonly told: string;
+}
+
 /**
  * Replaces the usage of documents by what their own records tell, which were just written by this transaction: a
  * record that lists its usage lists all of it. Rows that say the same are left as they are: the usage endpoint's
@@ -90,46 +101,77 @@ async function lockDocuments(tx: Executor, told: SQL, page: RecordPage): Promise
 export async function replaceUsageByRecord(
   tx: Executor,
   page: RecordPage,
-  documentIds: readonly string[],
+  documents: readonly ToldUsage[],
 ): Promise<void> {
-  const told = sql`told as materialized (
-    select row.r, row.place, d.id as document_id, null::bytea as digest
-    from utility.documents d, jsonb_array_elements(d.raw -> 'usageData') with ordinality as row (r, place)
-    where d.id = any(${array(documentIds, 'uuid')}))`;
-  await upsertRows(tx, told, page, newerRead('u', kept, columns));
-  const seen = await tx.execute<{ id: string }>(sql`with ${told} select lower(r ->> 'id') as id from told`);
+  await upsertRows(tx, toldByRecords(documents), page, newerRead('u', kept, columns));
+  const known = documents.filter(({ inserted }) => !inserted);
+  if (known.length === 0) return;
+  const seen = await tx.execute<{ id: string }>(
+    sql`with ${toldByRecords(known)} select lower(r ->> 'id') as id from told`,
+  );
   await retireUsage(
     tx,
-    documentIds,
+    known.map(({ id }) => id),
     seen.rows.map(({ id }) => id),
     page.readAt,
   );
 }
 
+/** The rows that records list, as a table `told(r, place, document_id, digest)`. What is JSON already needs no quoting. */
+const toldByRecords = (documents: readonly ToldUsage[]): SQL => {
+  const lists = `[${documents.map(({ told }) => told).join(',')}]`;
+  const ids = array(
+    documents.map(({ id }) => id),
+    'uuid',
+  );
+  return sql`told as materialized (
+    select
+      row.r,
+      row.place,
+      listed.document_id,
+      null::bytea as digest
+    from rows from (unnest(${ids}), jsonb_array_elements(${lists}::jsonb)) as listed (document_id, rows)
+      cross join lateral jsonb_array_elements(listed.rows) with ordinality as row (r, place)
+  )`;
+};
+
+/** The usage of a document that was just written is in no row after all. */
+export async function usageIsNotRead(tx: Executor, documentId: string, readAt: string): Promise<void> {
+  await tx.execute(sql`
+    update utility.documents set usage_read_at = null
+    where id = ${documentId}::uuid and usage_read_at = ${readAt}::timestamptz`);
+}
+
 /**
- * Of documents that were just written, those whose record tells their usage, each row by its id. A record may list
- * other rows than the usage endpoint does (service-facts 2 has versions that differ so): it is believed as long as
- * what it listed before is what the warehouse holds, or was refused; or as nothing else tells any usage (`alone`).
+ * Of documents whose records list their usage, those that are believed. A record may list other rows than the usage
+ * endpoint does (service-facts 2 has versions that differ so): it is believed of a document that is new; or as long as what it
+ * listed before is what the warehouse holds, or was refused; or as nothing else tells any usage (`alone`).
  */
-export async function documentsThatTellUsage(
+export async function believed<T extends ToldUsage>(
   tx: Executor,
-  documents: readonly { readonly id: string; readonly before: readonly string[] | null }[],
+  documents: readonly T[],
   alone: boolean,
-): Promise<string[]> {
+): Promise<readonly T[]> {
+  const known = documents.filter(({ inserted }) => !inserted);
+  if (alone || known.length === 0) return documents;
+  const asked = known.map(({ id, before }) => ({ id, before }));
   const result = await tx.execute<{ id: string }>(sql`
     select w.id
-    from jsonb_to_recordset(${JSON.stringify(documents)}::jsonb) as w (id uuid, before text[])
-      cross join lateral (select id, raw from utility.documents where id = w.id offset 0) d
-    where jsonb_typeof(d.raw -> 'usageData') = 'array'
-      and not exists (
-        select from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) as row (r) where r ->> 'id' is null)
-      and (${alone} or (select array_agg(u.id::text order by u.id::text collate "C") from utility.usage_data u
-          where u.document_id = d.id and u.deleted_at is null)
-        is not distinct from (select array_agg(distinct b collate "C" order by b collate "C") from unnest(w.before) b)
-        or exists (select from metersync.rejected_records
-          where resource = 'usageData' and record_id = ${usageOfDocument('')} || d.id::text offset 0))
-    order by w.id`);
-  return result.rows.map(({ id }) => id);
+    from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) as w (id uuid, before text[])
+    where (
+        select array_agg(u.id::text order by u.id::text collate "C")
+        from utility.usage_data u
+        where u.document_id = w.id and u.deleted_at is null
+      ) is not distinct from (
+        select array_agg(distinct b collate "C" order by b collate "C") from unnest(w.before) b
+      )
+      or exists (
+        select from metersync.rejected_records
+        where resource = 'usageData' and record_id = ${usageOfDocument('')} || w.id::text
+        offset 0
+      )`);
+  const ids = new Set(result.rows.map(({ id }) => id));
+  return documents.filter(({ id, inserted }) => inserted || ids.has(id));
 }
 
 /** Locks documents, in order, against whoever else replaces or brings their usage. */
@@ -162,6 +204,6 @@ export async function retireUsage(
     update utility.usage_data set deleted_at = ${readAt}::timestamptz, deleted_reason = 'absent'
     where document_id = any(${array(ids, 'uuid')}) and deleted_at is null
       and synced_at < ${readAt}::timestamptz and not (id::text = any(${array(printedUuids(seenIds), 'text')}))`);
-  await forgetRejected(tx, 'usageData', ids.map(usageOfDocument), readAt);
+  await forgetRejected(tx, { resource: 'usageData', ids: ids.map(usageOfDocument), readAt });
   return result.rowCount ?? 0;
 }

@@ -1,9 +1,9 @@
-import type { Database, Transaction } from '../connect.ts';
+import type { Database, Executor, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { halving } from '../halving.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
 import type { RecordPage, UpsertPage, WrittenRows } from './page.ts';
-import { forgetRejected, rejectRecord } from './rejected-records.ts';
+import { forgetRejected, type Mended, rejectRecord } from './rejected-records.ts';
 import { digestsOf, keepsDigests, unchangedPlaces } from './unchanged.ts';
 
 export interface PageWritten extends WrittenRows {
@@ -17,8 +17,15 @@ interface PageRecord {
   readonly digest?: string | undefined;
 }
 
+/** Ends the transaction that writes a page: forgets what was refused of it before, and notes what there is to note. */
+export type Closing = (tx: Executor, mended?: Mended) => Promise<void>;
+
+const forgets: Closing = async (tx, mended) => {
+  if (mended !== undefined) await forgetRejected(tx, mended);
+};
+
 /**
- * Writes a page in one transaction, or as part of the given one. Records that are as their rows have them are left out
+ * Writes a page in one transaction, which `closing` ends, or as part of the given one. Records that are as their rows have them are left out
  * before anything of them is parsed. A record that Postgres refuses goes to `metersync.rejected_records` with its text,
  * after the page was split to find it, until a later read finds it in order; its neighbours are written. `ids` are the ids
  * of the page's items, in order, null where a record has none.
@@ -30,36 +37,46 @@ export async function writePage(
   upsert: UpsertPage,
   page: RecordPage,
   ids: readonly (string | null)[],
+  closing: Closing = forgets,
 ): Promise<PageWritten> {
-  const write = async (some: RecordPage, idsOfSome: readonly (string | null)[]): Promise<PageWritten> =>
+  const write = async (
+    some: RecordPage,
+    idsOfSome: readonly (string | null)[],
+    close: Closing,
+  ): Promise<PageWritten> =>
     await db.transaction(async (tx) => {
       const written = await upsert(tx, some);
-      await forgetRejected(tx, resource, idsOfSome, page.readAt);
+      await close(tx, { resource, ids: idsOfSome, readAt: page.readAt });
       return { ...written, rejected: 0 };
     });
-  const writeRecords = async (records: readonly PageRecord[]): Promise<PageWritten> =>
+  const writeRecords = async (records: readonly PageRecord[], close: Closing): Promise<PageWritten> =>
     await write(
       pageOf(page, records, ids.length),
       records.map(({ id }) => id),
+      close,
     );
+  const writePart = (records: readonly PageRecord[]) => writeRecords(records, forgets);
   const writeParts = async (records: readonly PageRecord[]): Promise<PageWritten> => {
-    const parts = await halving(records, writeRecords, async ({ id, text }, error) => {
+    const parts = await halving(records, writePart, async ({ id, text }, error) => {
       const { companyId } = page;
       await rejectRecord(db, { resource, companyId, id, text, error: sqlMessage(error) });
       return { ...nothingWritten, rejected: 1 };
     });
+    await closing(db);
     return parts.reduce(sum, nothingWritten);
   };
   const recordsOf = (): PageRecord[] => itemTexts(page).map((text, at) => ({ id: ids[at] ?? null, text }));
   try {
     const changed = await changedRecords(db, resource, page, ids);
-    if (changed?.length === 0) return nothingWritten;
-    return await (changed === undefined ? write(page, ids) : writeRecords(changed)).catch(
-      (error: unknown) => {
-        if (!isRefusal(error)) throw error;
-        return writeParts(changed ?? recordsOf());
-      },
-    );
+    if (changed?.length === 0) {
+      await closing(db);
+      return nothingWritten;
+    }
+    const whole = changed === undefined ? write(page, ids, closing) : writeRecords(changed, closing);
+    return await whole.catch((error: unknown) => {
+      if (!isRefusal(error)) throw error;
+      return writeParts(changed ?? recordsOf());
+    });
   } catch (error) {
     throw warehouseFailure(error);
   }
@@ -84,10 +101,10 @@ async function changedRecords(
   );
 }
 
-/** The page with these of its records; its own text where these are all. */
+/** The page with these of its records; its own text where these are all, unless that joins several, which costs Postgres a copy. */
 function pageOf(page: RecordPage, records: readonly PageRecord[], all: number): RecordPage {
   const digests = records.flatMap(({ digest }) => digest ?? []);
-  if (records.length === all) return { ...page, digests };
+  if (records.length === all && page.joined !== true) return { ...page, digests };
   const texts = records.map(({ text }) => text);
   return pageOfTexts(page, texts, digests);
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readRunProgress } from '../../db/read/run-progress.ts';
-import { finishRun, notePage, noteProgress, startRun } from '../../db/runs.ts';
+import { finishRun, notePages, noteProgress, startRun } from '../../db/runs.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -30,15 +30,13 @@ test('how far a run is: rows that are written and pages that are read, of each c
   await finishRun(db, meters, 'complete', { counts: { ...read, inserted: 20, changed: 0, unchanged: 0 } });
   await startRun(db, documents);
   const page = (asked: number, count: number) =>
-    notePage(
-      db,
-      { ...documents, pass: 1 },
+    notePages(db, { ...documents, pass: 1 }, [
       {
         ...{ asked, currentPage: asked, total: 250, hasNext: true },
         ids: Array.from({ length: count }, () => randomUUID()),
+        readAt: new Date().toISOString(),
       },
-      new Date().toISOString(),
-    );
+    ]);
   await page(1, 100);
   await page(2, 60);
 

@@ -6,7 +6,11 @@ const checkout = resolve(import.meta.dirname, '../..');
 const left = new Set(['node_modules', 'test', 'bench', 'verify', 'docs', 'dist']);
 
 /** Workflows that a new version changes, each by one more step at its start. */
-const changed = { applyEvents: './apply-events.ts', backfillCompany: './backfill-company.ts' } as const;
+const changed = {
+  applyEvents: './apply-events.ts',
+  backfillAll: './backfill-all.ts',
+  backfillCompany: './backfill-company.ts',
+} as const;
 
 /**
  * A copy of this checkout in which workflows have one more step than here: one that runs in flight do not take

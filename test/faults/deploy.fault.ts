@@ -12,7 +12,7 @@ import { seedOf } from './plan.ts';
 import { startRig } from './rig.ts';
 import { verdict } from './verdict.ts';
 
-const inFlight = `ExecutionStatus = 'Running' and WorkflowType = 'backfillCompany'`;
+const inFlight = `ExecutionStatus = 'Running' and WorkflowType = 'backfillAll'`;
 
 fault(
   'C18',

@@ -3,13 +3,16 @@ import {
   companiesAfter,
   concludeRun,
   failRunning,
+  finishedOfCompanies,
   finishedResources,
+  finishListing,
   finishRun,
-  forgetManifest,
+  forgetRunning,
+  isReadElsewhere,
   metersAfter,
-  notePage,
+  notePages,
+  notePartsMissing,
   noteProgress,
-  readDrift,
   readManifest,
   startRun,
 } from '../../../../db/runs.ts';
@@ -32,15 +35,37 @@ export const runs: readonly Work[] = [
       await startRun(db, part);
       for (const pass of [1, 2]) {
         for (const asked of numbers(1, 3)) {
-          const page = { asked, currentPage: asked, total: 3, hasNext: asked < 3, ids: ['a'] };
-          await notePage(db, { ...part, pass }, page, readAt);
+          const page = { asked, currentPage: asked, total: 3, hasNext: asked < 3, ids: ['a'], readAt };
+          await notePages(db, { ...part, pass }, [page]);
         }
         await readManifest(db, { ...part, pass });
       }
       await noteProgress(db, part, counts);
-      await readDrift(db, part);
-      await forgetManifest(db, part);
+      await notePartsMissing(
+        db,
+        part,
+        ['meters', 'connections'],
+        'the endpoint catalogue has no such endpoint',
+      );
+      await forgetRunning(db, part);
+      await startRun(db, part);
+      const end = {
+        state: 'complete',
+        counts,
+        graceSeconds: 300,
+        lacksNothing: true,
+        mayHaveMissed: true,
+      } as const;
+      await finishListing(db, part, end);
+      await finishListing(db, part, { ...end, mayHaveMissed: false });
+      for (const resource of ['connections', 'meters'] as const)
+        await finishListing(db, { ...part, resource }, end);
+      await finishListing(db, { ...part, companyId: null, resource: 'companies' }, end);
       await finishRun(db, part, 'complete', { counts });
+      await finishRun(db, { ...part, companyId: null, resource: 'companies' }, 'complete');
+      await finishRun(db, { runId, companyId: null, resource: null }, 'complete');
+      await isReadElsewhere(db, { runId, companyId });
+      await finishedOfCompanies(db, runId, [companyId]);
       await finishedResources(db, runId, companyId);
       await failRunning(db, runId, 'it failed');
       await concludeRun(db, runId);

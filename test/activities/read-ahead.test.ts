@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { readAhead } from '../../activities/read-ahead.ts';
+import type { Page } from '../../service/page.ts';
+
+const pagesMax = 4;
+const charactersMax = 4_000_000;
+const pageOf = (number: number, characters = 10): Page => ({
+  body: 'x'.repeat(characters),
+  ...{ itemsKey: 'documents', items: [], ids: [], count: 0, currentPage: number, totalPages: null },
+  ...{ total: null, hasNext: true, endSaid: true, perPage: null },
+});
+
+/** A listing whose requests end when the schedule says so; it knows what time it was when each began. */
+function listing(schedule: fc.Scheduler, pages: number, failsAt: number, now: () => number) {
+  const began: number[] = [];
+  async function* read(): AsyncGenerator<Page, void, undefined> {
+    for (let number = 1; number <= pages; number++) {
+      began.push(now());
+      await schedule.schedule(Promise.resolve(), `page ${number}`);
+      if (number === failsAt) throw new Error('the service fails');
+      yield pageOf(number);
+    }
+  }
+  return { began, pages: read() };
+}
+
+describe('pages that are read ahead', () => {
+  test('come in order, once each, and none counts as read later than its request began', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.integer({ min: 0, max: 12 }),
+        fc.integer({ min: 1, max: 15 }),
+        fc.integer({ min: 1, max: 5 }),
+        async (schedule, count, failsAt, from) => {
+          let time = 1;
+          const source = listing(schedule, count, failsAt, () => time);
+          const taken: number[] = [];
+          const consume = async (): Promise<string> => {
+            const ahead = { from, clock: () => String(time), stop: () => {} };
+            try {
+              for await (const some of readAhead(source.pages, ahead)) {
+                expect(some.length).toBeGreaterThan(0);
+                for (const { page, asked, readAt } of some) {
+                  expect(asked).toBe(from + page.currentPage - 1);
+                  expect(Number(readAt)).toBeLessThanOrEqual(source.began[page.currentPage - 1] as number);
+                  taken.push(page.currentPage);
+                }
+                await schedule.schedule(Promise.resolve(), 'written');
+                // While it was written, no more than the bound was read, and one is on its way.
+                expect(source.began.length).toBeLessThanOrEqual(taken.length + pagesMax + 1);
+                time += 1;
+              }
+              return 'end';
+            } catch (error) {
+              return (error as Error).message;
+            }
+          };
+          const end = await schedule.waitFor(consume());
+          const fails = failsAt <= count;
+          expect(end).toBe(fails ? 'the service fails' : 'end');
+          expect(taken).toEqual(Array.from({ length: fails ? failsAt - 1 : count }, (_, at) => at + 1));
+        },
+      ),
+    );
+  });
+
+  test('are no more than the memory is meant for, however few they are', async () => {
+    let read = 0;
+    async function* long(): AsyncGenerator<Page, void, undefined> {
+      for (read = 1; ; read++) yield pageOf(read, charactersMax / 2 + 1);
+    }
+    const stopped: string[] = [];
+    const ahead = { from: 1, clock: () => '', stop: () => void stopped.push('stopped') };
+    const pages = readAhead(long(), ahead);
+    const { value: first } = await pages.next();
+    for (let turn = 0; turn < 50; turn++) await Promise.resolve();
+    const second = await pages.next();
+    expect([first?.length, (second.value ?? []).length]).toEqual([1, 2]);
+    for (let turn = 0; turn < 50; turn++) await Promise.resolve();
+    // Two wait to be taken; a third would be too much.
+    expect(read).toBe(5);
+    await pages.return();
+    expect(stopped).toEqual(['stopped']);
+    expect(read).toBe(5);
+  });
+
+  test('end the request under way when whoever writes them fails, and wait for its end', async () => {
+    const stop = new AbortController();
+    let ended = false;
+    async function* slow(): AsyncGenerator<Page, void, undefined> {
+      yield pageOf(1);
+      await new Promise((_, reject) =>
+        stop.signal.addEventListener('abort', () => reject(new Error('aborted'))),
+      );
+      ended = true;
+    }
+    const writing = async () => {
+      const ahead = { from: 1, clock: () => '', stop: () => stop.abort() };
+      for await (const _ of readAhead(slow(), ahead)) throw new Error('Postgres is away');
+    };
+    await expect(writing()).rejects.toThrow('Postgres is away');
+    expect([stop.signal.aborted, ended]).toEqual([true, false]);
+  });
+});

@@ -1,0 +1,45 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { expect, onTestFinished, test } from 'vitest';
+import { analyseYoung } from '../../db/analyse-young.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+async function youngWarehouse() {
+  const warehouse = await createWarehouse();
+  onTestFinished(() => warehouse.drop());
+  const { db } = warehouse;
+  // Postgres's own look would be the answer, too.
+  await db.execute(sql`alter table utility.documents set (autovacuum_enabled = off)`);
+  const rows = async () => {
+    const known = await db.execute<{ rows: number }>(
+      sql`select reltuples::int as rows from pg_class where oid = 'utility.documents'::regclass`,
+    );
+    return known.rows[0]?.rows;
+  };
+  const add = async (count: number) => {
+    await db.execute(
+      sql`insert into utility.documents (id) select gen_random_uuid() from generate_series(1, ${count}::int)`,
+    );
+    await analyseYoung(warehouse, 'documents', count);
+  };
+  return { warehouse, rows, add };
+}
+
+test('a table that began empty is analysed once its first pages are there, and never again', async () => {
+  const { rows, add } = await youngWarehouse();
+  expect(await rows()).toBe(-1);
+  await add(900);
+  expect(await rows()).toBe(-1);
+  await add(100);
+  expect(await rows()).toBe(1_000);
+  await add(5_000);
+  expect(await rows()).toBe(1_000);
+});
+
+test('one that Postgres knows is left alone', async () => {
+  const { warehouse, rows, add } = await youngWarehouse();
+  await warehouse.db.execute(sql`insert into utility.documents (id) values (${randomUUID()}::uuid)`);
+  await warehouse.db.execute(sql`analyze utility.documents`);
+  await add(2_000);
+  expect(await rows()).toBe(1);
+});

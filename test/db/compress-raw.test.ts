@@ -1,0 +1,30 @@
+import { sql } from 'drizzle-orm';
+import { expect, onTestFinished, test } from 'vitest';
+import { compressRecords } from '../../db/compress-raw.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+test('records are compressed as asked, in tables and their history, where Postgres can; asked again, nothing changes', async () => {
+  const { db, drop } = await createWarehouse();
+  onTestFinished(drop);
+  const methods = async () =>
+    (
+      await db.execute<{ relation: string; method: string }>(sql`
+        select attrelid::regclass::text as relation, attcompression as method
+        from pg_attribute
+        where attname = 'raw' and attrelid::regclass::text ~ '^(utility|history)[.]'
+          and (select relkind from pg_class where oid = attrelid) = 'r'
+        order by relation`)
+    ).rows;
+  const { rows } = await db.execute<{ has: boolean }>(
+    sql`select 'lz4' = any(enumvals) as has from pg_settings where name = 'default_toast_compression'`,
+  );
+  // What a migration has made of it, by what this Postgres was built with.
+  const made = rows[0]?.has === true ? 'l' : '';
+  const before = await methods();
+  expect(before.length).toBeGreaterThanOrEqual(12);
+  expect(new Set(before.map(({ method }) => method))).toEqual(new Set([made]));
+
+  expect(await compressRecords(db, 'pglz')).toEqual(before.map(({ relation }) => `${relation}.raw`));
+  expect(new Set((await methods()).map(({ method }) => method))).toEqual(new Set(['p']));
+  expect(await compressRecords(db, 'pglz')).toEqual([]);
+});
