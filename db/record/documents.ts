@@ -42,32 +42,22 @@ export async function applyDocumentSites(tx: Executor, eventIds: readonly string
 
 /**
  * Deleted documents: a tombstone with the state at deletion (seed 2.5), also for a document never seen, so that no
- * late event or page brings it back. The usage that came from it goes with it.
+ * late event or page brings it back.
  */
 export async function applyDocumentDeletes(tx: Executor, eventIds: readonly string[]): Promise<void> {
   await tx.execute(sql`
-    with told as materialized (
-      select distinct on (record_id) record_id::uuid as id, company_id,
-        metersync.id_of(payload -> 'site')::uuid as site_id,
-        metersync.read_time(payload ->> 'created') as created, occurred_at, received_at
-      from metersync.journal
-      where id = any(${array(eventIds, 'text')}) and type = 'document.deleted.v2'
-      order by record_id, occurred_at desc, received_at
-    ), gone as (
-      insert into utility.documents as d
-        (id, company_id, site_id, created, updated, deleted_at, deleted_reason)
-      select id, company_id, site_id, created, occurred_at, received_at, 'event'
-      from told
-      order by id
-      on conflict (id) do update set
-        company_id = excluded.company_id, site_id = coalesce(excluded.site_id, d.site_id),
-        created = excluded.created, updated = excluded.updated,
-        deleted_at = excluded.deleted_at, deleted_reason = 'event'
-      where d.updated is null or excluded.updated > d.updated
-        or (excluded.updated = d.updated and d.deleted_reason is distinct from 'event')
-      returning d.id, d.deleted_at
-    )
-    update utility.usage_data u set deleted_at = g.deleted_at, deleted_reason = 'document'
-    from gone g
-    where u.document_id = g.id and u.deleted_at is null`);
+    insert into utility.documents as d
+      (id, company_id, site_id, created, updated, deleted_at, deleted_reason)
+    select distinct on (record_id) record_id::uuid as id, company_id,
+      metersync.id_of(payload -> 'site')::uuid, metersync.read_time(payload ->> 'created'),
+      occurred_at, received_at, 'event'
+    from metersync.journal
+    where id = any(${array(eventIds, 'text')}) and type = 'document.deleted.v2'
+    order by record_id, occurred_at desc, received_at
+    on conflict (id) do update set
+      company_id = excluded.company_id, site_id = coalesce(excluded.site_id, d.site_id),
+      created = excluded.created, updated = excluded.updated,
+      deleted_at = excluded.deleted_at, deleted_reason = 'event'
+    where d.updated is null or excluded.updated > d.updated
+      or (excluded.updated = d.updated and d.deleted_reason is distinct from 'event')`);
 }

@@ -7,8 +7,8 @@ import { refreshStale } from '../stale.ts';
 /**
  * Notes the records that events leave to be read again, and wakes the catch-ups that sleep; returns the kinds of those. Events
  * of a state that is older than what was last read, or that a tombstone covers, wait for nothing: they are superseded. So is
- * what waited, or had been given up, for the documents that `deleted` names. A deletion that waits took its effect, and waits
- * for its company alone.
+ * what waited, or had been given up, for the documents that `deleted` names, whose usage goes with them. A deletion that waits
+ * took its effect, and waits for its company alone.
  *
  * It is the last statement on records: their rows are locked by then, so that of two groups the later one sees what the
  * earlier one made of them.
@@ -35,11 +35,22 @@ export async function noteStale(
       from metersync.journal e
       where e.id = any(${array(eventIds, 'text')}) and e.arrived_as = 'pending'
     ), gone as materialized (
-      select d.id::text as record_id, d.updated
+      select d.id, d.id::text as record_id, d.updated, d.deleted_at
       from unnest(${array([...deleted].sort(), 'uuid')}) as named (id) cross join lateral (
-        select id, updated from utility.documents
+        select id, updated, deleted_at from utility.documents
         where id = named.id and deleted_reason = 'event' offset 0
       ) d
+    ), retired as (
+      update utility.usage_data u set deleted_at = g.deleted_at, deleted_reason = 'document'
+      from gone g
+      where u.id = any(array(
+          select theirs.id
+          from gone cross join lateral (
+            select id from utility.usage_data
+            where document_id = gone.id and deleted_at is null offset 0
+          ) theirs
+          order by theirs.id))
+        and u.document_id = g.id and u.deleted_at is null
     ), waited as materialized (
       select g.record_id, s.owner, s.since, s.told_at, g.updated
       from gone g cross join lateral (
