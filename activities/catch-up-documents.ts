@@ -6,7 +6,6 @@ import {
   settleRecords,
   usageToldByRecords,
   type WantedDocument,
-  warehouseNow,
 } from '../db/catch-up.ts';
 import { forgetStranger } from '../db/strangers.ts';
 import { retireUsage } from '../db/write/usage-data.ts';
@@ -22,14 +21,15 @@ const documentsTogether = 500;
 const documentsOneByOneMax = 25;
 
 /** Reads the documents of a company that events left to be read, and the usage that belongs to them. */
-export async function catchUpDocuments(catchUp: Omit<SingleReads, 'failed' | 'moved'>): Promise<void> {
+export async function catchUpDocuments(
+  catchUp: Omit<SingleReads, 'failed' | 'moved' | 'readAt'>,
+): Promise<void> {
   const { deps, companyId } = catchUp;
   const failed: SingleReads['failed'] = new Map();
   const moved: SingleReads['moved'] = new Set();
-  const reads = { ...catchUp, failed, moved };
   const { db } = deps.warehouse;
-  const readAt = await warehouseNow(db);
-  const due = await dueDocuments(db, companyId, documentsTogether);
+  const { readAt, due } = await dueDocuments(db, companyId, documentsTogether);
+  const reads = { ...catchUp, failed, moved, readAt };
   const ids = due.map(({ id }) => id);
   const { unseen, proven, withoutUsage, partial } = await readDocuments(reads, due);
   const unsettled = new Set([...partial, ...(await readUsage(reads, withoutUsage))]);

@@ -34,6 +34,8 @@ export interface SingleReads {
   readonly companyId: string;
   /** Documents that could not be read, or whose usage could not, while others could; and why. */
   readonly failed: Map<string, WaitingReason>;
+  /** When the reading began, by the warehouse's clock. */
+  readonly readAt: string;
   /** Documents that another company has by now, which catches up on them. */
   readonly moved: Set<string>;
 }
@@ -52,18 +54,22 @@ export async function readOneByOne(
   reads: SingleReads,
   ids: readonly string[],
 ): Promise<{ notFound: string[]; withoutUsage: string[]; partial: string[] }> {
-  const { deps, companyId } = reads;
+  const { deps, tried, companyId } = reads;
   const notFound: string[] = [];
   const withoutUsage: string[] = [];
   const partial: string[] = [];
-  for (const some of batches(ids)) {
-    const readAt = await warehouseNow(deps.warehouse.db);
+  for (const [at, some] of batches(ids).entries()) {
+    const readAt = at === 0 ? reads.readAt : await warehouseNow(deps.warehouse.db);
+    // Where both endpoints are known to work, a document and its usage are asked for at once.
+    const together = tried.working.has('document') && tried.working.has('documentUsage');
+    const early = together && has(reads, 'documentUsage') ? readUsageOf(reads, some) : undefined;
+    early?.catch(() => {});
     const records = await eachAlone(
       deps,
       reads.failed,
       some,
       (id) => readRecord(reads, id),
-      () => reads.tried.working.has('document'),
+      () => tried.working.has('document'),
     );
     const found = some.filter((id) => records.get(id) !== undefined);
     notFound.push(...some.filter((id) => records.has(id) && records.get(id) === undefined));
@@ -72,7 +78,7 @@ export async function readOneByOne(
     const bodies = answers.map(({ body }) => body);
     const items = answers.map(({ value }) => value);
     const page = { body: `[${bodies.join(',')}]`, itemsKey: '', joined: true };
-    const usage = has(reads, 'documentUsage') ? await readUsageOf(reads, found) : undefined;
+    const usage = has(reads, 'documentUsage') ? await usageOf(reads, found, early) : undefined;
     if (usage !== undefined) {
       const documents = { page: { ...page, companyId, readAt, apiVersion: deps.apiVersion }, ids: found };
       partial.push(...(await writeSets(reads, readAt, usage, documents)));
@@ -121,6 +127,17 @@ async function readRecord({ deps, tried }: SingleReads, id: string): Promise<Fou
   if (!answer.found) return undefined;
   tried.working.add('document');
   return answer;
+}
+
+/** The usage of documents that were found, of that which was asked for with them if there is any. */
+async function usageOf(
+  reads: SingleReads,
+  found: readonly string[],
+  early: ReturnType<typeof readUsageOf> | undefined,
+): ReturnType<typeof readUsageOf> {
+  const usage = await early;
+  if (usage === undefined) return await readUsageOf(reads, found);
+  return new Map([...usage].filter(([id]) => found.includes(id)));
 }
 
 /** What was shown of a document's usage, and whether that is all there is of it. */

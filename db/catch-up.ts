@@ -106,15 +106,27 @@ export interface WantedDocument {
 
 const comparable = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')`;
 
-/** Documents of a company that wait to be read, longest waiting first. */
+/** Documents of a company that wait to be read, longest waiting first, and the warehouse's clock. */
 export async function dueDocuments(
   db: Executor,
   companyId: string,
   limit: number,
-): Promise<WantedDocument[]> {
-  const ids = await dueRecords(db, 'documents', companyId, limit);
-  const created = await createdTimes(db, 'documents', ids);
-  return ids.map((id) => ({ id, key: created.get(id) ?? null }));
+): Promise<{ readAt: string; due: WantedDocument[] }> {
+  const result = await db.execute<{ now: string; id: string | null; key: string | null }>(sql`
+    select clock.now, due.record_id as id, ${comparable(sql`known.created`)} as key
+    from (select clock_timestamp()::text as now) clock
+      left join lateral (
+        select record_id, due_at from metersync.stale_records
+        where queue = ${`document/${companyId}`} and due_at <= clock_timestamp()
+        order by due_at, record_id limit ${limit}
+      ) due on true
+      left join lateral (
+        select created from utility.documents where id = due.record_id::uuid offset 0
+      ) known on true
+    order by due.due_at, due.record_id`);
+  const [first] = result.rows;
+  if (first === undefined) throw new Error('a clock without a time');
+  return { readAt: first.now, due: result.rows.flatMap(({ id, key }) => (id === null ? [] : [{ id, key }])) };
 }
 
 /** Ids of the usage rows of documents that live, by the id of the document. */

@@ -30,9 +30,12 @@ export async function parkedCodes(
   kind: CatchUpKind,
   owners: readonly string[],
 ): Promise<{ service: FailureCode[]; owners: Map<string, FailureCode[]> }> {
-  const service = await db.execute<{ code: FailureCode }>(sql`select code from metersync.parked`);
-  const theirs = await db.execute<{ owner: string; codes: FailureCode[] }>(sql`
-    select asked.owner, array_agg(distinct latest.error_code) as codes
+  const { rows } = await db.execute<{ owner: string | null; codes: FailureCode[] }>(sql`
+    select null as owner, array_agg(code) as codes
+    from metersync.parked
+    having count(*) > 0
+    union all
+    select asked.owner, array_agg(distinct latest.error_code)
     from unnest(${array(owners, 'text')}) as asked (owner) cross join lateral (
       -- What is parked is due last: what came since is due now.
       select error_code from metersync.stale_records
@@ -42,8 +45,8 @@ export async function parkedCodes(
     where latest.error_code = any(${array(parkingCodes, 'text')})
     group by asked.owner`);
   return {
-    service: service.rows.map(({ code }) => code),
-    owners: new Map(theirs.rows.map((row) => [row.owner, row.codes])),
+    service: rows.flatMap(({ owner, codes }) => (owner === null ? codes : [])),
+    owners: new Map(rows.flatMap(({ owner, codes }) => (owner === null ? [] : [[owner, codes]]))),
   };
 }
 

@@ -1,7 +1,8 @@
-import { isCancellation, ParentClosePolicy, startChild, uuid4 } from '@temporalio/workflow';
+import { ParentClosePolicy, startChild, uuid4 } from '@temporalio/workflow';
 import type { EventGroup } from '../contract/delivery.ts';
 import { taskQueues, workflowIds } from '../contract/names.ts';
 import { backfillAll } from './backfill-all.ts';
+import { localFirst } from './local-first.ts';
 import { local, patient } from './proxies.ts';
 
 /** Writes a group of events to the warehouse, and wakes whoever reads again what they told of. */
@@ -27,15 +28,5 @@ export async function applyEvents(group: EventGroup): Promise<void> {
       parentClosePolicy: ParentClosePolicy.ABANDON,
       args: [{ runId, companies: newCompanies }],
     });
-  }
-}
-
-async function localFirst<T>(fast: () => Promise<T>, patiently: () => Promise<T>): Promise<T> {
-  try {
-    return await fast();
-  } catch (error) {
-    // Whatever it was (a local activity's failure comes as it is, wrapped in nothing): these events are nowhere else.
-    if (isCancellation(error)) throw error;
-    return await patiently();
   }
 }

@@ -52,7 +52,7 @@ export interface TracedRun {
   readonly finishedAt: string | null;
   readonly error: string | null;
   readonly errorCode: string | null;
-  /** The workflows of the run that read this record's company. */
+  /** The workflow of the run; a large company has one of its own, which that one started. */
   readonly workflowIds: readonly string[];
 }
 
@@ -115,9 +115,5 @@ async function runsOf(
       error_code as "errorCode"
     from metersync.runs where company_id = ${companyId}::uuid and resource = any(${array(resources, 'text')})
     order by started_at desc limit ${runsMax}`);
-  const workflows = (runId: string) => [
-    workflowIds.backfillAll(runId),
-    workflowIds.backfillCompany(companyId),
-  ];
-  return result.rows.map((run) => ({ ...run, workflowIds: workflows(run.runId) }));
+  return result.rows.map((run) => ({ ...run, workflowIds: [workflowIds.backfillAll(run.runId)] }));
 }

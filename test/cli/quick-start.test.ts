@@ -58,6 +58,7 @@ test('it finds the same files of Drizzle as Node does, and asks it for no file t
       'drizzle-orm/migrator',
       'drizzle-orm/node-postgres',
       'drizzle-orm/node-postgres/migrator',
+      'drizzle-orm/pg-core',
     ],
   ]);
 });
