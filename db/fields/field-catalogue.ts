@@ -12,8 +12,8 @@ const treesMax = 32;
 /** Takes note of the fields of every record that is written. */
 export interface FieldCatalogue {
   /**
-   * Looks at records as JSON.parse read them. What was never seen before is in the warehouse when it returns; counts
-   * follow. Call it before the cursor moves on. It describes records and never keeps them from being written: whatever
+   * Looks at records as JSON.parse read them. A field, or a kind of value, that was never seen before is in the warehouse
+   * when it returns; counts and values follow. Call it before the cursor moves on. It describes records and never keeps them from being written: whatever
    * goes wrong is told to `onError`, and what could not be written is written with the next note.
    */
   note(resource: string, apiVersion: string, records: readonly unknown[]): Promise<void>;

@@ -83,7 +83,7 @@ export class FieldTree {
     this.#root = fieldNode('', 0, namesAlone);
   }
 
-  /** How often something was learnt that is more than a count. */
+  /** How often something was learnt that is more than a count, or another value: a field, or a kind of values. */
   get news(): number {
     return this.#news;
   }
@@ -160,7 +160,8 @@ export class FieldTree {
     const value = fits ? this.#kept(printable(text)) : undefined;
     if (value === undefined) for (const one of values) this.#valueCharacters -= sizeOf(one);
     node.values = value === undefined ? null : new Set([...values, value]);
-    this.#changed(node);
+    // Another value is told with the counts: a young process meets one in almost every page.
+    node.fresh = true;
   }
 
   #seeParts(node: FieldNode, value: object): void {

@@ -79,6 +79,7 @@ describe('the field catalogue', () => {
       'v2',
       Array.from({ length: 6 }, (_, n) => ({ status: `T${n}` })),
     );
+    await catalogues[0]?.flush();
     expect((await fields(resource))[4]?.enum_values).toBeNull();
   });
 
