@@ -36,6 +36,17 @@ module.exports = {
       to: { path: '^activities/', dependencyTypesNot: ['type-only'] },
     },
     {
+      name: 'only-db-talks-to-postgres',
+      comment:
+        'Statements stand in db/, beside the schema that they name; an export streams what Postgres copies. See ARCHITECTURE.md',
+      severity: 'error',
+      from: {
+        path: `^(${all.filter((room) => !['db', 'embedded', 'sandbox'].includes(room)).join('|')})/`,
+        pathNot: '^app/export/',
+      },
+      to: { path: '(^|node_modules/)(drizzle-orm|pg|pg-copy-streams)(/|$)' },
+    },
+    {
       name: 'no-cycles',
       comment: 'A cycle means two files are one concern. See ARCHITECTURE.md',
       severity: 'error',

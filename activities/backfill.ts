@@ -1,5 +1,4 @@
 import { Context } from '@temporalio/activity';
-import { sql } from 'drizzle-orm';
 import { Failure } from '../contract/failures.ts';
 import {
   type CompanyResource,
@@ -8,7 +7,7 @@ import {
   type RunState,
   workflowIds,
 } from '../contract/names.ts';
-import { array } from '../db/arrays.ts';
+import { noteCompanies } from '../db/companies.ts';
 import {
   companiesAfter,
   concludeRun,
@@ -37,7 +36,7 @@ export function backfillActivities(deps: ActivityDependencies) {
     beginRun: failing(async (input: { runId: string; companies: readonly string[] }): Promise<void> => {
       await startRun(db, { runId: input.runId, companyId: null, resource: null });
       await backfillCompanies(deps, input.runId);
-      await noteCompanies(deps, [...deps.companies, ...input.companies]);
+      await noteCompanies(db, [...deps.companies, ...input.companies]);
     }),
 
     companiesAfter: failing(async (input: { after: string | null; limit: number }): Promise<string[]> => {
@@ -104,15 +103,6 @@ async function backfillCompanies(deps: ActivityDependencies, runId: string): Pro
     // Companies seen in events and configured ones are still read.
     deps.log.warn({ code: failure.code, err: failure }, 'the list of companies cannot be read');
   }
-}
-
-/** Companies that are to be read though no listing told of them. */
-async function noteCompanies(deps: ActivityDependencies, ids: readonly string[]): Promise<void> {
-  if (ids.length === 0) return;
-  await deps.warehouse.db.execute(sql`
-    insert into utility.companies as c (id) select distinct id from unnest(${array(ids, 'uuid')}) id order by id
-    on conflict (id) do update set deleted_at = null, deleted_reason = null
-    where c.deleted_at is not null and c.raw is null`);
 }
 
 async function failRun(

@@ -1,8 +1,8 @@
-import { sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import type { Warehouse } from '../db/connect.ts';
 import { sqlMessage, withoutStatement } from '../db/failures.ts';
 import { migrateWarehouse, missingMigrations, newerSchema } from '../db/migrate.ts';
+import { readTimeZone } from '../db/read/session.ts';
 import type { Settings } from './settings.ts';
 import { openWarehouse } from './warehouse.ts';
 
@@ -46,8 +46,7 @@ export async function requireSchema(settings: Settings, url: string, log: Logger
  * @throws Error that says what to do
  */
 export async function requireZone({ db }: Pick<Warehouse, 'db'>, timeZone: string): Promise<void> {
-  const { rows } = await db.execute<{ zone: string }>(sql`select current_setting('TimeZone') as zone`);
-  const zone = rows[0]?.zone ?? '';
+  const zone = await readTimeZone(db);
   if (zone.toLowerCase() === timeZone.toLowerCase()) return;
   throw new Error(
     `sessions of DATABASE_URL are in the time zone ${zone}, though ${timeZone} was asked for: what stands between drops the options of a session, so connect to Postgres itself`,

@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { sql } from 'drizzle-orm';
 import { request } from 'undici';
 import { probeEventType } from '../../contract/event.ts';
 import type { Executor } from '../../db/connect.ts';
+import { outcomesOf } from '../../db/read/events.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { type Check, check, fail, notChecked, ok, type Verdict, warn } from './check.ts';
 
@@ -84,10 +84,7 @@ async function arrival({ db, id, now, arrivesWithinMs }: ProbeOptions, answered:
     return warn(`${answered}; the journal cannot be asked for it`, 'Mend the warehouse first.');
   const until = now() + arrivesWithinMs;
   for (;;) {
-    const found = await db.execute<{ outcome: string }>(
-      sql`select outcome from metersync.events where id = ${id}`,
-    );
-    const outcome = found.rows[0]?.outcome;
+    const [outcome] = Object.keys(await outcomesOf(db, [id]));
     if (outcome !== undefined) return ok(`${answered} and is in the journal, ${outcome}, as event ${id}`);
     if (now() > until) break;
     await wait(lookEveryMs);

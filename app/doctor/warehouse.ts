@@ -1,8 +1,9 @@
-import { sql } from 'drizzle-orm';
-import { type EventKind, eventTypes, probeEventType } from '../../contract/event.ts';
+import { type EventKind, eventTypes } from '../../contract/event.ts';
 import type { Executor } from '../../db/connect.ts';
 import { describeWrong, readKnownViews, readRelations } from '../../db/fields/known-views.ts';
+import { typesSeen } from '../../db/read/events.ts';
 import { readNarrowViews } from '../../db/read/narrow-views.ts';
+import { readServer } from '../../db/read/session.ts';
 import { readSilence, silenceOperator } from '../../db/read/silence.ts';
 import { countRows } from '../../db/read/status.ts';
 import { blockedOperator, sawBlocked } from '../typed-views.ts';
@@ -14,10 +15,8 @@ export async function askWarehouse(
   now: () => number,
 ): Promise<{ readonly version: string; readonly aheadMs: number }> {
   const began = now();
-  const result = await db.execute<{ version: string; ms: number }>(sql`
-    select current_setting('server_version') as version, extract(epoch from clock_timestamp())::float8 * 1000 as ms`);
-  const row = result.rows[0] ?? { version: 'unknown', ms: Number.NaN };
-  return { version: row.version, aheadMs: row.ms - (began + now()) / 2 };
+  const { version, nowMs } = await readServer(db);
+  return { version, aheadMs: nowMs - (began + now()) / 2 };
 }
 
 /** @param missing migrations that the warehouse lacks; negative when it has more than this metersync knows */
@@ -54,10 +53,7 @@ const tableOf = { connection: 'connections', document: 'documents', interval: 'i
 
 /** Which types of events ever came. Of what the warehouse holds rows of, events should have come too. */
 export async function judgeEventTypes(db: Executor): Promise<Verdict> {
-  const result = await db.execute<{ type: string }>(
-    sql`select type from metersync.journal where type <> ${probeEventType} group by type`,
-  );
-  const seen = result.rows.map(({ type }) => type);
+  const seen = await typesSeen(db);
   if (seen.length === 0) return notChecked('no event ever came');
   const never = eventTypes.filter((type) => !seen.includes(type));
   const saw = never.length === 0 ? 'every type came' : `never came: ${never.join(', ')}`;

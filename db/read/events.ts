@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { DeliveredEvent, Replay } from '../../contract/delivery.ts';
-import type { EventKind } from '../../contract/event.ts';
+import { type EventKind, probeEventType } from '../../contract/event.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
@@ -251,6 +251,13 @@ async function readSigned(db: Executor, ids: readonly string[]): Promise<Readonl
     await halving(ids.slice(from, from + payloadsAtOnce), read, () => {});
   }
   return signed;
+}
+
+/** Types of the events that ever came. Probes are no events of the service. */
+export async function typesSeen(db: Executor): Promise<string[]> {
+  const { rows } = await db.execute<{ type: string }>(sql`
+    select type from metersync.journal where type <> ${probeEventType} group by type`);
+  return rows.map(({ type }) => type);
 }
 
 /** How many of the given events have which outcome. */
