@@ -62,7 +62,7 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: 'node_modules' },
-    exclude: { path: '^(node_modules|dist|\\.metersync)/' },
+    exclude: { path: '^(dist|\\.metersync)/' },
     tsPreCompilationDeps: true,
     parser: 'swc',
     enhancedResolveOptions: {
