@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { array } from './arrays.ts';
-import type { Executor } from './connect.ts';
+import type { Database, Executor } from './connect.ts';
 import { eventKind, refreshStale } from './stale.ts';
 
 /** Whether nothing may be asked of the service now, as it refused for a reason that is the same for all. */
@@ -61,6 +61,15 @@ export interface Revived {
  * to be gone; otherwise it is only tried again, from the first pause on.
  */
 export async function reviveParked(
+  db: Database,
+  codes: readonly FailureCode[],
+  how: { over: boolean },
+): Promise<Revived> {
+  // Together: events whose end is forgotten and that nothing waits for would be pending for ever.
+  return await db.transaction((tx) => reviveTogether(tx, codes, how));
+}
+
+async function reviveTogether(
   db: Executor,
   codes: readonly FailureCode[],
   { over }: { over: boolean },
