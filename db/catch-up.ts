@@ -4,7 +4,7 @@ import type { CatchUpKind } from '../contract/names.ts';
 import { array, uuid } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { serviceParked } from './parking.ts';
-import { eventKind, postpone, refreshStale, staleOf, type WaitingReason } from './stale.ts';
+import { eventKind, keyOf, postpone, refreshStale, staleOf, type WaitingReason } from './stale.ts';
 
 /**
  * Tries after which a record that the service never showed is no longer looked for: four minutes, as they lie further
@@ -44,7 +44,7 @@ export async function dueOwners(
     const { owners: due } =
       await owners(sql`unnest(${array(among, 'text')}) as asked (owner) cross join lateral (
       select s.due_at from metersync.stale_records s
-      where s.queue = ${`${eventKind[kind]}/`} || asked.owner and s.due_at <= clock_timestamp()
+      where s.queue = ${keyOf(eventKind[kind], sql`asked.owner`)} and s.due_at <= clock_timestamp()
       order by s.due_at limit 1
     ) first_due`);
     return due;
@@ -93,7 +93,7 @@ export async function dueRecords(
 ): Promise<string[]> {
   const result = await db.execute<{ record_id: string }>(sql`
     select record_id from metersync.stale_records
-    where queue = ${`${eventKind[kind]}/${companyId}`} and due_at <= clock_timestamp()
+    where queue = ${keyOf(eventKind[kind], companyId)} and due_at <= clock_timestamp()
     order by due_at, record_id limit ${limit}`);
   return result.rows.map((row) => row.record_id);
 }
@@ -117,7 +117,7 @@ export async function dueDocuments(
     from (select clock_timestamp()::text as now) clock
       left join lateral (
         select record_id, due_at from metersync.stale_records
-        where queue = ${`document/${companyId}`} and due_at <= clock_timestamp()
+        where queue = ${keyOf('document', companyId)} and due_at <= clock_timestamp()
         order by due_at, record_id limit ${limit}
       ) due on true
       left join lateral (
@@ -233,7 +233,7 @@ async function settleShown(
       select s.*
       from unnest(${array([...recordIds].sort(), 'text')}) as asked (record_id) cross join lateral (
         select * from metersync.stale_records
-        where key = ${`${eventKind[kind]}/`} || asked.record_id and since <= ${readAt}::timestamptz
+        where key = ${keyOf(eventKind[kind], sql`asked.record_id`)} and since <= ${readAt}::timestamptz
         for update
       ) s
     ), judged as materialized (
@@ -323,13 +323,13 @@ export async function handOver(
         ) d
         cross join lateral (
           select record_id from metersync.stale_records
-          where key = 'document/' || asked.id and owner = ${companyId}
+          where key = ${keyOf('document', sql`asked.id`)} and owner = ${companyId}
           for update
         ) s
     )
     update metersync.stale_records s set owner = m.company_id::text
     from moved m
-    where s.key = 'document/' || m.record_id
+    where s.key = ${keyOf('document', sql`m.record_id`)}
     returning s.record_id`);
   return result.rows.map(({ record_id }) => record_id);
 }
@@ -385,7 +385,7 @@ async function takeOlder(
   await db.execute(sql`
     update ${recordTable(kind)} r set synced_at = null, updated = greatest(r.raw_updated, (
       select s.wanted from metersync.stale_records s
-      where s.key = ${`${eventKind[kind]}/`} || r.id))
+      where s.key = ${keyOf(eventKind[kind], sql`r.id`)}))
     where r.id = any(${array(recordIds, 'uuid')}) and r.deleted_at is null`);
 }
 
@@ -401,7 +401,7 @@ async function giveUpNotShown(
     where r.id = any(${array(recordIds, 'uuid')}) and r.deleted_at is null and exists (
       select from (
         select owner, error_code, attempts from metersync.stale_records
-        where key = ${`${eventKind[kind]}/`} || r.id offset 0
+        where key = ${keyOf(eventKind[kind], sql`r.id`)} offset 0
       ) s
       where s.error_code = 'RECORD_NOT_SHOWN' and s.attempts >= ${notShownAttemptsMax}
         ${companyId === undefined ? sql`` : sql`and s.owner = ${companyId}`} offset 0)`;

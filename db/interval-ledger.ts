@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
-import { staleOf, type WaitingReason } from './stale.ts';
+import { keyOf, staleOf, type WaitingReason } from './stale.ts';
 
 /**
  * Looks at a range that shows fewer readings than its event told of, some seconds apart in all: then what it shows is
@@ -32,7 +32,7 @@ const dueEvents = (meterId: string): SQL => sql`(
   select e.range_start, e.range_end, e.payload
   from (
       select record_id, due_at from metersync.stale_records
-      where queue = ${`interval/${meterId}`} offset 0
+      where queue = ${keyOf('interval', meterId)} offset 0
     ) s cross join lateral (
       select range_start, range_end, payload from metersync.journal where id = s.record_id offset 0
     ) e

@@ -3,7 +3,7 @@ import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { array } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
-import { eventKind, refreshStale } from './stale.ts';
+import { eventKind, keyOf, refreshEach, type StaleKind, type StaleRecord } from './stale.ts';
 
 /** Whether nothing may be asked of the service now, as it refused for a reason that is the same for all. */
 export const serviceParked: SQL = sql`exists (
@@ -39,7 +39,7 @@ export async function parkedCodes(
     from unnest(${array(owners, 'text')}) as asked (owner) cross join lateral (
       -- What is parked is due last: what came since is due now.
       select error_code from metersync.stale_records
-      where queue = ${`${eventKind[kind]}/`} || asked.owner
+      where queue = ${keyOf(eventKind[kind], sql`asked.owner`)}
       order by due_at desc limit 20
     ) latest
     where latest.error_code = any(${array(parkingCodes, 'text')})
@@ -81,9 +81,9 @@ async function reviveTogether(
       : sql`update metersync.parked set attempts = 0, next_attempt_at = clock_timestamp() where code = any(${chosen})`,
   );
   // What was given up is looked for again only when somebody says that the cause is gone.
-  const found = over ? new Map<EventKind, string[]>() : await forgetGivenUp(db, chosen);
-  for (const [kind, ids] of found) await refreshStale(db, kind, ids);
-  const result = await db.execute<{ kind: EventKind; events: number }>(sql`
+  const found = over ? [] : await forgetGivenUp(db, chosen);
+  await refreshEach(db, found);
+  const result = await db.execute<{ kind: StaleKind; events: number }>(sql`
     with parked as materialized (
       select s.key
       from unnest(${chosen}) as code cross join lateral (
@@ -99,23 +99,20 @@ async function reviveTogether(
     )
     select kind, sum(events)::int as events from revived group by kind`);
   const events = new Map(result.rows.map((row) => [row.kind, row.events]));
-  for (const [kind, ids] of found) events.set(kind, (events.get(kind) ?? 0) + ids.length);
+  for (const { kind } of found) events.set(kind, (events.get(kind) ?? 0) + 1);
   return {
     events: [...events.values()].reduce((sum, count) => sum + count, 0),
     kinds: [...events.keys()].map((kind) => `${kind}s` as const),
   };
 }
 
-type EventKind = (typeof eventKind)[CatchUpKind];
-
-/** Forgets that events were given up for one of these failures. Returns the records that wait again, by their kind. */
-async function forgetGivenUp(db: Executor, codes: SQL): Promise<Map<EventKind, string[]>> {
-  const { rows } = await db.execute<{ kind: EventKind; record_id: string }>(sql`
+/** Forgets that events were given up for one of these failures. Returns their records, a row for each time. */
+async function forgetGivenUp(db: Executor, codes: SQL): Promise<StaleRecord[]> {
+  const { rows } = await db.execute<StaleRecord>(sql`
     delete from metersync.settlements
     where outcome = 'missing' and error_code = any(${codes})
     returning kind, record_id`);
-  const byKind = Map.groupBy(rows, ({ kind }) => kind);
-  return new Map([...byKind].map(([kind, some]) => [kind, some.map(({ record_id }) => record_id)]));
+  return rows;
 }
 
 /** Companies whose last reading failed for one of these reasons; `everything` when the list of them could not be read. */

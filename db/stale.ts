@@ -1,20 +1,28 @@
 import { type SQL, sql } from 'drizzle-orm';
+import type { EventKind } from '../contract/event.ts';
 import type { FailureCode } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
 
+/** What can be stale. */
+export type StaleKind = Exclude<EventKind, 'ignored'>;
+
 /** The kind of events that a catch-up is for. */
-export const eventKind: Readonly<Record<CatchUpKind, 'connection' | 'document' | 'interval'>> = {
+export const eventKind: Readonly<Record<CatchUpKind, StaleKind>> = {
   connections: 'connection',
   documents: 'document',
   intervals: 'interval',
 };
 
+/** The key of a stale record, or with the id of an owner its queue. */
+export const keyOf = (kind: StaleKind, id: SQL | string): SQL =>
+  typeof id === 'string' ? sql`${`${kind}/${id}`}` : sql`${`${kind}/`} || ${id}`;
+
 /** Whether a record is to be read again; in a statement that asks of each row. */
 export const isStale = (kind: 'connection' | 'document', recordId: SQL): SQL => sql`exists (
   select from metersync.stale_records s
-  where s.key = ${`${kind}/`} || ${recordId} offset 0)`;
+  where s.key = ${keyOf(kind, recordId)} offset 0)`;
 
 /**
  * Stale records as a table `s`, locked in the order of all. They are looked up by nothing but their keys, or their queue: of
@@ -31,7 +39,7 @@ export const staleOf = {
       select key
       from (
         select key from metersync.stale_records
-        where queue = ${`${eventKind[kind]}/${owner}`} offset 0
+        where queue = ${keyOf(eventKind[kind], owner)} offset 0
       ) theirs
       order by key
     ) asked cross join lateral (
@@ -71,11 +79,7 @@ export async function postpone(
   { dueAt, since, owner, leastSeconds = 1, attemptsMax }: Postponement = {},
 ): Promise<{ waiting: number; givenUp: string[] }> {
   const triedAt = dueAt === undefined ? sql`clock_timestamp()` : sql`${dueAt}::timestamptz`;
-  const result = await db.execute<{
-    kind: 'connection' | 'document';
-    record_id: string;
-    given_up: boolean;
-  }>(sql`
+  const result = await db.execute<StaleRecord & { given_up: boolean }>(sql`
     with waiting as materialized (
       select s.*, ${
         attemptsMax === undefined
@@ -110,17 +114,29 @@ export async function postpone(
     )
     select kind, record_id, given_up from waiting`);
   const givenUp = result.rows.filter((row) => row.given_up);
-  for (const kind of new Set(givenUp.map((row) => row.kind))) {
-    await refreshStale(
-      db,
-      kind,
-      givenUp.filter((row) => row.kind === kind).map((row) => row.record_id),
-    );
-  }
+  await refreshEach(db, givenUp);
   return {
     waiting: result.rows.length - givenUp.length,
     givenUp: givenUp.map((row) => row.record_id),
   };
+}
+
+/** A record that is stale, or was. */
+export interface StaleRecord extends Record<string, unknown> {
+  readonly kind: StaleKind;
+  readonly record_id: string;
+}
+
+/** The same as `refreshStale`, for records of several kinds, which are locked in the order of all. */
+export async function refreshEach(db: Executor, records: readonly StaleRecord[]): Promise<void> {
+  const byKind = Map.groupBy(records, ({ kind }) => kind);
+  for (const [kind, some] of [...byKind].sort(([one], [other]) => (one < other ? -1 : 1))) {
+    await refreshStale(
+      db,
+      kind,
+      some.map(({ record_id }) => record_id),
+    );
+  }
 }
 
 /**
@@ -129,7 +145,7 @@ export async function postpone(
  */
 export async function refreshStale(
   db: Executor,
-  kind: 'connection' | 'document' | 'interval',
+  kind: StaleKind,
   recordIds: readonly string[],
 ): Promise<void> {
   const ofRecord =
@@ -142,7 +158,7 @@ export async function refreshStale(
       from (select distinct unnest(${array(recordIds, 'text')}) as record_id order by 1) asked
         left join lateral (
           select s.told_at from metersync.stale_records s
-          where s.key = ${`${kind}/`} || asked.record_id offset 0
+          where s.key = ${keyOf(kind, sql`asked.record_id`)} offset 0
         ) known on true
         cross join lateral (
           select count(*)::int as events, min(e.recorded_at) as since, max(e.recorded_at) as told_at,
@@ -153,7 +169,7 @@ export async function refreshStale(
         ) told
     ), settled as (
       delete from metersync.stale_records s using pending p
-      where s.key = ${`${kind}/`} || p.record_id and p.events = 0 and s.told_at = p.known_told_at
+      where s.key = ${keyOf(kind, sql`p.record_id`)} and p.events = 0 and s.told_at = p.known_told_at
     )
     insert into metersync.stale_records as s (kind, record_id, owner, events, since, told_at, wanted, due_at)
     select ${kind}, record_id, owner, events, since, told_at, wanted, clock_timestamp()

@@ -4,7 +4,7 @@ import type { CatchUpKind } from '../contract/names.ts';
 import { array } from './arrays.ts';
 import { olderShownAttemptsMax } from './catch-up.ts';
 import type { Executor } from './connect.ts';
-import { eventKind, isStale, postpone, staleOf } from './stale.ts';
+import { eventKind, isStale, keyOf, postpone, staleOf } from './stale.ts';
 
 /**
  * What nothing but events tells of. An event is a claim: a company has a row once the service lists it, a record of it was
@@ -116,7 +116,7 @@ export async function admitSites(
     from unnest(${array(recordIds, 'text')}) as asked (record_id)
       cross join lateral (
         select kind, record_id, since from metersync.stale_records
-        where key = ${`${eventKind[kind]}/`} || asked.record_id offset 0
+        where key = ${keyOf(eventKind[kind], sql`asked.record_id`)} offset 0
       ) waiting
       cross join lateral (
         select raw_updated from ${table} where id = waiting.record_id::uuid and raw is not null offset 0

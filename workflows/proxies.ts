@@ -44,17 +44,20 @@ export const backfilling = proxyActivities<Activities>({
   },
 });
 
-/** What the next run does again, reconciling: given up sooner than a backfill is. */
+/** Of what the next run does again: given up sooner than a backfill is. */
+const givenUpSooner = {
+  initialInterval: '2 seconds',
+  backoffCoefficient: 2,
+  maximumInterval: '2 minutes',
+  maximumAttempts: 6,
+} as const;
+
+/** Reconciling. */
 export const recurring = proxyActivities<Activities>({
   taskQueue: taskQueues.backfill,
   startToCloseTimeout: '1 hour',
   heartbeatTimeout: '30 seconds',
-  retry: {
-    initialInterval: '2 seconds',
-    backoffCoefficient: 2,
-    maximumInterval: '2 minutes',
-    maximumAttempts: 6,
-  },
+  retry: givenUpSooner,
 });
 
 /**
@@ -65,12 +68,7 @@ export const checking = proxyActivities<Activities>({
   taskQueue: taskQueues.checks,
   startToCloseTimeout: '6 hours',
   heartbeatTimeout: '30 seconds',
-  retry: {
-    initialInterval: '2 seconds',
-    backoffCoefficient: 2,
-    maximumInterval: '2 minutes',
-    maximumAttempts: 6,
-  },
+  retry: givenUpSooner,
 });
 
 /** Notes about a run. */

@@ -88,12 +88,12 @@ function matching(filter: EventFilter): SQL {
   return bounds.length === 0 ? sql`true` : sql.join(bounds, sql` and `);
 }
 
-/** Ids of the events of records, as stale records and settlements name them. */
-const eventsOf = (records: SQL): SQL => sql`
+/** Ids of the events of records that had to be read, as stale records and settlements name them. */
+export const eventsOf = (records: SQL): SQL => sql`
   select e.id
   from ${records} r cross join lateral (
     select id from metersync.journal
-    where record_id = r.record_id and kind = r.kind offset 0
+    where record_id = r.record_id and kind = r.kind and arrived_as = 'pending' offset 0
   ) e
   where r.kind <> 'interval'
   union all

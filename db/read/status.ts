@@ -4,6 +4,7 @@ import type { EventOutcome, RunKind, RunState } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import type { BlockedView } from '../fields/refresh-views.ts';
+import { eventsOf } from './events.ts';
 import { countIssues, type IssueCounts } from './issues.ts';
 import { readNarrowViews } from './narrow-views.ts';
 import { readSilence, type Silence } from './silence.ts';
@@ -146,15 +147,7 @@ async function countOutcomes(db: Executor): Promise<WarehouseStatus['events']> {
       select arrived_as, count(*)::int as events from metersync.journal group by arrived_as
     ), unhappy as materialized (
       select distinct kind, record_id from metersync.settlements where outcome <> 'applied'
-    ), of_unhappy as (
-      select e.id
-      from unhappy u cross join lateral (
-        select id from metersync.journal
-        where record_id = u.record_id and kind = u.kind and arrived_as = 'pending' offset 0
-      ) e
-      where u.kind <> 'interval'
-      union all
-      select record_id from unhappy where kind = 'interval'
+    ), of_unhappy as (${eventsOf(sql`unhappy`)}
     ), settled as materialized (
       select e.outcome, count(*)::int as events
       from of_unhappy o cross join lateral (

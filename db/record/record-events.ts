@@ -5,7 +5,7 @@ import { jsonStopsAt } from '../../contract/json-members.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import type { Database, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
-import { refreshStale } from '../stale.ts';
+import { refreshEach, type StaleRecord } from '../stale.ts';
 import { applyConnectionSites, applyConnections } from './connections.ts';
 import { applyDocumentDeletes, applyDocumentSites, applyDocuments } from './documents.ts';
 import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
@@ -103,7 +103,7 @@ async function recordTogether(
   const notes = waiting.length + gone.length > 0;
   const wake = new Set(notes ? await noteStale(tx, waiting.map(idOf), gone) : []);
   // A replay of what waits counts it no second time, and what was tried for it counts no more.
-  if (recording.replay !== undefined) await refreshReplayed(tx, waiting);
+  if (recording.replay !== undefined) await refreshEach(tx, recordsOf(waiting));
   const known = entries.filter((entry) => !fresh.has(entry.id)).map((entry) => entry.id);
   if (known.length > 0) for (const kind of await wokenPerhapsInVain(tx, known)) wake.add(kind);
   return {
@@ -114,13 +114,11 @@ async function recordTogether(
   };
 }
 
-async function refreshReplayed(tx: Transaction, waiting: readonly JournalEntry[]): Promise<void> {
-  for (const kind of ['connection', 'document', 'interval'] as const) {
-    const ids = waiting
-      .filter(({ event }) => event.kind === kind)
-      .flatMap(({ id, event }) => (kind === 'interval' ? id : (event.recordId ?? [])));
-    if (ids.length > 0) await refreshStale(tx, kind, ids);
-  }
+/** The records that events leave to be read again: of an interval the event itself. */
+function recordsOf(entries: readonly JournalEntry[]): StaleRecord[] {
+  return entries.flatMap(({ id, event: { kind, recordId } }) =>
+    kind === 'ignored' || recordId === null ? [] : [{ kind, record_id: kind === 'interval' ? id : recordId }],
+  );
 }
 
 /** Reads a delivery for the journal. What cannot be read is dead from the start, with its bytes. */
