@@ -40,6 +40,9 @@ interface Pass {
   readonly beganAt: string;
 }
 
+/** Why a part of a run read nothing. */
+export const noEndpoint = 'the endpoint catalogue has no such endpoint';
+
 /** How long an event may be on its way before a change that it should have told of counts as missed. */
 export const missedGraceSeconds = 300;
 
@@ -55,7 +58,7 @@ export async function backfillListing(
   const { db } = deps.warehouse;
   const { now, readBefore } = await startRun(db, input);
   if (!deps.service.has(input.resource)) {
-    await finishRun(db, input, 'complete', { error: 'the endpoint catalogue has no such endpoint' });
+    await finishRun(db, input, 'complete', { error: noEndpoint });
     return 'complete';
   }
   let cursor = resumedCursor(input);

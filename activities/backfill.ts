@@ -21,7 +21,7 @@ import {
 } from '../db/runs.ts';
 import type { Allowance } from './allowance.ts';
 import { backfillIntervals, type CompanyReading, type CompanyStep } from './backfill-intervals.ts';
-import { backfillListing } from './backfill-listing.ts';
+import { backfillListing, noEndpoint } from './backfill-listing.ts';
 import { type CompaniesReading, type CompaniesStep, readTogether } from './backfill-together.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure, failing } from './failing.ts';
@@ -136,8 +136,7 @@ async function readCompany(
   const missing = lessThose(finished).filter(
     (resource) => resource !== 'intervals' && !deps.service.has(resource),
   );
-  const error = 'the endpoint catalogue has no such endpoint';
-  if (missing.length > 0) await notePartsMissing(deps.warehouse.db, input, missing, error);
+  if (missing.length > 0) await notePartsMissing(deps.warehouse.db, input, missing, noEndpoint);
   for (const resource of lessThose([...finished, ...missing])) {
     const key = { runId, companyId, resource };
     try {
