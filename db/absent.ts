@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array, printedUuids } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
-import { type RecordResource, recordResources, tableOf } from './resources.ts';
+import { idOf, printedIds, type RecordResource, recordResources, resources, tableOf } from './resources.ts';
 import { deletes } from './schema/metersync.ts';
 import { isStale } from './stale.ts';
 import { recordRead } from './strangers.ts';
@@ -52,12 +52,12 @@ export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
 
 /** No event waits for the record of a row `t`: what a listing does not show yet is looked for by the catch-up, which gives it up. */
 const notAwaited = (resource: RecordResource): SQL =>
-  resource === 'documents' || resource === 'connections'
-    ? sql`and not ${isStale(resource === 'documents' ? 'document' : 'connection', sql`t.id::text`)}`
-    : sql``;
+  resources[resource].eventKind === null
+    ? sql``
+    : sql`and not ${isStale(resources[resource].eventKind, sql`t.id::text`)}`;
 
 const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
-  const seen = resource === 'meters' ? ids : printedUuids(ids);
+  const seen = printedIds(resource, ids);
   // An empty list of companies is no word about those that it never showed.
   const told = resource === 'companies' && ids.length === 0 ? sql`t.raw is not null and` : sql``;
   return sql`${told} not (t.id::text = any(${array(seen, 'text')}))
@@ -187,8 +187,7 @@ export async function tombstone(
 }
 
 /** The key of a row that a run noted. */
-const keyOf = (resource: RecordResource): SQL =>
-  sql.raw(resource === 'meters' ? 'd.record_id' : 'metersync.uuid_of(d.record_id)');
+const keyOf = (resource: RecordResource): SQL => idOf(resource, sql`d.record_id`);
 
 /**
  * What a run noted `d` of a row `t`. The ids of all such rows are picked first, and of each the note is looked up: rows
@@ -343,7 +342,7 @@ export async function countMissed(
 
 /** The same, as a query of one number. */
 export function missedBy(runId: string, { resource, companyId }: Listing, graceSeconds: number): SQL {
-  if (resource !== 'documents' && resource !== 'connections') return sql`0`;
+  if (resources[resource].eventKind === null) return sql`0`;
   const part = (table: SQL) =>
     sql`${table}.company_id = ${companyId}::uuid and ${table}.resource = ${resource}`;
   return sql`

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Warehouse } from './connect.ts';
-import { type RecordResource, tables } from './resources.ts';
+import { type RecordResource, tableName } from './resources.ts';
 
 /** Rows that this process adds to a table before it looks whether Postgres knows it: some pages. */
 const rowsMin = 1_000;
@@ -18,7 +18,7 @@ export async function analyseYoung(
   if (before >= rowsMin || inserted === 0) return;
   rowsAdded.set(resource, before + inserted);
   if (before + inserted < rowsMin) return;
-  const table = `utility.${tables[resource]}`;
+  const table = `utility.${tableName(resource)}`;
   const { rows } = await db.execute<{ young: boolean }>(sql`
     select reltuples < 0 as young
     from pg_class

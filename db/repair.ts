@@ -1,9 +1,8 @@
 import { sql } from 'drizzle-orm';
-import { array, uuid } from './arrays.ts';
+import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
-import { dated, type RecordResource, tableOf } from './resources.ts';
-
-const withRawUpdated: readonly RecordResource[] = ['connections', 'documents'];
+import { idOf, type RecordResource, resources, tableOf } from './resources.ts';
+import { journal } from './schema/metersync.ts';
 
 /**
  * Forgets how new the given rows are and that they are gone, so that whatever is written next is taken. Rows that a
@@ -15,26 +14,20 @@ export async function forgetVersions(
   ids: readonly string[],
   readAt: string,
 ): Promise<void> {
-  const forgotten = [
-    'synced_at = null',
-    'deleted_at = null',
-    'deleted_reason = null',
-    ...(dated.includes(resource) ? ['updated = null'] : []),
-    ...(withRawUpdated.includes(resource) ? ['raw_updated = null'] : []),
-  ];
-  const known =
-    resource === 'meters'
-      ? array(ids, 'text')
-      : array(
-          ids.filter((id) => uuid.test(id)),
-          'uuid',
-        );
+  const { syncedAt, deletedAt, deletedReason, updated, rawUpdated } = resources[resource].table;
+  const forgotten = [syncedAt, deletedAt, deletedReason, updated, rawUpdated].flatMap((column) =>
+    column === undefined ? [] : sql`${sql.identifier(column.name)} = null`,
+  );
   await db.execute(sql`
-    update ${tableOf(resource)} t set ${sql.raw(forgotten.join(', '))}
-    where t.id = any(${known})
+    update ${tableOf(resource)} t set ${sql.join(forgotten, sql`, `)}
+    where t.id = any(array(
+        select ${idOf(resource, sql`id`)} from unnest(${array(ids, 'text')}) as differing (id)))
       and (t.synced_at is null or t.synced_at < ${readAt}::timestamptz)
-      and not exists (select from metersync.journal e
-        where e.record_id = t.id::text and e.recorded_at >= ${readAt}::timestamptz offset 0)`);
+      and not exists (
+        select from ${journal} e
+        where e.record_id = t.id::text and e.recorded_at >= ${readAt}::timestamptz
+        offset 0
+      )`);
 }
 
 /** Removes the given readings of a meter, less those that were read since `readAt`. */

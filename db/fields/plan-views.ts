@@ -1,3 +1,4 @@
+import { resources, tableName } from '../resources.ts';
 import { fieldsMax } from './field-tree.ts';
 import { type ColumnType, columnType, type FieldKind } from './kinds.ts';
 import { freeName, snakeCase } from './names.ts';
@@ -37,14 +38,14 @@ export interface ViewedResource {
   readonly ofCompany: boolean;
 }
 
-export const viewedResources: readonly ViewedResource[] = [
-  { resource: 'companies', table: 'companies', key: 'company_id', ofCompany: false },
-  { resource: 'sites', table: 'sites', key: 'site_id', ofCompany: true },
-  { resource: 'connections', table: 'connections', key: 'connection_id', ofCompany: true },
-  { resource: 'meters', table: 'meters', key: 'meter_id', ofCompany: true },
-  { resource: 'documents', table: 'documents', key: 'document_id', ofCompany: true },
-  { resource: 'usageData', table: 'usage_data', key: 'usage_data_id', ofCompany: true },
-];
+export const viewedResources: readonly ViewedResource[] = Object.values(resources).map(
+  ({ name, table, key }) => ({
+    resource: name,
+    table: tableName(name),
+    key,
+    ofCompany: table.companyId !== undefined,
+  }),
+);
 
 /**
  * Columns of a view; what is beyond them stands in a column of its owner, or in `other_fields`. Postgres has room for

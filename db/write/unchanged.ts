@@ -2,21 +2,18 @@ import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { tableOf } from '../resources.ts';
+import { type RecordResource, resources, tableOf } from '../resources.ts';
 import type { RecordPage } from './page.ts';
 
 /**
- * Which version of decoded.ts wrote a row. It is counted up with each change of what that makes of a record, so that every
+ * Which version of resources.ts wrote a row. It is counted up with each change of what that makes of a record, so that every
  * record is written anew.
  */
 const decoding = 1;
 
-/** Resources whose rows keep a digest of their record: those of which there are many. */
-const digested = ['documents', 'usageData'] as const;
-type Digested = (typeof digested)[number];
-
-export const keepsDigests = (resource: string): resource is Digested =>
-  digested.some((one) => one === resource);
+/** Whether the rows of a resource keep a digest of their record: those of which there are many. */
+export const keepsDigests = (resource: RecordResource): boolean =>
+  resources[resource].table.digest !== undefined;
 
 /**
  * Digests of the records of a page, in hex: of their text, and of all else that their rows are made of. None where the
@@ -37,7 +34,7 @@ export function digestsOf(
  */
 export async function unchangedPlaces(
   db: Executor,
-  resource: Digested,
+  resource: RecordResource,
   { readAt }: Pick<RecordPage, 'readAt'>,
   ids: readonly (string | null)[],
   digests: readonly string[],
