@@ -6,9 +6,6 @@ import { deletes } from './schema/metersync.ts';
 import { isStale } from './stale.ts';
 import { recordRead } from './strangers.ts';
 
-/** Resources with a listing of their own; sites stand in the records of companies, which show them whole. */
-export type ListedResource = Exclude<RecordResource, 'sites'>;
-
 /** A listing of a company, or the list of companies when there is none; of sites, then, those of all of them. */
 export interface Listing {
   readonly resource: RecordResource;

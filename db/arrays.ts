@@ -30,6 +30,13 @@ export function unnested<Row>(name: string, rows: readonly Row[], columns: reado
   return sql`unnest(${sql.join(arrays, comma)}) as ${sql.identifier(name)} (${sql.join(names, comma)})`;
 }
 
+/** A row of these columns as a statement returns it: by their names in Postgres. */
+export type RowOf<Column extends PgColumn> = {
+  readonly [C in Column as C['_']['name']]: C['_']['notNull'] extends true
+    ? C['_']['data']
+    : C['_']['data'] | null;
+};
+
 /** The names of columns, for the list of an `insert`. */
 export function columnNames(columns: readonly PgColumn[]): SQL {
   return sql.join(

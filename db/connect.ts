@@ -5,7 +5,7 @@ import pg from 'pg';
 export type Database = NodePgDatabase;
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
 /** Something that runs a statement: the pool, or a transaction on one connection. */
-export type Executor = Pick<Database, 'execute'>;
+export type Executor = Pick<Database, 'execute' | 'select' | 'insert' | 'update' | 'delete'>;
 
 export interface Warehouse {
   readonly db: Database;

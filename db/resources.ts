@@ -9,6 +9,9 @@ import { companies, connections, documents, meters, sites, usageData } from './s
 /** Resources whose records have a table of rows with `raw`. */
 export type RecordResource = Exclude<AuditResource, 'intervals'>;
 
+/** Resources with a listing of their own; sites stand in the records of companies, which show them whole. */
+export type ListedResource = Exclude<RecordResource, 'sites'>;
+
 /** A column that a record tells. */
 export interface RecordColumn {
   readonly column: PgColumn;
