@@ -24,6 +24,6 @@ export const upsertConnections: UpsertPage = async (tx, page) => {
     ), ${relatedSites}
     ${replaceSites}`);
   const changed = rows.filter(({ inserted }) => !inserted);
-  if (changed.length > 0) await lookAgain(tx, 'connection', changed);
+  if (changed.length > 0) await lookAgain(tx, 'connections', changed);
   return countRows(rows);
 };

@@ -33,9 +33,10 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
   const readAt = ofNew
     ? sql`case when ${tellsUsage(sql`r`)} then ${page.readAt}::timestamptz end`
     : sql`null::timestamptz`;
+  const begins = new Map([[documents.usageReadAt, readAt]]);
   // The last part sees documents as they were before: all parts of a statement share one snapshot.
   const { rows } = await tx.execute<Written>(sql`
-    with ${upsertRecords(resources.documents, { items: items(page), page, begins: new Map([[documents.usageReadAt, readAt]]) })}
+    with ${upsertRecords(resources.documents, { items: items(page), page, begins })}
     select
       written.id,
       written.inserted,
@@ -55,7 +56,7 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
       ) known on true`);
   const changed = rows.filter(({ inserted }) => !inserted);
   if (usage !== 'none') await writeUsage(tx, page, rows);
-  if (changed.length > 0) await lookAgain(tx, 'document', changed);
+  if (changed.length > 0) await lookAgain(tx, 'documents', changed);
   return countRows(rows);
 };
 

@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { type RecordResource, resources, tableOf } from '../resources.ts';
+import { rejectedRecords } from '../schema/metersync.ts';
 import type { RecordPage } from './page.ts';
 
 /**
@@ -42,16 +43,15 @@ export async function unchangedPlaces(
   const seen = new Set<string | null>();
   // Of a record that a page shows twice the upsert chooses the state.
   const twice = new Set(ids.filter((id) => seen.size === seen.add(id).size));
+  const asked = array(
+    ids.map((id) => (twice.has(id) ? null : id)),
+    'text',
+  );
   const result = await db.execute<{ place: number }>(sql`
     with same as materialized (
       select (place - 1)::int as place, lower(page.id) as id
-      from unnest(
-        ${array(
-          ids.map((id) => (twice.has(id) ? null : id)),
-          'text',
-        )},
-        ${array(digests, 'text')}
-      ) with ordinality as page (id, digest, place)
+      from unnest(${asked}, ${array(digests, 'text')})
+        with ordinality as page (id, digest, place)
       cross join lateral (
         select from ${tableOf(resource)} row
         where row.id = metersync.uuid_of(page.id)
@@ -61,7 +61,7 @@ export async function unchangedPlaces(
         offset 0
       ) known
     ), mended as (
-      delete from metersync.rejected_records
+      delete from ${rejectedRecords}
       where resource = ${resource}
         and record_id = any(array(select id from same))
         and rejected_at < ${readAt}::timestamptz

@@ -1,8 +1,9 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { and, eq, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
-import { array, printedUuids } from '../arrays.ts';
+import { array, printedUuids, type RowOf } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { companyNamed, documentNamed, resources } from '../resources.ts';
+import { rejectedRecords } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 import { countWritten, items, type RecordPage, type UpsertPage, type WrittenRows } from './page.ts';
 import { forgetRejected, usageOfDocument } from './rejected-records.ts';
@@ -105,15 +106,9 @@ export async function replaceUsageByRecord(
   await upsertRows(tx, toldByRecords(documents, page), page, true);
   const known = documents.filter(({ inserted }) => !inserted);
   if (known.length === 0) return;
-  const seen = await tx.execute<{ id: string }>(
-    sql`with ${toldByRecords(known, page)} select lower(r ->> 'id') as id from told`,
-  );
-  await retireUsage(
-    tx,
-    known.map(({ id }) => id),
-    seen.rows.map(({ id }) => id),
-    page.readAt,
-  );
+  const seen = known.flatMap(({ told }) => JSON.parse(told) as { readonly id: string }[]);
+  const idOf = ({ id }: { readonly id: string }): string => id;
+  await retireUsage(tx, known.map(idOf), seen.map(idOf), page.readAt);
 }
 
 /** The rows that records list, as the same step. What is JSON already needs no quoting. */
@@ -137,9 +132,10 @@ const toldByRecords = (documents: readonly ToldUsage[], { companyId }: RecordPag
 
 /** The usage of a document that was just written is in no row after all. */
 export async function usageIsNotRead(tx: Executor, documentId: string, readAt: string): Promise<void> {
-  await tx.execute(sql`
-    update utility.documents set usage_read_at = null
-    where id = ${documentId}::uuid and usage_read_at = ${readAt}::timestamptz`);
+  await tx
+    .update(documents)
+    .set({ usageReadAt: null })
+    .where(and(eq(documents.id, documentId), eq(documents.usageReadAt, readAt)));
 }
 
 /**
@@ -149,35 +145,44 @@ export async function usageIsNotRead(tx: Executor, documentId: string, readAt: s
  */
 export async function believed<T extends ToldUsage>(
   tx: Executor,
-  documents: readonly T[],
+  telling: readonly T[],
   alone: boolean,
 ): Promise<readonly T[]> {
-  const known = documents.filter(({ inserted }) => !inserted);
-  if (alone || known.length === 0) return documents;
+  const known = telling.filter(({ inserted }) => !inserted);
+  if (alone || known.length === 0) return telling;
   const asked = known.map(({ id, before }) => ({ id, before }));
-  const result = await tx.execute<{ id: string }>(sql`
-    select w.id
-    from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) as w (id uuid, before text[])
+  const result = await tx.execute<RowOf<typeof documents.id>>(sql`
+    select asked.id
+    from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) as asked (id uuid, before text[])
     where (
         select array_agg(u.id::text order by u.id::text collate "C")
-        from utility.usage_data u
-        where u.document_id = w.id and u.deleted_at is null
+        from ${usageData} u
+        where u.document_id = asked.id
+          and u.deleted_at is null
       ) is not distinct from (
-        select array_agg(distinct b collate "C" order by b collate "C") from unnest(w.before) b
+        select array_agg(distinct id collate "C" order by id collate "C")
+        from unnest(asked.before) id
       )
       or exists (
-        select from metersync.rejected_records
-        where resource = 'usageData' and record_id = ${usageOfDocument('')} || w.id::text
+        select from ${rejectedRecords} r
+        where r.resource = 'usageData'
+          and r.record_id = ${usageOfDocument('')} || asked.id::text
         offset 0
       )`);
   const ids = new Set(result.rows.map(({ id }) => id));
-  return documents.filter(({ id, inserted }) => inserted || ids.has(id));
+  return telling.filter(({ id, inserted }) => inserted || ids.has(id));
 }
+
+const lockingDocuments = (ids: readonly string[]): SQL => sql`
+    select ${documents.id}
+    from ${documents}
+    where ${documents.id} = any(${array(ids, 'uuid')})
+    order by ${documents.id}
+    for no key update`;
 
 /** Locks documents, in order, against whoever else replaces or brings their usage. */
 export async function holdDocuments(tx: Executor, documentIds: readonly string[]): Promise<void> {
-  await tx.execute(sql`
-    select from utility.documents where id = any(${array(documentIds, 'uuid')}) order by id for no key update`);
+  await tx.execute(lockingDocuments(documentIds));
 }
 
 /**
@@ -191,19 +196,22 @@ export async function retireUsage(
   seenIds: readonly string[],
   readAt: string,
 ): Promise<number> {
-  const held = await tx.execute<{ id: string }>(sql`
-    update utility.documents set usage_read_at = ${readAt}::timestamptz
-    where id in (
-        select id from utility.documents where id = any(${array(documentIds, 'uuid')}) order by id for no key update)
+  const held = await tx.execute<RowOf<typeof documents.id>>(sql`
+    update ${documents} set usage_read_at = ${readAt}::timestamptz
+    where id in (${lockingDocuments(documentIds)})
       and (usage_read_at is null or usage_read_at <= ${readAt}::timestamptz)
     returning id`);
   const ids = held.rows.map(({ id }) => id);
   if (ids.length === 0) return 0;
   // Gone since that read: a row that a later one shows lives, whenever this one is written.
   const result = await tx.execute(sql`
-    update utility.usage_data set deleted_at = ${readAt}::timestamptz, deleted_reason = 'absent'
-    where document_id = any(${array(ids, 'uuid')}) and deleted_at is null
-      and synced_at < ${readAt}::timestamptz and not (id::text = any(${array(printedUuids(seenIds), 'text')}))`);
+    update ${usageData} set
+      deleted_at = ${readAt}::timestamptz,
+      deleted_reason = 'absent'
+    where document_id = any(${array(ids, 'uuid')})
+      and deleted_at is null
+      and synced_at < ${readAt}::timestamptz
+      and not (id::text = any(${array(printedUuids(seenIds), 'text')}))`);
   await forgetRejected(tx, { resource: 'usageData', ids: ids.map(usageOfDocument), readAt });
   return result.rowCount ?? 0;
 }
