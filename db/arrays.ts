@@ -1,12 +1,13 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
+import { canonicalId } from '../contract/ids.ts';
 
 /** A UUID, in whatever case. */
 export const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** UUIDs as Postgres prints them, whatever case the service writes them in. */
+/** UUIDs as Postgres prints them, however the service spells them. */
 export const printedUuids = (ids: readonly (string | null)[]): string[] =>
-  ids.flatMap((id) => (id === null ? [] : [id.toLowerCase()]));
+  ids.flatMap((id) => (id === null ? [] : [canonicalId(id)]));
 
 type ElementType = 'text' | 'uuid' | 'timestamptz' | 'int' | 'bigint' | 'numeric' | 'boolean';
 

@@ -164,7 +164,10 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
         of: documentNamed,
         kept: true,
       },
-      { column: usageData.meterId, of: sql.raw(`coalesce(metersync.id_of(r -> 'meter'), r ->> 'meterId')`) },
+      {
+        column: usageData.meterId,
+        of: sql.raw(`metersync.canonical_id(coalesce(metersync.id_of(r -> 'meter'), r ->> 'meterId'))`),
+      },
       { column: usageData.startDate, of: day('startDate') },
       { column: usageData.endDate, of: day('endDate') },
       { column: usageData.usage, of: sql.raw(`(r ->> 'usage')::numeric`) },
@@ -197,5 +200,5 @@ export const idOf = (resource: RecordResource, id: SQL): SQL =>
   hasUuids(resource) ? sql`metersync.uuid_of(${id})` : id;
 
 /** Ids of a resource as Postgres prints them. */
-export const printedIds = (resource: RecordResource, ids: readonly string[]): readonly string[] =>
-  hasUuids(resource) ? printedUuids(ids) : ids;
+export const printedIds = (_resource: RecordResource, ids: readonly string[]): readonly string[] =>
+  printedUuids(ids);

@@ -11,3 +11,15 @@ CREATE OR REPLACE FUNCTION metersync.read_time(value text) RETURNS timestamptz L
     else ('not a time: ' || nullif(value, ''))::timestamptz
   end
 $$;
+--> statement-breakpoint
+-- However a UUID is spelled: in capitals, without hyphens, in braces.
+CREATE OR REPLACE FUNCTION metersync.uuid_of(value text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  select case
+    when value ~ '^(\{[0-9a-fA-F]{4}(-?[0-9a-fA-F]{4}){7}\}|[0-9a-fA-F]{4}(-?[0-9a-fA-F]{4}){7})$' then value::uuid
+  end
+$$;
+--> statement-breakpoint
+-- An id that may be any text: of a UUID its one spelling.
+CREATE FUNCTION metersync.canonical_id(value text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  select coalesce(metersync.uuid_of(value)::text, value)
+$$;

@@ -42,7 +42,7 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
       written.inserted,
       known.raw is not null as read,
       (
-        select array_agg(lower(row ->> 'id'))
+        select array_agg(metersync.canonical_id(row ->> 'id'))
         from jsonb_array_elements(metersync.elements(known.raw -> 'usageData')) row
       ) as before,
       case

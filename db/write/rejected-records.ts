@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { and, between, eq, lt, type SQL, sql } from 'drizzle-orm';
-import { array, unnested, uuid } from '../arrays.ts';
+import { canonicalUuid } from '../../contract/ids.ts';
+import { array, unnested } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
 
@@ -21,7 +22,7 @@ const printable = (text: string, length = 200): string =>
 const reasonMax = 1_000;
 
 /** By what a record is known when it is refused: its id, as events and tables have it. */
-export const refusedId = (id: string): string => (uuid.test(id) ? id.toLowerCase() : printable(id));
+export const refusedId = (id: string): string => canonicalUuid(id) ?? printable(id);
 
 /** Keeps a record, as the service sent it, with the reason why it is in no table. */
 export async function rejectRecord(db: Executor, rejected: RejectedRecord): Promise<void> {

@@ -75,7 +75,8 @@ export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
 }
 
 /** The id of a record `r`, as its table has it. */
-export const idOfRecord = ({ table }: Resource): SQL => sql.raw(`(r ->> 'id')::${table.id.getSQLType()}`);
+export const idOfRecord = ({ table }: Resource): SQL =>
+  sql.raw(table.id.getSQLType() === 'uuid' ? `(r ->> 'id')::uuid` : `metersync.canonical_id(r ->> 'id')`);
 
 /**
  * A newer state wins. At the same `updated` the read that began later wins, as it does where the service tells no

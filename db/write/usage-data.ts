@@ -30,7 +30,7 @@ function toldByListing(page: RecordPage): SQL {
       item.*,
       coalesce(
         ${documentNamed},
-        (${JSON.stringify(page.documentOf ?? {})}::jsonb ->> (r ->> 'id'))::uuid,
+        (${JSON.stringify(page.documentOf ?? {})}::jsonb ->> metersync.canonical_id(r ->> 'id'))::uuid,
         (select document_id from ${usageData} known where known.id = (r ->> 'id')::uuid)
       ) as document_id
     from item
