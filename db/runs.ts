@@ -1,9 +1,10 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { codeOfReason } from '../contract/failures.ts';
 import type { RunKind, RunState } from '../contract/names.ts';
-import { clearingQuarantine, missedBy, tombstonedBy } from './absent.ts';
+import { clearingQuarantine, tombstonedBy } from './absent.ts';
 import { array, arrayLiteral } from './arrays.ts';
 import type { Executor } from './connect.ts';
+import { missedBy } from './missed.ts';
 import type { ListedResource } from './resources.ts';
 import { runs } from './schema/metersync.ts';
 import { forgettingRejected, type Mended } from './write/rejected-records.ts';
