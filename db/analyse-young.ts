@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Warehouse } from './connect.ts';
-import { type RecordResource, tableName } from './resources.ts';
+import { type RecordResource, tableName, tableOf } from './resources.ts';
+import { utility } from './schema/utility.ts';
 
 /** Rows that this process adds to a table before it looks whether Postgres knows it: some pages. */
 const rowsMin = 1_000;
@@ -18,10 +19,10 @@ export async function analyseYoung(
   if (before >= rowsMin || inserted === 0) return;
   rowsAdded.set(resource, before + inserted);
   if (before + inserted < rowsMin) return;
-  const table = `utility.${tableName(resource)}`;
+  const table = `${utility.schemaName}.${tableName(resource)}`;
   const { rows } = await db.execute<{ young: boolean }>(sql`
     select reltuples < 0 as young
     from pg_class
     where oid = ${table}::regclass`);
-  if (rows[0]?.young === true) await db.execute(sql.raw(`analyze ${table}`));
+  if (rows[0]?.young === true) await db.execute(sql`analyze ${tableOf(resource)}`);
 }

@@ -7,12 +7,11 @@ import type { Database, Executor, Transaction } from './connect.ts';
 import { sqlState } from './failures.ts';
 import { type RefreshedViews, refreshViewsIn } from './fields/refresh-views.ts';
 import { lock } from './locks.ts';
+import { migrations, migrationsSchema, migrationsTable } from './migrations-table.ts';
 import { packagedFolder } from './packaged-folder.ts';
 import { describeSessions, sessionsAtWork } from './read/sessions.ts';
 import { ensureRoles } from './roles.ts';
 import { applyViews } from './views.ts';
-
-const migrationsTable = 'schema_migrations';
 
 export const newerSchema = 'the warehouse was migrated by a newer metersync: upgrade this one';
 
@@ -44,7 +43,7 @@ export async function migrateWarehouse(db: Database, waiting: Patience = patienc
     if ((await missingMigrations(tx)) < 0) throw new Error(newerSchema);
     await migrate(tx as unknown as Database, {
       migrationsFolder: packagedFolder('migrations'),
-      migrationsSchema: 'metersync_migrations',
+      migrationsSchema,
       migrationsTable,
     });
   });
@@ -64,15 +63,15 @@ const madeMeanwhile: readonly (string | undefined)[] = ['23505', '42P06', '42P07
 
 /** The table that the migrator itself would make, which is locked before. Two who make it at once meet here. */
 async function ensureMigrationsTable(db: Database): Promise<void> {
-  const table = `metersync_migrations.${migrationsTable}`;
   try {
-    if (await isThere(db, table)) return;
-    await db.execute(sql`create schema if not exists metersync_migrations`);
-    await db.execute(
-      sql.raw(
-        `create table if not exists ${table} (id serial primary key, hash text not null, created_at bigint)`,
-      ),
-    );
+    if (await hasMigrations(db)) return;
+    await db.execute(sql`create schema if not exists ${sql.identifier(migrationsSchema)}`);
+    await db.execute(sql`
+      create table if not exists ${migrations} (
+        id serial primary key,
+        hash text not null,
+        created_at bigint
+      )`);
   } catch (error) {
     if (!madeMeanwhile.includes(sqlState(error))) throw error;
     await ensureMigrationsTable(db);
@@ -110,9 +109,11 @@ function inUse(sessions: Parameters<typeof describeSessions>[0], attempts: numbe
   return `other sessions use what has to be changed, and did so at each of ${attempts} tries. ${who}`;
 }
 
-async function isThere(db: Executor, relation: string): Promise<boolean> {
+/** Whether the migrator's table is there. */
+async function hasMigrations(db: Executor): Promise<boolean> {
+  const table = `${migrationsSchema}.${migrationsTable}`;
   const { rows } = await db.execute<{ there: boolean }>(
-    sql`select to_regclass(${relation}) is not null as there`,
+    sql`select to_regclass(${table}) is not null as there`,
   );
   return rows[0]?.there ?? false;
 }
@@ -124,9 +125,7 @@ export async function missingMigrations(db: Executor): Promise<number> {
 }
 
 async function appliedMigrations(db: Executor): Promise<number> {
-  if (!(await isThere(db, `metersync_migrations.${migrationsTable}`))) return 0;
-  const counted = await db.execute<{ count: number }>(
-    sql`select count(*)::int as count from metersync_migrations.schema_migrations`,
-  );
+  if (!(await hasMigrations(db))) return 0;
+  const counted = await db.execute<{ count: number }>(sql`select count(*)::int as count from ${migrations}`);
   return counted.rows[0]?.count ?? 0;
 }

@@ -5,7 +5,11 @@ import { sql } from 'drizzle-orm';
 import type { Transaction } from './connect.ts';
 import { dropUnlessUsed, grantsOn } from './dependents.ts';
 import { sqlMessage, sqlState } from './failures.ts';
+import { migrationsSchema } from './migrations-table.ts';
 import { packagedFolder } from './packaged-folder.ts';
+
+/** Which version of the views is there: one row. */
+const versions = sql`${sql.identifier(migrationsSchema)}.views`;
 
 const [notAsBefore, anotherResult, noColumn, noRelation] = ['42P16', '42P13', '42703', '42P01'];
 
@@ -18,8 +22,8 @@ const [notAsBefore, anotherResult, noColumn, noRelation] = ['42P16', '42P13', '4
 export async function applyViews(tx: Transaction): Promise<boolean> {
   const texts = viewFiles();
   const version = createHash('sha256').update(texts.join('\0')).digest('hex');
-  await tx.execute(sql`create table if not exists metersync_migrations.views (version text not null)`);
-  const applied = await tx.execute<{ version: string }>(sql`select version from metersync_migrations.views`);
+  await tx.execute(sql`create table if not exists ${versions} (version text not null)`);
+  const applied = await tx.execute<{ version: string }>(sql`select version from ${versions}`);
   if (applied.rows[0]?.version === version) return false;
   if ((await make(tx, texts)) !== 'made') {
     const { dependents, grants } = await dropAll(tx, texts);
@@ -27,8 +31,8 @@ export async function applyViews(tx: Transaction): Promise<boolean> {
     if (made !== 'made') throw inTheWay(made, dependents);
     for (const grant of grants) await grantAgain(tx, grant);
   }
-  await tx.execute(sql`delete from metersync_migrations.views`);
-  await tx.execute(sql`insert into metersync_migrations.views values (${version})`);
+  await tx.execute(sql`delete from ${versions}`);
+  await tx.execute(sql`insert into ${versions} values (${version})`);
   return true;
 }
 
@@ -99,8 +103,9 @@ async function grantAgain(tx: Transaction, grant: string): Promise<void> {
 
 /** A function is dropped by its arguments: there may be several of one name. */
 async function signatures(tx: Transaction, name: string): Promise<string[]> {
-  const { rows } = await tx.execute<{ signature: string }>(
-    sql`select oid::regprocedure::text as signature from pg_proc where pronamespace::regnamespace || '.' || proname = ${name}`,
-  );
+  const { rows } = await tx.execute<{ signature: string }>(sql`
+    select oid::regprocedure::text as signature
+    from pg_proc
+    where pronamespace::regnamespace || '.' || proname = ${name}`);
   return rows.map(({ signature }) => signature);
 }
