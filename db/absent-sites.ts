@@ -6,7 +6,10 @@ import { deletes } from './schema/metersync.ts';
 import { companies, sites } from './schema/utility.ts';
 import { row } from './tombstone.ts';
 
-/** A company with sites that its record, as it was read last, no longer names; or that is gone itself. */
+/**
+ * A company with sites that its record, as it was read last, no longer names; or that is gone
+ * itself.
+ */
 export interface AbsentSites {
   readonly companyId: string;
   /** Whether it is tombstoned, as the list of companies does not show it. */
@@ -19,9 +22,9 @@ export interface AbsentSites {
 }
 
 /**
- * Companies that a pass saw and that lack sites since, which nothing else touched since it began, and
- * those that are gone and whose sites are not. A company's sites are one set, where its record has a
- * list of them.
+ * Companies that a pass saw and that lack sites since, which nothing else touched since it began,
+ * and those that are gone and whose sites are not. A company's sites are one set, where its record
+ * has a list of them.
  */
 export async function absentSites(
   db: Executor,
@@ -61,7 +64,10 @@ export async function absentSites(
   return result.rows;
 }
 
-/** Companies that a pass saw, or that are gone, with whether their records were already so before it. */
+/**
+ * Companies that a pass saw, or that are gone, with whether their records were already so before
+ * it.
+ */
 const companiesSeen = (companyIds: readonly string[], began: SQL): SQL => sql`
   select
     ${companies.id},

@@ -11,7 +11,10 @@ import { note, row, tombstone } from './tombstone.ts';
 
 const event = alias(journal, 'event');
 
-/** A listing of a company, or the list of companies when there is none; of sites, then, those of all of them. */
+/**
+ * A listing of a company, or the list of companies when there is none; of sites, then, those of all
+ * of them.
+ */
 export interface Listing {
   readonly resource: RecordResource;
   readonly companyId: string | null;
@@ -31,8 +34,8 @@ const claimed = ({ configured = [] }: Listing): SQL => sql`${row.raw} is null
   and not ${recordRead(sql`${row.id}`)}`;
 
 /**
- * Rows that the listing should show. Companies of which records were read, or that settings name, may
- * be in no list of the service; nor are sites of companies whose records have no list of them.
+ * Rows that the listing should show. Companies of which records were read, or that settings name,
+ * may be in no list of the service; nor are sites of companies whose records have no list of them.
  */
 const listed = (listing: Listing): SQL => {
   const { resource, companyId } = listing;
@@ -50,8 +53,8 @@ const listed = (listing: Listing): SQL => {
 };
 
 /**
- * Of a row: nothing but the listing has touched it since the moment: no read, and no event about it.
- * With `offset 0` events are looked up for each row, and not all of the journal for a few.
+ * Of a row: nothing but the listing has touched it since the moment: no read, and no event about
+ * it. With `offset 0` events are looked up for each row, and not all of the journal for a few.
  */
 export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
   const isAbout =
@@ -85,7 +88,10 @@ const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
     ${notAwaited(resource)}`;
 };
 
-/** Live rows of a listing, and how many `among` them a pass did not see that nothing else touched since it began. */
+/**
+ * Live rows of a listing, and how many `among` them a pass did not see that nothing else touched
+ * since it began.
+ */
 export async function countAbsent(
   db: Executor,
   listing: Listing,
@@ -116,10 +122,10 @@ export const overCap = ({ rows, percent }: DeletesCap, gone: number, live: numbe
   gone > Math.max(rows, Math.floor((live * percent) / 100));
 
 /**
- * Deals with the rows that stable passes did not see, except those that something else touched since
- * the first of them began. They are tombstoned, and a later read that sees the record undoes it; more
- * of them than the cap, and those whose deletion somebody rejected or undid before, are quarantined:
- * they live until somebody decides.
+ * Deals with the rows that stable passes did not see, except those that something else touched
+ * since the first of them began. They are tombstoned, and a later read that sees the record undoes
+ * it; more of them than the cap, and those whose deletion somebody rejected or undid before, are
+ * quarantined: they live until somebody decides.
  */
 export async function retireAbsent(
   db: Database,
@@ -141,7 +147,10 @@ export async function retireAbsent(
   });
 }
 
-/** Notes the absent rows of a listing, and of each whether it is tombstoned now or waits for a decision. */
+/**
+ * Notes the absent rows of a listing, and of each whether it is tombstoned now or waits for a
+ * decision.
+ */
 async function noteAbsent(
   tx: Executor,
   runId: string,
@@ -190,7 +199,10 @@ const keptBefore = (resource: RecordResource): SQL => sql`exists (
   offset 0
 )`;
 
-/** Rows of a listing that a run tombstoned for their absence, over all its attempts; with companies their sites. */
+/**
+ * Rows of a listing that a run tombstoned for their absence, over all its attempts; with companies
+ * their sites.
+ */
 export const tombstonedBy = (runId: string, { resource, companyId }: Listing): SQL => sql`
   select count(*)
   from ${deletes}

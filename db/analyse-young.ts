@@ -7,8 +7,9 @@ import { utility } from './schema/utility.ts';
 const rowsMin = 1_000;
 
 /**
- * Has Postgres look at a table that began empty once its first pages are there: until then it plans for a table of a few
- * rows, and its own look comes after a minute or more. Decided once by a process for each table.
+ * Has Postgres look at a table that began empty once its first pages are there: until then it plans
+ * for a table of a few rows, and its own look comes after a minute or more. Decided once by a
+ * process for each table.
  */
 export async function analyseYoung(
   { db, rowsAdded }: Pick<Warehouse, 'db' | 'rowsAdded'>,

@@ -36,8 +36,8 @@ export interface CompanyToCheck {
 }
 
 /**
- * Opens and closes the issues of companies by what their data shows now. Each is held until the transaction ends: one a
- * call keeps nobody waiting for long.
+ * Opens and closes the issues of companies by what their data shows now. Each is held until the
+ * transaction ends: one a call keeps nobody waiting for long.
  */
 export async function refreshDataIssues(
   db: Executor,
@@ -57,8 +57,9 @@ export async function refreshDataIssues(
 }
 
 /**
- * Notes that somebody knows of an open issue, with what they say to it, or takes that back. It stays open; found again
- * after it was closed, it is a new issue, of which nobody knows yet. False when no issue of this id is open.
+ * Notes that somebody knows of an open issue, with what they say to it, or takes that back. It
+ * stays open; found again after it was closed, it is a new issue, of which nobody knows yet. False
+ * when no issue of this id is open.
  */
 export async function acknowledgeIssue(
   db: Executor,

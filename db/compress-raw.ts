@@ -4,8 +4,9 @@ import { history } from './schema/history.ts';
 import { utility } from './schema/utility.ts';
 
 /**
- * Has Postgres compress records with a method from now on, where it was built with it; returns the columns that were changed.
- * lz4 takes a fraction of the time of Postgres's own. What is stored stays as it is, and is read as before.
+ * Has Postgres compress records with a method from now on, where it was built with it; returns the
+ * columns that were changed. lz4 takes a fraction of the time of Postgres's own. What is stored
+ * stays as it is, and is read as before.
  */
 export async function compressRecords(tx: Executor, method: 'lz4' | 'pglz' = 'lz4'): Promise<string[]> {
   const { rows } = await tx.execute<{ relation: string }>(sql`

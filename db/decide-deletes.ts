@@ -79,7 +79,9 @@ export async function undoDeletes(db: Database, runId: string): Promise<{ revive
   });
 }
 
-/** Locks the notes that a run has of a resource, in the order of all; returns how many there are. */
+/**
+ * Locks the notes that a run has of a resource, in the order of all; returns how many there are.
+ */
 async function lockNotes(
   tx: Executor,
   runId: string,

@@ -20,7 +20,10 @@ export async function dropUnlessUsed(tx: Transaction, what: string): Promise<str
   }
 }
 
-/** Statements that grant again what is granted on a view and on columns of it; none when it isn't there. */
+/**
+ * Statements that grant again what is granted on a view and on columns of it; none when it isn't
+ * there.
+ */
 export async function grantsOn(db: Executor, view: string): Promise<string[]> {
   const { rows } = await db.execute<{ grant: string }>(sql`
     with granted as (

@@ -4,9 +4,9 @@ import { migrations } from './migrations-table.ts';
 import { catchUps, typedViews } from './schema/metersync.ts';
 
 /**
- * What one session at a time does, or none while others do the contrary, is held by a lock on a table. Advisory locks
- * would do the same, but every login of the database may take those: a lock on a table, stronger than to read it, may
- * be taken by nobody but who may write the table.
+ * What one session at a time does, or none while others do the contrary, is held by a lock on a
+ * table. Advisory locks would do the same, but every login of the database may take those: a lock
+ * on a table, stronger than to read it, may be taken by nobody but who may write the table.
  */
 const tables = {
   /** Who records events, and a catch-up that wants to sleep. */

@@ -15,7 +15,10 @@ import { applyViews } from './views.ts';
 
 export const newerSchema = 'the warehouse was migrated by a newer metersync: upgrade this one';
 
-/** How long a migration waits for tables that others use, and keeps new users of them waiting; and how often. */
+/**
+ * How long a migration waits for tables that others use, and keeps new users of them waiting; and
+ * how often.
+ */
 export interface Patience {
   readonly lockTimeoutMs: number;
   readonly pauseMs: number;
@@ -31,9 +34,11 @@ export interface Migrated extends Pick<RefreshedViews, 'blocked' | 'warnings'> {
 }
 
 /**
- * Brings schema, views and what the roles may do up to date. Safe to call from several processes at once.
- * @throws Error when the warehouse is newer than the code, whose older views would take the place of its own; and one
- * that names the sessions that use what has to be changed, when they go on for long
+ * Brings schema, views and what the roles may do up to date. Safe to call from several processes at
+ * once.
+ * @throws Error when the warehouse is newer than the code, whose older views would take the place
+ * of its own; and one that names the sessions that use what has to be changed, when they go on for
+ * long
  */
 export async function migrateWarehouse(db: Database, waiting: Patience = patience): Promise<Migrated> {
   const before = await appliedMigrations(db);
@@ -61,7 +66,10 @@ export async function migrateWarehouse(db: Database, waiting: Patience = patienc
 const waitedTooLong: readonly (string | undefined)[] = ['55P03', '40P01'];
 const madeMeanwhile: readonly (string | undefined)[] = ['23505', '42P06', '42P07'];
 
-/** The table that the migrator itself would make, which is locked before. Two who make it at once meet here. */
+/**
+ * The table that the migrator itself would make, which is locked before. Two who make it at once
+ * meet here.
+ */
 async function ensureMigrationsTable(db: Database): Promise<void> {
   try {
     if (await hasMigrations(db)) return;
@@ -79,8 +87,9 @@ async function ensureMigrationsTable(db: Database): Promise<void> {
 }
 
 /**
- * Whoever waits for a table keeps all waiting that come after, readers and writers: an analyst's open transaction must
- * not stop the recording of events through a migration that waits for it. So each wait is short, and tried again.
+ * Whoever waits for a table keeps all waiting that come after, readers and writers: an analyst's
+ * open transaction must not stop the recording of events through a migration that waits for it. So
+ * each wait is short, and tried again.
  */
 async function waitingShortly<T>(
   db: Database,
@@ -118,7 +127,10 @@ async function hasMigrations(db: Executor): Promise<boolean> {
   return rows[0]?.there ?? false;
 }
 
-/** How many migrations the code has that the warehouse lacks; negative when the warehouse is newer than the code. */
+/**
+ * How many migrations the code has that the warehouse lacks; negative when the warehouse is newer
+ * than the code.
+ */
 export async function missingMigrations(db: Executor): Promise<number> {
   const known = readMigrationFiles({ migrationsFolder: packagedFolder('migrations') }).length;
   return known - (await appliedMigrations(db));

@@ -31,10 +31,10 @@ export interface ListedDeletes {
 
 /**
  * Deals with documents that the service lists as deleted, except what something else touched since
- * `beganAt`, what is newer than the state that the listing showed, and of what somebody decided that
- * very state. They are tombstoned, and the usage that came from them: a later read that sees them
- * undoes it. More of them than the cap, and those whose deletion somebody rejected or undid before,
- * are quarantined: they live until somebody decides.
+ * `beganAt`, what is newer than the state that the listing showed, and of what somebody decided
+ * that very state. They are tombstoned, and the usage that came from them: a later read that sees
+ * them undoes it. More of them than the cap, and those whose deletion somebody rejected or undid
+ * before, are quarantined: they live until somebody decides.
  */
 export async function retireListed(
   db: Database,

@@ -8,8 +8,9 @@ import { intervals } from './schema/utility.ts';
 import { row } from './tombstone.ts';
 
 /**
- * Forgets how new the given rows are and that they are gone, so that whatever is written next is taken. Rows that a
- * read or an event touched since `readAt` are left alone: they are newer than the page that differs from them.
+ * Forgets how new the given rows are and that they are gone, so that whatever is written next is
+ * taken. Rows that a read or an event touched since `readAt` are left alone: they are newer than
+ * the page that differs from them.
  */
 export async function forgetVersions(
   db: Executor,
@@ -56,5 +57,4 @@ export async function removeReadings(
 
 /** By what an audit knows a reading. */
 const readingId = sql`${intervals.meterId} || '@' || ${intervals.startAt}
-        || '/' || ${intervals.granularitySeconds}
-        || '/' || ${intervals.usageUnits}`;
+        || '/' || ${intervals.granularitySeconds} || '/' || ${intervals.usageUnits}`;

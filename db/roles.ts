@@ -8,8 +8,8 @@ import { ops } from './schema/ops.ts';
 import { utility } from './schema/utility.ts';
 
 /**
- * Roles of the warehouse, without a login: the user grants them to users of their own. The migrator is whoever runs
- * `metersync migrate`: it owns everything.
+ * Roles of the warehouse, without a login: the user grants them to users of their own. The migrator
+ * is whoever runs `metersync migrate`: it owns everything.
  */
 export const roles = {
   /** What the worker and the command need: rows, and no table. */
@@ -23,9 +23,9 @@ const written = [utility, history, ops, metersync].map(({ schemaName }) => schem
 const read = [utility.schemaName, ops.schemaName, analytics];
 
 /**
- * Makes the roles where the user may, and grants them what they need in this database; what they lacked before is
- * granted now. Whoever may not make roles asks somebody who may: `create role metersync_writer; create role
- * metersync_analyst`, then migrates again.
+ * Makes the roles where the user may, and grants them what they need in this database; what they
+ * lacked before is granted now. Whoever may not make roles asks somebody who may: `create role
+ * metersync_writer; create role metersync_analyst`, then migrates again.
  * @returns the roles that are missing
  */
 export async function ensureRoles(db: Executor): Promise<string[]> {

@@ -42,7 +42,10 @@ export const isRun = ({ runId, companyId, resource }: RunKey): SQL | undefined =
 
 const clock = sql`clock_timestamp()`;
 
-/** A run or a part that began: when, by the warehouse's clock, and whether an earlier run read the same to its end. */
+/**
+ * A run or a part that began: when, by the warehouse's clock, and whether an earlier run read the
+ * same to its end.
+ */
 export interface Started {
   readonly now: string;
   readonly readBefore: boolean;
@@ -127,7 +130,10 @@ export async function finishedOfCompanies(
   return new Map(result.rows.map(({ companyId, finished }) => [companyId, finished]));
 }
 
-/** How long the part of another run that has not ended counts as under way: a run that was killed leaves its parts so. */
+/**
+ * How long the part of another run that has not ended counts as under way: a run that was killed
+ * leaves its parts so.
+ */
 const elsewhereSeconds = 60;
 
 /** Whether another run began to read a part of the company lately and has not ended it. */
@@ -196,8 +202,8 @@ const failure = (error: string | undefined): { error: string | null; errorCode: 
 });
 
 /**
- * Notes how far a part of a run is, for those who follow it. Of intervals, ids and total are those of the meter that is
- * being read. Returns the warehouse's clock, if there is such a part.
+ * Notes how far a part of a run is, for those who follow it. Of intervals, ids and total are those
+ * of the meter that is being read. Returns the warehouse's clock, if there is such a part.
  */
 export async function noteProgress(
   db: Executor,

@@ -10,8 +10,9 @@ import { companies, connections, documents, intervals, meters, sites, usageData 
 import { eventKind, isStale, keyOf, postpone, staleOf } from './stale.ts';
 
 /**
- * What nothing but events tells of. An event is a claim: a company has a row once the service lists it, a record of it was
- * read, or a setting names it. Until then its events wait, and the service is asked about them.
+ * What nothing but events tells of. An event is a claim: a company has a row once the service lists
+ * it, a record of it was read, or a setting names it. Until then its events wait, and the service
+ * is asked about them.
  */
 
 /** What events of a stranger wait for. */
@@ -20,8 +21,8 @@ export const strangerCode: FailureCode = 'UNKNOWN_TO_SERVICE';
 type OfCompanies = PgTable & { readonly companyId: PgColumn };
 
 /**
- * Whether there is a row of a company, which is looked for in those of the company. Where a first row
- * alone is asked for, the planner thinks that one is soon met when all are read in their order;
+ * Whether there is a row of a company, which is looked for in those of the company. Where a first
+ * row alone is asked for, the planner thinks that one is soon met when all are read in their order;
  * `materialized` hides how few are asked for.
  */
 const anyOf = (table: OfCompanies, companyId: SQLWrapper, also = sql`true`): SQL => sql`exists (
@@ -53,7 +54,10 @@ export async function isKnownCompany(db: Executor, companyId: string): Promise<b
   return known.length > 0;
 }
 
-/** Whether a meter is one that the service lists, or where it lists none, one that usage or readings name. */
+/**
+ * Whether a meter is one that the service lists, or where it lists none, one that usage or readings
+ * name.
+ */
 async function isKnownMeter(db: Executor, meterId: string): Promise<boolean> {
   const result = await db.execute<{ known: boolean }>(sql`
     select coalesce(
@@ -77,14 +81,18 @@ async function isKnownMeter(db: Executor, meterId: string): Promise<boolean> {
   return result.rows[0]?.known ?? false;
 }
 
-/** Whether nothing but events tells of whose events a catch-up reads: a company, or a meter for intervals. */
+/**
+ * Whether nothing but events tells of whose events a catch-up reads: a company, or a meter for
+ * intervals.
+ */
 export async function isStranger(db: Executor, kind: CatchUpKind, owner: string): Promise<boolean> {
   return !(await (kind === 'intervals' ? isKnownMeter(db, owner) : isKnownCompany(db, owner)));
 }
 
 /**
- * Makes the row of a company that was a stranger, once a record of it was read; its header is that of
- * the newest event that waits. Returns whether it has one now, and whether no run has begun to read it.
+ * Makes the row of a company that was a stranger, once a record of it was read; its header is that
+ * of the newest event that waits. Returns whether it has one now, and whether no run has begun to
+ * read it.
  */
 export async function admitCompany(
   db: Executor,
@@ -150,8 +158,9 @@ const newestHeader = (companyId: string): SQL => sql`
   limit 1`;
 
 /**
- * Sites that events name which wait for these records, where the record was read in the state that the
- * event told of or a newer one. Rows that are known keep their values: the API's record is the truth.
+ * Sites that events name which wait for these records, where the record was read in the state that
+ * the event told of or a newer one. Rows that are known keep their values: the API's record is the
+ * truth.
  */
 export async function admitSites(
   db: Executor,
@@ -219,8 +228,9 @@ const sitesNamed: Readonly<Record<'connections' | 'documents', SQL>> = {
 };
 
 /**
- * Has what is due of a stranger wait, each time longer. After an hour and a half its events are `missing`, and what they
- * alone wrote is gone; whatever shows a record later has its events looked at again.
+ * Has what is due of a stranger wait, each time longer. After an hour and a half its events are
+ * `missing`, and what they alone wrote is gone; whatever shows a record later has its events looked
+ * at again.
  */
 export async function postponeStranger(
   db: Executor,
@@ -237,7 +247,10 @@ export async function postponeStranger(
   if (kind !== 'intervals' && givenUp.length > 0) await forgetStranger(db, owner);
 }
 
-/** Tombstones what events alone wrote of a company, unless some of them still wait or a record of it was read. */
+/**
+ * Tombstones what events alone wrote of a company, unless some of them still wait or a record of it
+ * was read.
+ */
 export async function forgetStranger(db: Executor, companyId: string): Promise<void> {
   await forgetRecords(db, documents, companyId);
   await forgetRecords(db, connections, companyId);

@@ -53,7 +53,10 @@ async function tombstoneUsage(tx: Executor, runId: string): Promise<void> {
     .where(and(isUsageOfListed(runId), isNull(usageData.deletedAt)));
 }
 
-/** Revives rows that a run tombstoned and nothing has buried since, and the usage that went with them. */
+/**
+ * Revives rows that a run tombstoned and nothing has buried since, and the usage that went with
+ * them.
+ */
 export async function revive(tx: Executor, runId: string, resource: RecordResource): Promise<number> {
   // The usage first: it is known by the tombstones of its documents.
   if (resource === 'documents') await reviveUsage(tx, runId);
@@ -119,7 +122,9 @@ const deletedWith = sql`(
   where ${documents.id} = ${usageData.documentId}
 )`;
 
-/** Whether a usage row is of a document that a run tombstoned as the service lists it as deleted. */
+/**
+ * Whether a usage row is of a document that a run tombstoned as the service lists it as deleted.
+ */
 const isUsageOfListed = (runId: string): SQL => sql`${usageData.id} = any(array(
   select u.id
   from ${deletes} ${note}

@@ -14,9 +14,10 @@ const versions = sql`${sql.identifier(migrationsSchema)}.views`;
 const [notAsBefore, anotherResult, noColumn, noRelation] = ['42P16', '42P13', '42703', '42P01'];
 
 /**
- * Makes the views and functions of db/views anew unless those of this version are there already; true when it did.
- * `create or replace` leaves what users built on them. Where a view has other columns than before, all that nothing was
- * built on are dropped first, and get back what was granted on them.
+ * Makes the views and functions of db/views anew unless those of this version are there already;
+ * true when it did. `create or replace` leaves what users built on them. Where a view has other
+ * columns than before, all that nothing was built on are dropped first, and get back what was
+ * granted on them.
  * @throws Error naming the user's view that stands in the way
  */
 export async function applyViews(tx: Transaction): Promise<boolean> {
@@ -43,7 +44,10 @@ function viewFiles(): string[] {
   return names.sort().map((name) => readFileSync(join(folder, name), 'utf8'));
 }
 
-/** Makes them, or nothing when one that there is has other columns: then it returns what Postgres says. */
+/**
+ * Makes them, or nothing when one that there is has other columns: then it returns what Postgres
+ * says.
+ */
 async function make(tx: Transaction, texts: readonly string[]): Promise<'made' | Error> {
   try {
     await tx.transaction(async (part) => {

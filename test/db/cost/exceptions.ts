@@ -24,10 +24,10 @@ export const notMeasured: readonly { readonly statement: string; readonly why: s
   { statement: 'pg_roles', why: 'The catalogue of Postgres.' },
   { statement: 'to_regclass(', why: 'The catalogue of Postgres.' },
   { statement: 'pg_class', why: 'The catalogue of Postgres.' },
-  { statement: 'metersync.typed_views', why: 'A row for each kind of object that the service sends.' },
-  { statement: 'metersync.typed_columns', why: 'A row for each field that the service sends.' },
+  { statement: '"metersync"."typed_views"', why: 'A row for each kind of object that the service sends.' },
+  { statement: '"metersync"."typed_columns"', why: 'A row for each field that the service sends.' },
   {
-    statement: 'from metersync.field_catalogue f left join',
+    statement: 'from "metersync"."field_catalogue" left join',
     why: 'A row for each field that the service sends.',
   },
 ];
