@@ -6,10 +6,7 @@ import { deletes } from './schema/metersync.ts';
 import { companies, sites } from './schema/utility.ts';
 import { row } from './tombstone.ts';
 
-/**
- * A company with sites that its record, as it was read last, no longer names; or that is gone
- * itself.
- */
+/** A company with sites that its record no longer names, or that is gone itself. */
 export interface AbsentSites {
   readonly companyId: string;
   /** Whether it is tombstoned, as the list of companies does not show it. */
@@ -22,9 +19,9 @@ export interface AbsentSites {
 }
 
 /**
- * Companies that a pass saw and that lack sites since, which nothing else touched since it began,
- * and those that are gone and whose sites are not. A company's sites are one set, where its record
- * has a list of them.
+ * Lists companies that a pass saw with fewer sites, where nothing else touched those since it
+ * began, and companies that are gone and whose sites are not. A company's sites are one set, where
+ * its record has a list of them.
  */
 export async function absentSites(
   db: Executor,
@@ -64,10 +61,7 @@ export async function absentSites(
   return result.rows;
 }
 
-/**
- * Companies that a pass saw, or that are gone, with whether their records were already so before
- * it.
- */
+/** Companies that a pass saw, or that are gone, and whether they were so before it. */
 const companiesSeen = (companyIds: readonly string[], began: SQL): SQL => sql`
   select
     ${companies.id},
@@ -82,7 +76,7 @@ const companiesSeen = (companyIds: readonly string[], began: SQL): SQL => sql`
     )
     and jsonb_typeof(${companies.raw} -> 'sites') = 'array'`;
 
-/** Of companies that a pass saw: what is in no doubt any more waits for no decision. */
+/** Clears the quarantine of sites that are in no doubt any more, of companies that a pass saw. */
 export async function clearSiteQuarantine(
   db: Executor,
   companyIds: readonly string[],

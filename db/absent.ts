@@ -11,10 +11,7 @@ import { note, row, tombstone } from './tombstone.ts';
 
 const event = alias(journal, 'event');
 
-/**
- * A listing of a company, or the list of companies when there is none; of sites, then, those of all
- * of them.
- */
+/** A listing of a company. Without one, the list of companies, or the sites of all of them. */
 export interface Listing {
   readonly resource: RecordResource;
   readonly companyId: string | null;
@@ -28,14 +25,14 @@ export interface Seen {
   readonly beganAt: string;
 }
 
-/** Of a company: nothing of the service ever told of it, and no setting names it. */
+/** Whether nothing of the service ever told of a company, and no setting names it. */
 const claimed = ({ configured = [] }: Listing): SQL => sql`${row.raw} is null
   and not (${row.id}::text = any(${array(printedUuids(configured), 'text')}))
   and not ${recordRead(sql`${row.id}`)}`;
 
 /**
- * Rows that the listing should show. Companies of which records were read, or that settings name,
- * may be in no list of the service; nor are sites of companies whose records have no list of them.
+ * Whether the listing should show a row. Companies of which records were read, or that settings
+ * name, may be in no list. So may sites of companies whose records have no list of them.
  */
 const listed = (listing: Listing): SQL => {
   const { resource, companyId } = listing;
@@ -53,8 +50,8 @@ const listed = (listing: Listing): SQL => {
 };
 
 /**
- * Of a row: nothing but the listing has touched it since the moment: no read, and no event about
- * it. With `offset 0` events are looked up for each row, and not all of the journal for a few.
+ * Whether no read and no event touched a row since the moment. With `offset 0` events are looked up
+ * for each row, and not all of the journal for a few.
  */
 export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
   const isAbout =
@@ -71,14 +68,15 @@ export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
 };
 
 /**
- * No event waits for the record of a row: what a listing does not show yet is looked for by the
- * catch-up, which gives it up.
+ * Whether no event waits for the record of a row. The catch-up looks for what a listing does not
+ * show yet, and gives it up.
  */
 const notAwaited = (resource: RecordResource): SQL => {
   const { eventKind } = resources[resource];
   return eventKind === null ? sql`` : sql`and not ${isStale(eventKind, sql`${row.id}::text`)}`;
 };
 
+/** Whether a pass did not show a row, which nothing else touched since it began. */
 const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
   const seen = printedIds(resource, ids);
   // An empty list of companies is no word about those that it never showed.
@@ -88,10 +86,7 @@ const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
     ${notAwaited(resource)}`;
 };
 
-/**
- * Live rows of a listing, and how many `among` them a pass did not see that nothing else touched
- * since it began.
- */
+/** Counts the live rows of a listing, and how many `among` them are absent from a pass. */
 export async function countAbsent(
   db: Executor,
   listing: Listing,
@@ -107,25 +102,27 @@ export async function countAbsent(
   return result.rows[0] ?? { live: 0, absent: 0 };
 }
 
-/** Whether many of a row are kept: a company that no list ever showed has nothing to lose. */
+/** Whether the cap counts a row: a company that no list ever showed has nothing to lose. */
 const capped = ({ resource }: Listing): SQL =>
   resource === 'companies' ? sql`${row.raw} is not null` : sql`true`;
 
-/** More absent rows of a listing than the larger of both are kept until somebody decides. */
+/**
+ * How many absent rows a run may tombstone: the larger of both. More wait until somebody decides.
+ */
 export interface DeletesCap {
   readonly rows: number;
   readonly percent: number;
 }
 
-/** Whether a run may not tombstone so many of the rows that live. */
+/** Whether so many rows are more than a run may tombstone. */
 export const overCap = ({ rows, percent }: DeletesCap, gone: number, live: number): boolean =>
   gone > Math.max(rows, Math.floor((live * percent) / 100));
 
 /**
- * Deals with the rows that stable passes did not see, except those that something else touched
- * since the first of them began. They are tombstoned, and a later read that sees the record undoes
- * it; more of them than the cap, and those whose deletion somebody rejected or undid before, are
- * quarantined: they live until somebody decides.
+ * Tombstones the rows that stable passes did not see; a later read that sees the record undoes it.
+ * Rows that something else touched since the first pass began are left alone. Quarantined are more
+ * rows than the cap, and those whose deletion somebody rejected or undid: they live until somebody
+ * decides.
  */
 export async function retireAbsent(
   db: Database,
@@ -147,10 +144,7 @@ export async function retireAbsent(
   });
 }
 
-/**
- * Notes the absent rows of a listing, and of each whether it is tombstoned now or waits for a
- * decision.
- */
+/** Notes the absent rows of a listing: each is tombstoned now, or waits for a decision. */
 async function noteAbsent(
   tx: Executor,
   runId: string,
@@ -199,17 +193,15 @@ const keptBefore = (resource: RecordResource): SQL => sql`exists (
   offset 0
 )`;
 
-/**
- * Rows of a listing that a run tombstoned for their absence, over all its attempts; with companies
- * their sites.
- */
+/** Counts what a run tombstoned of a listing, over all its attempts; with companies their sites. */
 export const tombstonedBy = (runId: string, { resource, companyId }: Listing): SQL => sql`
   select count(*)
   from ${deletes}
   where ${deletes.runId} = ${runId}::uuid
     and ${deletes.state} = 'applied'
     and (
-      ${deletes.resource} = ${resource} and ${deletes.companyId} is not distinct from ${companyId}::uuid
+      ${deletes.resource} = ${resource}
+        and ${deletes.companyId} is not distinct from ${companyId}::uuid
       or ${deletes.resource} = 'sites' and ${resource} = 'companies'
     )`;
 
@@ -220,7 +212,7 @@ export async function countTombstoned(db: Executor, runId: string, listing: List
   return result.rows[0]?.rows ?? 0;
 }
 
-/** A later pass has judged the listing anew: what an earlier one left to decide is out of date. */
+/** Forgets what an earlier pass left to decide: a later one has judged the listing anew. */
 export const clearingQuarantine = ({ resource, companyId }: Listing): SQL => sql`
   delete from ${deletes}
   where ${deletes.state} = 'quarantined'

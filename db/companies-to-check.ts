@@ -7,33 +7,22 @@ import type { Executor } from './connect.ts';
 import { dataChecks, journal, runs, settlements } from './schema/metersync.ts';
 import { companies, meters } from './schema/utility.ts';
 
-/**
- * A row that was written before a check began may be seen by nobody until its transaction ends: for
- * so long at most.
- */
+/** How long a row may have been written that nobody sees, as its transaction has not ended. */
 const unseenFor = sql`interval '5 minutes'`;
 
-/**
- * Checks that a day makes a difference for: what is late, what is in the future, what lasts for a
- * week.
- */
+/** Checks that a day makes a difference for: what is late, or in the future, or lasts a week. */
 const kindsOfADay: readonly CheckKind[] = ['bills', 'connections'];
 
-/** What a run did to rows. */
+/** How many rows a part of a run changed. */
 const rowsChanged = sql`${runs.rowsInserted} + ${runs.rowsChanged} + ${runs.rowsTombstoned}`;
 
-/**
- * All companies, in order; also those that the service no longer has, whose issues have to close.
- */
+/** Lists all companies, in order; also those that are gone, whose issues have to close. */
 export async function allCompanies(db: Executor): Promise<string[]> {
   const all = await db.select({ id: companies.id }).from(companies).orderBy(companies.id);
   return all.map(({ id }) => id);
 }
 
-/**
- * Companies that a reconcile changed something for, or an event that was applied since the
- * reconcile before began.
- */
+/** Lists companies that a reconcile changed, or events applied since the one before it began. */
 export async function companiesReconciled(db: Executor, reconcileId: string): Promise<string[]> {
   const before = alias(runs, 'before');
   const result = await db.execute<RowOf<typeof companies.id>>(sql`
@@ -77,9 +66,9 @@ export async function companiesReconciled(db: Executor, reconcileId: string): Pr
 }
 
 /**
- * Forgets of which companies the data was checked since it changed: by a run or an event, or with
- * another date where that matters, or with other checks left out. Of the others it notes that
- * nothing changed until now.
+ * Forgets the checks of companies that would find something else now. A run or an event changed
+ * their data since, or they were made on another day, or with other checks left out. Of the others
+ * it notes that nothing changed until now.
  */
 export async function forgetChanged(db: Executor, off: readonly CheckName[]): Promise<void> {
   const { companyId, runWith, seenUntil, today, checksOff } = dataChecks;
@@ -134,10 +123,7 @@ export async function forgetChanged(db: Executor, off: readonly CheckName[]): Pr
       and judged.is_stale is not true`);
 }
 
-/**
- * Companies whose data was not checked since it changed, in order, each with the checks that are to
- * be made.
- */
+/** Lists companies whose data was not checked since it changed, each with the checks to make. */
 export async function companiesToCheck(db: Executor, kinds: readonly CheckKind[]): Promise<CompanyToCheck[]> {
   const { companyId, runWith } = dataChecks;
   const result = await db.execute<{ id: string; kinds: CheckKind[] }>(sql`
@@ -155,10 +141,7 @@ export async function companiesToCheck(db: Executor, kinds: readonly CheckKind[]
   return result.rows;
 }
 
-/**
- * Whom events are of that were applied since a time: those that were read for, and those that left
- * nothing to read.
- */
+/** Owners of events that were applied since a time: by a read, or at once with nothing to read. */
 const eventsAppliedSince = (at: SQL): SQL => sql`
   select
     case when s.kind <> 'interval' then metersync.uuid_of(s.owner) end as company_id,

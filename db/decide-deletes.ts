@@ -21,7 +21,7 @@ export interface InferredDeletes {
   readonly examples: readonly string[];
 }
 
-/** Newest first; only those that wait for a decision unless `all`. */
+/** Reads inferred deletions, the newest first: those that wait for a decision, or all. */
 export async function readDeletes(db: Executor, { all }: { all: boolean }): Promise<InferredDeletes[]> {
   const { runId, companyId, resource, state, reason, recordId, notedAt } = deletes;
   return await db
@@ -38,7 +38,7 @@ export async function readDeletes(db: Executor, { all }: { all: boolean }): Prom
 }
 
 /**
- * Tombstones what a run quarantined, except what something has touched since it was absent: that is
+ * Tombstones what a run quarantined. What something touched since it was absent is spared: it is
  * quarantined no more, and the next backfill looks at it again.
  */
 export async function approveDeletes(
@@ -79,9 +79,7 @@ export async function undoDeletes(db: Database, runId: string): Promise<{ revive
   });
 }
 
-/**
- * Locks the notes that a run has of a resource, in the order of all; returns how many there are.
- */
+/** Locks a run's notes of a resource, in the order of all; returns how many there are. */
 async function lockNotes(
   tx: Executor,
   runId: string,
@@ -97,7 +95,7 @@ async function lockNotes(
   return locked.length;
 }
 
-/** Notes of what was quarantined that it is tombstoned now. */
+/** Marks what was quarantined and is tombstoned now. */
 async function noteTombstoned(tx: Executor, runId: string, resource: RecordResource): Promise<void> {
   await tx
     .update(note)
@@ -112,6 +110,7 @@ async function noteTombstoned(tx: Executor, runId: string, resource: RecordResou
       )`);
 }
 
+/** Marks all notes of a run that are in one state with another; returns how many. */
 async function decide(db: Executor, runId: string, from: State, to: State): Promise<number> {
   const result = await db
     .update(deletes)

@@ -34,8 +34,8 @@ const isOfListing = ({ runId, companyId, resource }: Omit<PassKey, 'pass'>): SQL
   and(eq(pages.runId, runId), eq(pages.companyId, companyId ?? noCompany), eq(pages.resource, resource));
 
 /**
- * Notes what pages held, with their rows or after them, and forgets what was refused before of
- * records that are in order by them; returns the warehouse's clock.
+ * Notes what pages held, with their rows or after them; returns the warehouse's clock. What was
+ * refused before of records that are in order now is forgotten.
  */
 export async function notePages(
   db: Executor,
@@ -90,7 +90,7 @@ const noted = [
   pages.readAt,
 ];
 
-/** What the pass has read so far, in the order of its pages, and when it began. */
+/** Reads what a pass has read so far, in the order of its pages, and when it began. */
 export async function readManifest(
   db: Executor,
   key: PassKey,
@@ -109,24 +109,18 @@ export interface ListingEnd {
   readonly state: RunState;
   readonly error?: string | undefined;
   readonly counts: Omit<RunCounts, 'tombstoned' | 'missed' | 'drift' | 'requests'>;
-  /**
-   * How long an event may be on its way before a change that it should have told of counts as
-   * missed.
-   */
+  /** How long an event may be on its way before the change that it tells of counts as missed. */
   readonly graceSeconds: number;
   /** Whether the listing lacks nothing: then what an earlier run left to decide is out of date. */
   readonly lacksNothing: boolean;
-  /**
-   * Whether rows may have been missed: an earlier run read the listing, and this one changed a row
-   * or buried one.
-   */
+  /** Whether an earlier run read the listing, and this one changed or buried a row. */
   readonly mayHaveMissed: boolean;
 }
 
 /**
- * Ends the part of a run that read a listing, and forgets the listing's manifest. The numbers that
- * Postgres has are counted here: rows that were tombstoned or missed; pages that were asked for,
- * and those of them that moved, as another page answered, or one with another total.
+ * Ends the part of a run that read a listing, and forgets the listing's manifest. Postgres counts
+ * what it has: rows that were tombstoned or missed, pages that were asked for, and those that
+ * moved. A page moved if another one answered, or one with another total.
  */
 export async function finishListing(
   db: Executor,

@@ -10,11 +10,10 @@ const event = alias(journal, 'event');
 const part = alias(runs, 'part');
 
 /**
- * Rows of a company that a run had to change, or found gone, though an event should have told of
- * it. They were changed at the service after the last complete run of this listing began, so that
- * run cannot have seen it, and a while before this one did, so the event is not just on its way;
- * and no event of the journal tells of that state or a newer one. Of usage data and meters no event
- * tells.
+ * Counts rows that a run changed, or found gone, though an event should have told of it. They
+ * changed at the service after the last complete run of the listing began, which cannot have seen
+ * it. They changed a while before this run began: the event is not just on its way. And no event of
+ * the journal tells of that state or a newer one. Of usage data and meters no event tells.
  */
 export async function countMissed(
   db: Executor,

@@ -30,11 +30,11 @@ export interface ListedDeletes {
 }
 
 /**
- * Deals with documents that the service lists as deleted, except what something else touched since
- * `beganAt`, what is newer than the state that the listing showed, and of what somebody decided
- * that very state. They are tombstoned, and the usage that came from them: a later read that sees
- * them undoes it. More of them than the cap, and those whose deletion somebody rejected or undid
- * before, are quarantined: they live until somebody decides.
+ * Tombstones documents that the service lists as deleted, and the usage that came from them; a
+ * later read that sees them undoes it. Left alone is what something else touched since `beganAt`,
+ * what is newer than the listing showed, and what somebody decided of that very state. Quarantined
+ * are more documents than the cap, and those whose deletion somebody rejected or undid: they live
+ * until somebody decides.
  */
 export async function retireListed(
   db: Database,
@@ -112,7 +112,7 @@ const notedAs = (states: SQL): SQL => sql`exists (
   offset 0
 )`;
 
-/** Documents of the company that live, and how many of them are gone. */
+/** Counts documents of the company that live, and how many of them are gone. */
 async function countLive(
   tx: Executor,
   gone: SQL,
@@ -131,7 +131,7 @@ async function countLive(
   return counted.rows[0] ?? { live: 0, found: 0 };
 }
 
-/** Those that are gone and wait for a decision. */
+/** Counts those that are gone and wait for a decision. */
 async function countWaiting(tx: Executor, gone: SQL): Promise<number> {
   const counted = await tx.execute<{ waiting: number }>(sql`
     with ${gone}
@@ -201,7 +201,7 @@ const notedColumns = [
   deletes.absentSince,
 ];
 
-/** Documents that a listing of the living shows wait for no decision about their deletion. */
+/** Clears the quarantine of documents that a listing of the living shows. */
 export async function clearListed(
   db: Executor,
   companyId: string,

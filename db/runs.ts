@@ -32,7 +32,7 @@ export interface RunCounts {
   readonly requests?: number;
 }
 
-/** An index serves `is null`, and not `is not distinct from`: a run has many parts. */
+/** Whether a column has a value, or none. An index serves `is null`, not `is not distinct from`. */
 const is = (column: PgColumn, value: string | null): SQL =>
   value === null ? isNull(column) : eq(column, value);
 
@@ -42,12 +42,11 @@ export const isRun = ({ runId, companyId, resource }: RunKey): SQL | undefined =
 
 const clock = sql`clock_timestamp()`;
 
-/**
- * A run or a part that began: when, by the warehouse's clock, and whether an earlier run read the
- * same to its end.
- */
+/** A run or a part that began. */
 export interface Started {
+  /** When, by the warehouse's clock. */
   readonly now: string;
+  /** Whether an earlier run read the same to its end. */
   readonly readBefore: boolean;
 }
 
@@ -77,7 +76,7 @@ export async function startRun(db: Executor, key: RunKey, kind: RunKind = 'full'
   return result.rows[0] ?? { now: '', readBefore: true };
 }
 
-/** Notes parts of a company as read that are none: the service has no endpoint of them. */
+/** Notes parts of a company as read for which the service has no endpoint. */
 export async function notePartsMissing(
   db: Executor,
   { runId, companyId }: Omit<RunKey, 'resource'>,
@@ -98,7 +97,7 @@ export async function notePartsMissing(
       error_code = null`);
 }
 
-/** Resources of a company that the run has read to their end, however it was. */
+/** Lists the resources of a company whose part of a run has ended, however it did. */
 export async function finishedResources(db: Executor, runId: string, companyId: string): Promise<string[]> {
   const parts = await db
     .select({ resource: runs.resource })
@@ -130,13 +129,10 @@ export async function finishedOfCompanies(
   return new Map(result.rows.map(({ companyId, finished }) => [companyId, finished]));
 }
 
-/**
- * How long the part of another run that has not ended counts as under way: a run that was killed
- * leaves its parts so.
- */
+/** How long a part that has not ended counts as under way: a killed run leaves its parts so. */
 const elsewhereSeconds = 60;
 
-/** Whether another run began to read a part of the company lately and has not ended it. */
+/** Whether another run began to read the company lately and has not ended that part. */
 export async function isReadElsewhere(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
@@ -158,7 +154,7 @@ export async function isReadElsewhere(
   return others.length > 0;
 }
 
-/** Forgets the part of a company that a run began and left to be begun again. */
+/** Forgets the parts of a company that a run began and did not end, so that they begin again. */
 export async function forgetRunning(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
@@ -202,8 +198,8 @@ const failure = (error: string | undefined): { error: string | null; errorCode: 
 });
 
 /**
- * Notes how far a part of a run is, for those who follow it. Of intervals, ids and total are those
- * of the meter that is being read. Returns the warehouse's clock, if there is such a part.
+ * Notes how far a part of a run is, for those who follow it; returns the warehouse's clock, if
+ * there is such a part. Of intervals, ids and total are those of the meter that is being read.
  */
 export async function noteProgress(
   db: Executor,
@@ -238,7 +234,7 @@ export async function concludeRun(db: Executor, runId: string): Promise<RunState
   return await sumUp(db, runId);
 }
 
-/** The worst of the parts names the state of a run, the most frequent failure its code. */
+/** Sums up a run: the worst part names its state, the most frequent failure its code. */
 async function sumUp(db: Executor, runId: string): Promise<RunState> {
   const result = await db.execute<RowOf<typeof runs.state>>(sql`
     with part as (

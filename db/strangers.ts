@@ -21,9 +21,8 @@ export const strangerCode: FailureCode = 'UNKNOWN_TO_SERVICE';
 type OfCompanies = PgTable & { readonly companyId: PgColumn };
 
 /**
- * Whether there is a row of a company, which is looked for in those of the company. Where a first
- * row alone is asked for, the planner thinks that one is soon met when all are read in their order;
- * `materialized` hides how few are asked for.
+ * Whether a table has a row of a company. Asked for a first row alone, the planner thinks that one
+ * is soon met when all are read in their order. `materialized` hides how few are asked for.
  */
 const anyOf = (table: OfCompanies, companyId: SQLWrapper, also = sql`true`): SQL => sql`exists (
   with theirs as materialized (
@@ -54,10 +53,7 @@ export async function isKnownCompany(db: Executor, companyId: string): Promise<b
   return known.length > 0;
 }
 
-/**
- * Whether a meter is one that the service lists, or where it lists none, one that usage or readings
- * name.
- */
+/** Whether the service lists a meter, or where it does not, usage or readings name it. */
 async function isKnownMeter(db: Executor, meterId: string): Promise<boolean> {
   const result = await db.execute<{ known: boolean }>(sql`
     select coalesce(
@@ -81,17 +77,14 @@ async function isKnownMeter(db: Executor, meterId: string): Promise<boolean> {
   return result.rows[0]?.known ?? false;
 }
 
-/**
- * Whether nothing but events tells of whose events a catch-up reads: a company, or a meter for
- * intervals.
- */
+/** Whether nothing but events tells of an owner: a company, or for intervals a meter. */
 export async function isStranger(db: Executor, kind: CatchUpKind, owner: string): Promise<boolean> {
   return !(await (kind === 'intervals' ? isKnownMeter(db, owner) : isKnownCompany(db, owner)));
 }
 
 /**
- * Makes the row of a company that was a stranger, once a record of it was read; its header is that
- * of the newest event that waits. Returns whether it has one now, and whether no run has begun to
+ * Makes the row of a company that was a stranger, once a record of it was read. Its header is that
+ * of the newest event that waits. Returns whether it has a row now, and whether no run began to
  * read it.
  */
 export async function admitCompany(
@@ -136,7 +129,7 @@ export async function admitCompany(
   return { admitted: row !== undefined, neverRead: row?.never_read ?? false };
 }
 
-/** The header of a company as the newest event tells it that waits for a record of the company. */
+/** A company as the newest event tells it that waits for a record of the company. */
 const newestHeader = (companyId: string): SQL => sql`
   select e.payload -> 'company' as company
   from unnest(array['connection', 'document']) as kinds (kind)
@@ -158,9 +151,9 @@ const newestHeader = (companyId: string): SQL => sql`
   limit 1`;
 
 /**
- * Sites that events name which wait for these records, where the record was read in the state that
- * the event told of or a newer one. Rows that are known keep their values: the API's record is the
- * truth.
+ * Makes the rows of sites that waiting events of these records name. The record must have been read
+ * in the state that the event told of, or a newer one. Rows that are known keep their values: the
+ * API's record is the truth.
  */
 export async function admitSites(
   db: Executor,
@@ -228,8 +221,8 @@ const sitesNamed: Readonly<Record<'connections' | 'documents', SQL>> = {
 };
 
 /**
- * Has what is due of a stranger wait, each time longer. After an hour and a half its events are
- * `missing`, and what they alone wrote is gone; whatever shows a record later has its events looked
+ * Postpones what is due of a stranger, each time longer. After an hour and a half its events are
+ * `missing`, and what they alone wrote is gone. Whatever shows a record later has its events looked
  * at again.
  */
 export async function postponeStranger(
@@ -247,25 +240,23 @@ export async function postponeStranger(
   if (kind !== 'intervals' && givenUp.length > 0) await forgetStranger(db, owner);
 }
 
-/**
- * Tombstones what events alone wrote of a company, unless some of them still wait or a record of it
- * was read.
- */
+/** Tombstones what events alone wrote of a company, unless events wait or a record was read. */
 export async function forgetStranger(db: Executor, companyId: string): Promise<void> {
-  await forgetRecords(db, documents, companyId);
-  await forgetRecords(db, connections, companyId);
+  await forgetRecords(db, documents, 'document', companyId);
+  await forgetRecords(db, connections, 'connection', companyId);
   await forgetSites(db, companyId);
   await forgetCompany(db, companyId);
 }
 
 const notFound = { deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' } as const;
 
+/** Tombstones records that no event waits for, whatever waits for others of the company. */
 async function forgetRecords(
   db: Executor,
   table: typeof documents | typeof connections,
+  kind: 'document' | 'connection',
   companyId: string,
 ): Promise<void> {
-  const kind = table === documents ? 'document' : 'connection';
   await db
     .update(table)
     .set(notFound)
@@ -295,7 +286,7 @@ async function forgetCompany(db: Executor, companyId: string): Promise<void> {
     .where(and(own, isAlone(companyId)));
 }
 
-/** No record of a company was read, and no event waits for one. */
+/** Whether no record of a company was read, and no event waits for one. */
 const isAlone = (companyId: string): SQL => {
   const queues = [`connection/${companyId}`, `document/${companyId}`];
   return sql`not ${recordRead(sql`${companyId}::uuid`)}

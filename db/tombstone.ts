@@ -5,15 +5,17 @@ import { idOf, type RecordResource, tableOf } from './resources.ts';
 import { deletes } from './schema/metersync.ts';
 import { documents, usageData } from './schema/utility.ts';
 
-/** A row of whichever resource: the columns that statements name of it are in the tables of all. */
+/** A row of any resource: the columns that statements name of it are in the tables of all. */
 export const row = alias(documents, 'row');
 
 /** What a run noted of a row. */
 export const note = alias(deletes, 'note');
 
+const usage = alias(usageData, 'usage');
+
 /**
- * Tombstones the rows that a run noted so. A document that the service lists as deleted takes its
- * usage with it, and takes over `updated`, so that no late event brings it back.
+ * Tombstones the rows that a run noted so; returns how many. A document that the service lists as
+ * deleted takes its usage with it, and takes over `updated`: no late event brings it back.
  */
 export async function tombstone(
   tx: Executor,
@@ -53,10 +55,7 @@ async function tombstoneUsage(tx: Executor, runId: string): Promise<void> {
     .where(and(isUsageOfListed(runId), isNull(usageData.deletedAt)));
 }
 
-/**
- * Revives rows that a run tombstoned and nothing has buried since, and the usage that went with
- * them.
- */
+/** Revives rows that a run tombstoned and nothing buried since; documents with their usage. */
 export async function revive(tx: Executor, runId: string, resource: RecordResource): Promise<number> {
   // The usage first: it is known by the tombstones of its documents.
   if (resource === 'documents') await reviveUsage(tx, runId);
@@ -96,8 +95,8 @@ async function reviveRows(tx: Executor, runId: string, resource: RecordResource)
 export const keyOfNoted = (resource: RecordResource): SQL => idOf(resource, sql`${note.recordId}`);
 
 /**
- * What a run noted of a row. The ids of all such rows are picked first, and of each the note is
- * looked up: rows are found by their keys, however many are noted.
+ * Conditions on what a run noted of a row. The keys of all noted rows are picked first, then the
+ * note of each is looked up: however many are noted, rows are found by their keys.
  */
 const notedBy = (runId: string, resource: RecordResource) => {
   const own = sql`${note.runId} = ${runId}::uuid and ${note.resource} = ${resource}`;
@@ -122,24 +121,22 @@ const deletedWith = sql`(
   where ${documents.id} = ${usageData.documentId}
 )`;
 
-/**
- * Whether a usage row is of a document that a run tombstoned as the service lists it as deleted.
- */
+/** Whether a usage row is of a document that a run tombstoned because the service lists it so. */
 const isUsageOfListed = (runId: string): SQL => sql`${usageData.id} = any(array(
-  select u.id
+  select theirs.id
   from ${deletes} ${note}
     cross join lateral (
       select *
-      from ${documents} d
-      where d.id = ${keyOfNoted('documents')}
+      from ${documents}
+      where ${documents.id} = ${keyOfNoted('documents')}
       offset 0
     ) ${row}
     cross join lateral (
-      select id
-      from ${usageData} theirs
-      where theirs.document_id = ${row.id}
+      select ${usage.id}
+      from ${usageData} ${usage}
+      where ${usage.documentId} = ${row.id}
       offset 0
-    ) u
+    ) theirs
   where ${note.runId} = ${runId}::uuid
     and ${note.resource} = 'documents'
     and ${note.reason} = 'listed'
