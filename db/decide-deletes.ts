@@ -32,7 +32,7 @@ export async function readDeletes(db: Executor, { all }: { all: boolean }): Prom
       examples: sql<string[]>`(array_agg(${recordId} order by ${recordId}))[1:3]`,
     })
     .from(deletes)
-    .where(all ? undefined : eq(state, 'quarantined'))
+    .where(all ? undefined : sql`${state} = 'quarantined'`)
     .groupBy(runId, companyId, resource, state, reason)
     .orderBy(desc(max(notedAt)), resource, companyId);
 }
