@@ -3,8 +3,9 @@ import { limits } from '../contract/limits.ts';
 import type { RunState } from '../contract/names.ts';
 import { countAbsent, retireAbsent } from '../db/absent.ts';
 import { absentSites, clearSiteQuarantine } from '../db/absent-sites.ts';
+import { finishListing, notePages, readManifest } from '../db/manifest.ts';
 import type { ListedResource } from '../db/resources.ts';
-import { finishListing, finishRun, notePages, readManifest, startRun } from '../db/runs.ts';
+import { finishRun, startRun } from '../db/runs.ts';
 import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
 import {
   confirmsPass,

@@ -16,7 +16,10 @@ export async function noteCompanies(db: Executor, ids: readonly string[]): Promi
       and held.raw is null`);
 }
 
-/** Ids of the companies that live and have an external id, which the service does not promise to be of one alone. */
+/**
+ * Ids of the companies that live and have an external id, which the service does not promise to be
+ * of one alone.
+ */
 export async function companiesOfExternalId(db: Executor, externalId: string): Promise<string[]> {
   const rows = await db
     .select({ id: companies.id })

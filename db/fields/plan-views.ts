@@ -13,7 +13,10 @@ export interface CataloguedField {
   readonly apiVersions: readonly string[];
 }
 
-/** A column of a typed view: the value of the field at `path`; `/*` of a record is every field that has no column. */
+/**
+ * A column of a typed view: the value of the field at `path`; `/*` of a record is every field that
+ * has no column.
+ */
 export interface TypedColumn {
   readonly name: string;
   readonly path: string;
@@ -48,8 +51,8 @@ export const viewedResources: readonly ViewedResource[] = Object.values(resource
 );
 
 /**
- * Columns of a view; what is beyond them stands in a column of its owner, or in `other_fields`. Postgres has room for
- * 1,600, of which an object's own fields may take `fieldsMax` more.
+ * Columns of a view; what is beyond them stands in a column of its owner, or in `other_fields`.
+ * Postgres has room for 1,600, of which an object's own fields may take `fieldsMax` more.
  */
 const columnsMax = 1_000;
 /** Views of a resource: what is beyond them stands in columns of its owner. */
@@ -64,8 +67,9 @@ interface Place {
 }
 
 /**
- * The views that a catalogue asks for, given those that there are: these keep their names and columns, which only
- * become wider and more. `isTaken` tells of names of relations that are not ours.
+ * The views that a catalogue asks for, given those that there are: these keep their names and
+ * columns, which only become wider and more. `isTaken` tells of names of relations that are not
+ * ours.
  */
 export function planViews(
   fields: readonly CataloguedField[],
@@ -143,7 +147,10 @@ function placesOf(fields: readonly CataloguedField[]): Place {
   return root;
 }
 
-/** Several processes, and versions of the API, may have seen more fields of an object than any of them takes for fields. */
+/**
+ * Several processes, and versions of the API, may have seen more fields of an object than any of
+ * them takes for fields.
+ */
 function collapseMaps(at: Place): void {
   at.collapsed ||= at.fields.size > fieldsMax;
   for (const inner of [...at.fields.values(), ...(at.any === undefined ? [] : [at.any])]) collapseMaps(inner);

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type AuditOptions, audit, repair } from '../../app/audit.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
-import { undoDeletes } from '../../db/absent.ts';
+import { undoDeletes } from '../../db/decide-deletes.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { recordResources, tableName } from '../../db/resources.ts';
 import { writeIntervals } from '../../db/write/intervals.ts';
