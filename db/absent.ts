@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array, printedUuids } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
+import { plannedEachTime } from './prepare.ts';
 import { type RecordResource, recordResources, tableOf } from './resources.ts';
 import { deletes } from './schema/metersync.ts';
 import { isStale } from './stale.ts';
@@ -72,6 +73,7 @@ export async function countAbsent(
   among: SQL = sql`true`,
 ): Promise<{ live: number; absent: number }> {
   const result = await db.execute<{ live: number; absent: number }>(sql`
+    ${plannedEachTime}
     select count(*)::int as live, count(*) filter (where ${among} and ${absentFrom(listing, seen)})::int as absent
     from ${tableOf(listing.resource)} t where ${listed(listing)}`);
   return result.rows[0] ?? { live: 0, absent: 0 };
@@ -109,6 +111,7 @@ export async function retireAbsent(
     const { live, absent } = await countAbsent(tx, listing, seen, capped(listing));
     const tooMany = overCap(cap, absent, live);
     const noted = await tx.execute<{ state: string }>(sql`
+      ${plannedEachTime}
       insert into metersync.deletes (run_id, company_id, resource, record_id, state, absent_since)
       select ${runId}::uuid, ${companyId}::uuid, ${resource}, t.id::text,
         case when ${tooMany} and ${capped(listing)} or exists (
@@ -236,6 +239,7 @@ export interface InferredDeletes {
 /** Newest first; only those that wait for a decision unless `all`. */
 export async function readDeletes(db: Executor, { all }: { all: boolean }): Promise<InferredDeletes[]> {
   const result = await db.execute<Record<string, unknown> & InferredDeletes>(sql`
+    ${plannedEachTime}
     select run_id as "runId", company_id as "companyId", resource, state, reason, count(*)::int as rows,
       max(noted_at)::text as "notedAt", (array_agg(record_id order by record_id))[1:3] as examples
     from metersync.deletes where ${all} or state = 'quarantined'
