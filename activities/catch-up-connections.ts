@@ -1,5 +1,5 @@
 import { printedUuids } from '../db/arrays.ts';
-import { dueRecords, settleRecords, unreadNeighbours, warehouseNow } from '../db/catch-up.ts';
+import { dueRecords, settleRecords, unreadNeighbours } from '../db/catch-up.ts';
 import { admitCompany, admitSites, forgetStranger } from '../db/strangers.ts';
 import { judgePass } from '../service/stability.ts';
 import type { ActivityDependencies } from './dependencies.ts';
@@ -10,9 +10,9 @@ const connectionsTogether = 5_000;
 /** Reads the connections of a company again, and what they brought along. */
 export async function catchUpConnections(deps: ActivityDependencies, companyId: string): Promise<void> {
   const { db } = deps.warehouse;
-  const readAt = await warehouseNow(db);
-  const due = await dueRecords(db, 'connections', companyId, connectionsTogether);
-  const walk = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
+  const { readAt, due } = await dueRecords(db, 'connections', companyId, connectionsTogether);
+  const listing = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
+  const walk = { ...listing, beganAt: readAt };
   const { ids, report } = await walkListing(deps, walk);
   const known = await admit(deps, 'connections', companyId, due);
   await refreshNeighbours(deps, companyId, { meters: known });
@@ -46,11 +46,13 @@ export async function refreshNeighbours(
   also: { meters: boolean; documentIds?: readonly string[] },
 ): Promise<void> {
   const unread = await unreadNeighbours(deps.warehouse.db, companyId, also.documentIds ?? []);
+  let beganAt: string | undefined = unread.now;
   if (unread.companies && deps.service.has('companies')) {
     const walk = { listing: 'companies', companyId: null, params: {}, lane: 'live' } as const;
-    await walkListing(deps, { ...walk, knownOnly: true });
+    await walkListing(deps, { ...walk, beganAt, knownOnly: true });
+    beganAt = undefined;
   }
   if ((also.meters || unread.meters) && deps.service.has('meters')) {
-    await walkListing(deps, { listing: 'meters', companyId, params: { companyId }, lane: 'live' });
+    await walkListing(deps, { listing: 'meters', companyId, params: { companyId }, lane: 'live', beganAt });
   }
 }

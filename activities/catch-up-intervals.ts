@@ -1,7 +1,8 @@
 import { Context } from '@temporalio/activity';
-import { parkOwner, warehouseNow } from '../db/catch-up.ts';
+import { parkOwner } from '../db/catch-up.ts';
 import {
   companyOfMeter,
+  type DueRange,
   dueRanges,
   type Granularity,
   nextPiece,
@@ -26,11 +27,14 @@ const pieceReadings = 20_000;
 interface MeterCursor {
   readonly meterId: string;
   readonly readAt: string;
-  readonly ranges: readonly TimeRange[];
+  readonly ranges: readonly (TimeRange & Partial<DueRange>)[];
   readonly granularity: Granularity;
   readonly range: number;
   /** How far the range is; absent at its begin. */
   readonly within?: RangeProgress | undefined;
+  /** See `DueRanges`; earlier versions did not say. */
+  readonly known?: boolean;
+  readonly anyRefused?: boolean;
 }
 
 /**
@@ -39,13 +43,17 @@ interface MeterCursor {
  */
 export async function catchUpIntervals(deps: ActivityDependencies, meterId: string): Promise<void> {
   const { db } = deps.warehouse;
-  let cursor = interrupted(meterId) ?? (await begin(deps, meterId));
+  const before = interrupted(meterId);
+  let cursor = before ?? (await begin(deps, meterId));
   const { readAt, ranges } = cursor;
+  // Nothing was asked since.
+  let beganAt = before === undefined ? readAt : undefined;
   for (; cursor.range < ranges.length; cursor = { ...cursor, range: cursor.range + 1, within: undefined }) {
-    const range = ranges[cursor.range] as TimeRange;
+    const range = ranges[cursor.range] as (typeof ranges)[number];
     for (let at: RangeProgress | null = cursor.within ?? { from: range.start, width: 1 }; at !== null; ) {
       cursor = { ...cursor, within: at };
-      const { whole, next }: PieceRead = await readPiece(deps, cursor, range, at);
+      const { whole, next }: PieceRead = await readPiece(deps, cursor, range, at, beganAt);
+      beganAt = undefined;
       if (!whole) {
         const message = 'the readings of a range change while they are read';
         await parkOwner(db, 'intervals', meterId, { code: 'LISTING_UNSTABLE', message });
@@ -59,8 +67,9 @@ export async function catchUpIntervals(deps: ActivityDependencies, meterId: stri
       );
     }
   }
-  for (const range of ranges) await forgetRejectedReadings(db, { meterId, ...range }, readAt);
-  await readMeter(deps, meterId);
+  if (cursor.anyRefused !== false)
+    for (const { start, end } of ranges) await forgetRejectedReadings(db, { meterId, start, end }, readAt);
+  if (cursor.known !== true) await readMeter(deps, meterId);
   const { short } = await settleRanges(db, meterId, readAt, ranges);
   for (const { id, told, found, waits } of short) {
     const next = waits ? 'they are looked for again' : 'see metersync.interval_ledger';
@@ -80,15 +89,16 @@ interface PieceRead {
 async function readPiece(
   deps: ActivityDependencies,
   cursor: MeterCursor,
-  range: TimeRange,
+  range: MeterCursor['ranges'][number],
   at: RangeProgress,
+  beganAt: string | undefined,
 ): Promise<PieceRead> {
   const { meterId, granularity } = cursor;
   const { piece, next } = await nextPiece(deps.warehouse.db, range, at, granularity, pieceReadings);
   const isNews = next === null && at.from === range.start;
   const lane = isNews ? 'live' : 'backfill';
   try {
-    const reading = { lane, confirms: true, cursor: () => cursor } as const;
+    const reading = { lane, confirms: true, beganAt, cursor: () => cursor } as const;
     const { whole, readings } = await readRange(deps, { meterId, ...piece }, reading);
     const width = nextWidth(at.width, readings, pieceReadings);
     return { whole, next: next === null ? null : { from: next, width } };
@@ -99,9 +109,7 @@ async function readPiece(
 }
 
 async function begin(deps: ActivityDependencies, meterId: string): Promise<MeterCursor> {
-  const { db } = deps.warehouse;
-  const readAt = await warehouseNow(db);
-  return { meterId, readAt, ...(await dueRanges(db, meterId, rangesTogether)), range: 0 };
+  return { meterId, ...(await dueRanges(deps.warehouse.db, meterId, rangesTogether)), range: 0 };
 }
 
 function interrupted(meterId: string): MeterCursor | undefined {

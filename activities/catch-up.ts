@@ -9,8 +9,10 @@ import type { ActivityDependencies } from './dependencies.ts';
 import { failing } from './failing.ts';
 import { eachUnlessParked } from './parking.ts';
 
-export function catchUpActivities(deps: ActivityDependencies) {
-  const { db } = deps.warehouse;
+export function catchUpActivities(dependencies: ActivityDependencies) {
+  // What is asked within a workflow task is asked at once, over the connections of events.
+  const { db } = dependencies.warehouse;
+  const deps = { ...dependencies, warehouse: dependencies.catchingUp };
   const tried: EndpointsTried = { missing: new Set(), working: new Set() };
   const catchUpOf: Readonly<Record<CatchUpKind, (owner: string) => Promise<void>>> = {
     connections: (companyId) => catchUpConnections(deps, companyId),

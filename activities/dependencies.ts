@@ -8,6 +8,8 @@ import type { ServiceClient } from '../service/client.ts';
 /** What activities are given; they open nothing themselves. */
 export interface ActivityDependencies {
   readonly warehouse: Warehouse;
+  /** The warehouse over connections that nothing but catching up uses: few, so that events are recorded beside it. */
+  readonly catchingUp: Warehouse;
   /** The warehouse over connections that nothing but the checks of the data use. */
   readonly checks: Pick<Warehouse, 'db'>;
   readonly service: ServiceClient;

@@ -17,6 +17,12 @@ import { openWarehouse } from './warehouse.ts';
 import { runWorkers } from './worker.ts';
 import { workflowBundle } from './workflow-bundle.ts';
 
+/**
+ * Connections that catching up shares. More of its statements at once would wait for one another at Postgres, and events
+ * for all of them; fewer cost less, as each keeps what it planned, and what waits for its turn is read together.
+ */
+export const catchUpConnections = 4;
+
 export interface RunningWorker extends Running {
   /**
    * Starts groups over the connection of the workers, so that one of them has the first task with Temporal's answer and
@@ -40,6 +46,7 @@ export async function startWorker(options: {
     workflowBundle(log),
   ]);
   const warehouse = openWarehouse(settings, databaseUrl, log, 16);
+  const catchingUp = openWarehouse(settings, databaseUrl, log, catchUpConnections);
   const checks = openWarehouse(settings, databaseUrl, log, 1);
   const limit = await joinLimit({
     warehouse: openWarehouse(settings, databaseUrl, log, 1),
@@ -55,6 +62,7 @@ export async function startWorker(options: {
   });
   const activities = createActivities({
     warehouse,
+    catchingUp,
     checks,
     catalogue,
     service: access.client,
@@ -90,6 +98,7 @@ export async function startWorker(options: {
         access.client.close(),
         limit.leave(),
         warehouse.close(),
+        catchingUp.close(),
         checks.close(),
       ]);
     },

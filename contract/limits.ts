@@ -13,6 +13,13 @@ export const limits = {
   webhookBodyBytesMax: 1024 * 1024,
   /** Starts of applyEvents in flight: one makes the largest groups and was measured fastest. */
   groupStartsInFlight: 1,
+  /**
+   * A group of fewer events waits for those who were answered just now to send again: as long as some come at distances below the first
+   * time, and no longer than the second. A start costs Temporal as much for one event as for dozens, 15 ms of processor.
+   */
+  groupLingerBelowEvents: 64,
+  groupLingerQuietMs: 10,
+  groupLingerMs: 25,
   /** Verified events waiting for their group's start, and their encoded bytes; past either, 503. */
   queueEventsMax: 4_000,
   queueBytesMax: 64 * 1024 * 1024,

@@ -84,18 +84,25 @@ export async function warehouseNow(db: Executor): Promise<string> {
   return result.rows[0]?.now ?? '';
 }
 
-/** Records of a company that wait to be read, longest waiting first. */
+/** Records of a company that wait to be read, longest waiting first, and the warehouse's clock. */
 export async function dueRecords(
   db: Executor,
   kind: 'connections' | 'documents',
   companyId: string,
   limit: number,
-): Promise<string[]> {
-  const result = await db.execute<{ record_id: string }>(sql`
-    select record_id from metersync.stale_records
-    where queue = ${keyOf(eventKind[kind], companyId)} and due_at <= clock_timestamp()
-    order by due_at, record_id limit ${limit}`);
-  return result.rows.map((row) => row.record_id);
+): Promise<{ readAt: string; due: string[] }> {
+  const result = await db.execute<{ now: string; record_id: string | null }>(sql`
+    select clock.now, due.record_id
+    from (select clock_timestamp()::text as now) clock
+      left join lateral (
+        select record_id, due_at from metersync.stale_records
+        where queue = ${keyOf(eventKind[kind], companyId)} and due_at <= clock_timestamp()
+        order by due_at, record_id limit ${limit}
+      ) due on true
+    order by due.due_at, due.record_id`);
+  const [first] = result.rows;
+  if (first === undefined) throw new Error('a clock without a time');
+  return { readAt: first.now, due: result.rows.flatMap(({ record_id }) => record_id ?? []) };
 }
 
 /** A record that is looked for, by its id and when it was created: texts that compare as times do. */
@@ -427,16 +434,16 @@ export async function parkOwner(
 
 /**
  * What of a company is known by name only, and so needs its listing read; of meters also those of which the usage of
- * the given documents says something else than they do.
+ * the given documents says something else than they do. And the warehouse's clock.
  */
 export async function unreadNeighbours(
   db: Executor,
   companyId: string,
   documentIds: readonly string[],
-): Promise<{ companies: boolean; meters: boolean }> {
+): Promise<{ companies: boolean; meters: boolean; now: string }> {
   const ids = array(documentIds, 'uuid');
-  const result = await db.execute<{ companies: boolean; meters: boolean }>(sql`
-    select
+  const result = await db.execute<{ companies: boolean; meters: boolean; now: string }>(sql`
+    select clock_timestamp()::text as now,
       exists (select from utility.companies where id = ${companyId}::uuid and raw is null)
         or exists (select from utility.sites where company_id = ${companyId}::uuid and raw is null) as companies,
       exists (
@@ -458,5 +465,7 @@ export async function unreadNeighbours(
           or m.site_id::text <> metersync.id_of(u.raw -> 'site')
           or m.datasource_type <> u.raw ->> 'datasourceType'
       ) as meters`);
-  return result.rows[0] ?? { companies: false, meters: false };
+  const [unread] = result.rows;
+  if (unread === undefined) throw new Error('a clock without a time');
+  return unread;
 }

@@ -1,6 +1,8 @@
 import type { ConnectionOptions } from 'node:tls';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
+import { sqlState } from './failures.ts';
+import { keepsHot } from './prepare.ts';
 
 export type Database = NodePgDatabase;
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
@@ -60,9 +62,13 @@ export function connectWarehouse(options: {
     options: `${given} ${ours}`.trim(),
   });
   pool.on('error', options.onError);
-  // A connection in use tells whoever uses it by failing its statement; without a listener the
-  // process would end.
-  pool.on('connect', (client) => client.on('error', () => {}));
+  const keep = keepsHot();
+  pool.on('connect', (client) => {
+    // A connection in use tells whoever uses it by failing its statement; without a listener the
+    // process would end.
+    client.on('error', () => {});
+    keep(client);
+  });
   const db = drizzle(pool);
   db.transaction = (work, config) => inTransaction(pool, work, config);
   const zoneIsUtc = /^(etc\/)?(utc|gmt|zulu)$/i.test(options.timeZone);
@@ -109,6 +115,8 @@ function withoutOptions(url: string): { readonly address: string; readonly given
   return { address: parsed.href, given };
 }
 
+const featureNotSupported = '0A000';
+
 /**
  * Drizzle's own takes a connection for good when `begin` fails on it, as it does on every
  * connection that the pool still held when Postgres went away, and hides the work's error behind
@@ -133,6 +141,7 @@ async function inTransaction<T>(
   } catch (error) {
     throw failure ?? error;
   } finally {
-    client.release();
+    // A migration changed what a kept statement answers: that connection can send it no more.
+    client.release(sqlState(failure) === featureNotSupported);
   }
 }

@@ -27,40 +27,73 @@ export interface Granularity {
 const usualSeconds = 900;
 const daySeconds = 86_400;
 
-/** The events of a meter that wait for their ranges, and are due. */
-const dueEvents = (meterId: string): SQL => sql`(
-  select e.range_start, e.range_end, e.payload
-  from (
-      select record_id, due_at from metersync.stale_records
-      where queue = ${keyOf('interval', meterId)} offset 0
-    ) s cross join lateral (
-      select range_start, range_end, payload from metersync.journal where id = s.record_id offset 0
-    ) e
-  where s.due_at <= clock_timestamp()
-) due`;
+/** What is due of a meter, and what whoever reads it has to know. */
+export interface DueRanges {
+  /** The warehouse's clock before anything is read. */
+  readonly readAt: string;
+  /** Overlapping and touching ones merged. */
+  readonly ranges: readonly DueRange[];
+  readonly granularity: Granularity;
+  /** Whether the meter has a row. */
+  readonly known: boolean;
+  /** Whether Postgres refused any reading, of whichever meter, that it may take by now. */
+  readonly anyRefused: boolean;
+}
 
-/** Announced ranges of a meter that are due, overlapping and touching ones merged, the first of them. */
-export async function dueRanges(
-  db: Executor,
-  meterId: string,
-  limit: number,
-): Promise<{ ranges: TimeRange[]; granularity: Granularity }> {
-  const result = await db.execute<TimeRange & Record<string, unknown>>(sql`
-    select ${isoTime(sql`lower(span)`)} as start, ${isoTime(sql`upper(span)`)} as end
-    from (
-      select unnest(range_agg(tstzrange(range_start, range_end, '[]'))) as span
-      from ${dueEvents(meterId)}
-    ) merged
-    order by span limit ${limit}`);
-  const told = await db.execute<{ shortest: number | null; longest: number | null }>(sql`
-    select min(seconds)::float8 as shortest, max(seconds)::float8 as longest
-    from ${dueEvents(meterId)},
-      jsonb_array_elements_text(metersync.elements(payload -> 'granularitySeconds')) told,
-      lateral (select case when told ~ '^[1-9]\\d{0,8}$' then told::bigint end) as t (seconds)`);
-  const { shortest, longest } = told.rows[0] ?? {};
+/** A range and its length. */
+export interface DueRange extends TimeRange {
+  readonly seconds: number;
+}
+
+/** Announced ranges of a meter that are due, the first of them. */
+export async function dueRanges(db: Executor, meterId: string, limit: number): Promise<DueRanges> {
+  const result = await db.execute<{
+    now: string;
+    start: string | null;
+    end: string | null;
+    seconds: number | null;
+    shortest: number | null;
+    longest: number | null;
+    known: boolean;
+    any_refused: boolean;
+  }>(sql`
+    with due as materialized (
+      select e.range_start, e.range_end, e.payload
+      from (
+          select record_id, due_at from metersync.stale_records
+          where queue = ${keyOf('interval', meterId)} offset 0
+        ) s cross join lateral (
+          select range_start, range_end, payload from metersync.journal where id = s.record_id offset 0
+        ) e
+      where s.due_at <= clock_timestamp()
+    ), merged as (
+      select span
+      from (select unnest(range_agg(tstzrange(range_start, range_end, '[]'))) as span from due) every
+      order by span limit ${limit}
+    ), told as (
+      select min(seconds)::float8 as shortest, max(seconds)::float8 as longest
+      from due,
+        jsonb_array_elements_text(metersync.elements(payload -> 'granularitySeconds')) told,
+        lateral (select case when told ~ '^[1-9]\\d{0,8}$' then told::bigint end) as t (seconds)
+    )
+    select clock.now, told.shortest, told.longest,
+      ${isoTime(sql`lower(span)`)} as start, ${isoTime(sql`upper(span)`)} as end,
+      extract(epoch from upper(span) - lower(span))::float8 as seconds,
+      exists (select from utility.meters where id = ${meterId}) as known,
+      exists (select from metersync.rejected_records where resource = 'intervals') as any_refused
+    from (select clock_timestamp()::text as now) clock cross join told left join merged on true
+    order by span`);
+  const [first] = result.rows;
+  if (first === undefined) throw new Error('a clock without a time');
+  const { shortest, longest } = first;
   return {
-    ranges: result.rows.map(({ start, end }) => ({ start, end })),
+    readAt: first.now,
+    ranges: result.rows.flatMap(({ start, end, seconds }) =>
+      start === null || end === null || seconds === null ? [] : [{ start, end, seconds }],
+    ),
     granularity: { shortest: shortest ?? usualSeconds, longest: Math.max(longest ?? 0, daySeconds) },
+    known: first.known,
+    anyRefused: first.any_refused,
   };
 }
 
@@ -80,13 +113,16 @@ const overlapSecondsMax = 93 * daySeconds;
  */
 export async function nextPiece(
   db: Executor,
-  { start, end }: TimeRange,
+  { start, end, seconds: length }: TimeRange & Partial<DueRange>,
   { from, width }: RangeProgress,
   { shortest, longest }: Granularity,
   readings: number,
 ): Promise<{ piece: TimeRange; next: string | null }> {
   const overlap = Math.min(longest, overlapSecondsMax);
   const seconds = Math.max(shortest * readings, overlap) * width;
+  // Most are one piece: their length says so.
+  if (from === start && length !== undefined && length <= seconds)
+    return { piece: { start, end }, next: null };
   const result = await db.execute<TimeRange & { next: string | null } & Record<string, unknown>>(sql`
     select ${isoTime(sql`greatest(whole.from, ${from}::timestamptz - make_interval(secs => ${overlap}))`)} as start,
       ${isoTime(sql`case when is_last then whole.to else cut end`)} as end,
@@ -115,10 +151,11 @@ export async function noteFetched(
 ): Promise<void> {
   const fetched = sql`tstzrange(${start ?? null}::timestamptz, ${end ?? null}::timestamptz, '[]')`;
   await db.execute(sql`
-    insert into metersync.interval_fetches as f (meter_id, fetched)
-    values (${meterId}, tstzmultirange(${fetched}))
-    on conflict (meter_id) do update set fetched = f.fetched + excluded.fetched, updated_at = clock_timestamp()`);
-  await db.execute(sql`
+    with noted as (
+      insert into metersync.interval_fetches as f (meter_id, fetched)
+      values (${meterId}, tstzmultirange(${fetched}))
+      on conflict (meter_id) do update set fetched = f.fetched + excluded.fetched, updated_at = clock_timestamp()
+    )
     update metersync.settlements x set intervals_found = (${readingsIn(sql`e`)})
     from metersync.journal e
     where x.owner = ${meterId} and x.intervals_found < x.intervals_told and e.id = x.record_id

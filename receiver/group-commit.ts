@@ -27,6 +27,9 @@ export type GroupCommitLimits = Readonly<
     | 'groupEventsMax'
     | 'groupBytesMax'
     | 'groupStartsInFlight'
+    | 'groupLingerBelowEvents'
+    | 'groupLingerQuietMs'
+    | 'groupLingerMs'
     | 'queueEventsMax'
     | 'queueBytesMax'
     | 'answerWithinMs'
@@ -55,10 +58,17 @@ interface Waiting {
   readonly resolve: (answer: Answer) => void;
 }
 
+/** A group that waits a little for more events: until they are enough, until a time at the latest. */
+interface Linger {
+  readonly enough: number;
+  readonly until: number;
+  readonly takeBack: () => void;
+}
+
 /**
  * Group commit: many events, one durable start. While no start is in flight an event leaves at once, alone;
- * while one is, events gather, and leave together when it returns. So the slower the starts, the larger the
- * groups, and a lone event waits for nothing.
+ * while one is, events gather, and leave together when it returned: with what those send next who were answered by
+ * it, if that comes at once. So the slower the starts, the larger the groups, and a lone event waits for nothing.
  */
 export function createGroupCommit(dependencies: {
   start: Start;
@@ -87,6 +97,7 @@ class Commit implements GroupCommit {
   #bytes = 0;
   #inFlight = 0;
   #leaving = false;
+  #lingering: Linger | undefined;
   #expiry: { readonly at: number; readonly takeBack: () => void } | undefined;
   #closing = false;
   readonly #drained = Promise.withResolvers<void>();
@@ -130,18 +141,45 @@ class Commit implements GroupCommit {
 
   drain(): Promise<void> {
     this.#closing = true;
+    this.#endLinger();
     if (this.#unanswered.size === 0) this.#drained.resolve();
     return this.#drained.promise;
   }
 
   /** At the end of the turn, so that events which came in one read of the network share a start. */
   #leaveSoon(): void {
+    if (this.#lingering !== undefined) {
+      this.#linger(this.#lingering.enough, this.#lingering.until);
+      return;
+    }
     if (this.#leaving || this.#inFlight >= this.#limits.groupStartsInFlight) return;
     this.#leaving = true;
     this.#clock.soon(() => {
       this.#leaving = false;
       this.#leave();
     });
+  }
+
+  /** Waits a little longer for more to come, unless it is enough. */
+  #linger(enough: number, until: number): void {
+    this.#lingering?.takeBack();
+    const ms = Math.min(this.#limits.groupLingerQuietMs, until - this.#clock.now());
+    // A turn later: what came meanwhile may not have been looked at yet.
+    const takeBack = this.#clock.after(Math.max(0, ms), () =>
+      this.#clock.soon(() => {
+        if (this.#lingering === lingering) this.#endLinger();
+      }),
+    );
+    const lingering: Linger = { enough, until, takeBack };
+    this.#lingering = lingering;
+    if (this.#gathering.length >= enough) this.#endLinger();
+  }
+
+  #endLinger(): void {
+    if (this.#lingering === undefined) return;
+    this.#lingering.takeBack();
+    this.#lingering = undefined;
+    this.#leaveSoon();
   }
 
   #leave(): void {
@@ -166,8 +204,8 @@ class Commit implements GroupCommit {
       log: this.#log,
     });
     this.#inFlight -= 1;
-    this.#leave();
     for (const waiting of group) this.#settle(waiting, durable ? 'durable' : 'unavailable');
+    this.#goOn(durable ? group.length : 0);
     this.#onGroup({
       events: events.length,
       bytes: group.reduce((sum, { bytes }) => sum + bytes, 0),
@@ -175,6 +213,17 @@ class Commit implements GroupCommit {
       durable,
       ms: this.#clock.now() - startedAt,
     });
+  }
+
+  /** Lets go what gathered, with what so many who were answered send next. */
+  #goOn(answered: number): void {
+    const gathered = this.#gathering.length;
+    const enough = Math.min(gathered + answered, this.#limits.groupLingerBelowEvents);
+    if (gathered === 0 || gathered >= enough || this.#closing || this.#inFlight > 0) {
+      this.#leave();
+      return;
+    }
+    this.#linger(enough, this.#clock.now() + this.#limits.groupLingerMs);
   }
 
   #settle(waiting: Waiting, answer: Answer): void {

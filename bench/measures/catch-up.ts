@@ -57,7 +57,16 @@ async function measureCatchUp(bench: Bench): Promise<Figures> {
   const catalogue = createFieldCatalogue({ db: warehouse.db, onError: () => {} });
   bench.atEnd(() => catalogue.close());
   const deps: ActivityDependencies = {
-    ...{ warehouse, checks: warehouse, service: client, catalogue, apiVersion: 'v2.2', companies: [], log },
+    ...{
+      warehouse,
+      catchingUp: warehouse,
+      checks: warehouse,
+      service: client,
+      catalogue,
+      apiVersion: 'v2.2',
+      companies: [],
+      log,
+    },
     ...{ deletesCap: { rows: 50, percent: 5 }, journalPayloadDays: 90, reconcileDays: 2, checksOff: [] },
     wake: async () => {},
     backfillFirst: async () => {},

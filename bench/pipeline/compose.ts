@@ -13,7 +13,7 @@ import type { TemporalPlace } from '../../app/temporal-place.ts';
 import { keepViews } from '../../app/typed-views.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import { runWorkers } from '../../app/worker.ts';
-import type { RunningWorker } from '../../app/worker-part.ts';
+import { catchUpConnections, type RunningWorker } from '../../app/worker-part.ts';
 import { limits } from '../../contract/limits.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { systemClock } from '../../receiver/clock.ts';
@@ -87,6 +87,7 @@ export async function startBenchWorkers(options: {
   const { settings, temporal, databaseUrl, bundlePath, service, log } = options;
   const [{ client, close }, native] = await Promise.all([connectClient(temporal), connectNative(temporal)]);
   const warehouse = openWarehouse(settings, databaseUrl, log, 16);
+  const catchingUp = openWarehouse(settings, databaseUrl, log, catchUpConnections);
   const nowhere = { url: 'http://127.0.0.1:9/v2.2', apiKey: 'none' };
   const { url, apiKey } = service ?? nowhere;
   const limit = await joinLimit({
@@ -103,6 +104,7 @@ export async function startBenchWorkers(options: {
   });
   const activities = createActivities({
     warehouse,
+    catchingUp,
     checks: warehouse,
     catalogue,
     service: access.client,
@@ -133,6 +135,7 @@ export async function startBenchWorkers(options: {
         access.client.close(),
         limit.leave(),
         warehouse.close(),
+        catchingUp.close(),
       ]);
     },
   };

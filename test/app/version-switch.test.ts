@@ -44,6 +44,7 @@ async function backfill(version: string, companies?: readonly string[]): Promise
   const { beginRun, readCompany } = createActivities({
     ...{
       warehouse,
+      catchingUp: warehouse,
       checks: warehouse,
       catalogue,
       service: client,

@@ -66,7 +66,7 @@ describe.each(['documents', 'connections'] as const)(
             await recordEvents(warehouse.db, events.slice(-1));
           }
         }
-        expect(await dueRecords(warehouse.db, resource, company.id, 1_000)).toContain(id);
+        expect((await dueRecords(warehouse.db, resource, company.id, 1_000)).due).toContain(id);
         const readAt = await warehouseNow(warehouse.db);
         await writeRecords(warehouse, resource, [record(id, truth)], { readAt, confirms: true });
         await settleRecords(warehouse.db, resource, [id], readAt);

@@ -235,8 +235,7 @@ class World {
   async #read(kind: Exclude<CatchUpKind, 'intervals'>, companyId: string): Promise<void> {
     const { db } = this.#warehouse;
     const { life } = this;
-    const readAt = await warehouseNow(db);
-    const due = await dueRecords(db, kind, companyId, 100);
+    const { readAt, due } = await dueRecords(db, kind, companyId, 100);
     const read = { readAt, companyId, confirms: true };
     await this.#turn(`the service shows ${kind}`);
     const shown = life.shown;
@@ -269,8 +268,8 @@ class World {
    */
   async #fetch(meterId: string): Promise<void> {
     const { db } = this.#warehouse;
-    const readAt = await warehouseNow(db);
-    const { ranges, granularity } = await dueRanges(db, meterId, 50);
+    const { readAt, ranges, granularity } = await dueRanges(db, meterId, 50);
+    let beganAt: string | undefined = readAt;
     for (const range of ranges) {
       let at: RangeProgress | null = { from: range.start, width: 1 };
       while (at !== null) {
@@ -278,7 +277,8 @@ class World {
         let fate: Fate | undefined;
         let held = 0;
         do {
-          held = await this.#writeReadings(meterId, piece);
+          held = await this.#writeReadings(meterId, piece, beganAt);
+          beganAt = undefined;
           fate = this.#fates.next().value;
           if (fate === 'repeats') return await this.#fetch(meterId);
         } while (fate === 'fails');
@@ -291,9 +291,9 @@ class World {
     await settleRanges(db, meterId, readAt, ranges);
   }
 
-  async #writeReadings(meterId: string, { start, end }: TimeRange): Promise<number> {
+  async #writeReadings(meterId: string, { start, end }: TimeRange, beganAt?: string): Promise<number> {
     const { life } = this;
-    const readAt = await warehouseNow(this.#warehouse.db);
+    const readAt = beganAt ?? (await warehouseNow(this.#warehouse.db));
     await this.#turn('the service shows readings');
     this.#fetches += 1;
     const asked = (time: string) => time >= start.slice(0, time.length) && time < end;

@@ -63,7 +63,7 @@ describe('group commit', () => {
     expect(answers.get('a')).toEqual(['durable']);
   });
 
-  test('events of one turn share a start; those that come during it leave together when it returns', async () => {
+  test('events of one turn share a start; those that come during it leave together after it returned', async () => {
     const { accept, clock, starts, answers, membersOf } = committing();
     accept('a');
     accept('b');
@@ -74,6 +74,7 @@ describe('group commit', () => {
     }
     expect(starts).toHaveLength(1);
     await resolve(starts[0]);
+    await clock.advance(limits.groupLingerMs);
     expect([membersOf(0), membersOf(1)]).toEqual([
       ['a', 'b'],
       ['c', 'd', 'e'],
@@ -81,6 +82,69 @@ describe('group commit', () => {
     expect([...answers.keys()]).toEqual(['a', 'b']);
     await resolve(starts[1]);
     expect([...answers.values()].flat()).toEqual(Array(5).fill('durable'));
+  });
+
+  describe('when a start returned and others wait', () => {
+    /** One start that returned for so many, while as many as `waiting` gathered. */
+    async function returned(answered: number, waiting: number) {
+      const committed = committing();
+      const { accept, clock, starts } = committed;
+      const some = (name: string, count: number) => {
+        for (let n = 0; n < count; n += 1) accept(`${name}${n}`);
+      };
+      some('answered', answered);
+      await clock.turn();
+      some('waiting', waiting);
+      await clock.turn();
+      await resolve(starts[0]);
+      await clock.turn();
+      return { ...committed, some, sizes: () => starts.map(({ group }) => group.events.length) };
+    }
+
+    test('those who were answered come along if they send again at once; then nobody is waited for', async () => {
+      const { some, clock, sizes } = await returned(8, 8);
+      await clock.advance(limits.groupLingerQuietMs - 1);
+      some('again', 7);
+      await clock.advance(limits.groupLingerQuietMs - 1);
+      expect(sizes()).toEqual([8]);
+      some('the last', 1);
+      await clock.turn();
+      expect(sizes()).toEqual([8, 16]);
+    });
+
+    test('it leaves when nobody sends for a while, and when some send now and then', async () => {
+      const quiet = await returned(8, 1);
+      await quiet.clock.advance(limits.groupLingerQuietMs);
+      expect(quiet.sizes()).toEqual([8, 1]);
+
+      const trickle = await returned(50, 1);
+      for (let ms = 0; ms < limits.groupLingerMs; ms += 5) {
+        expect(trickle.sizes()).toEqual([50]);
+        trickle.some(`at ${ms} `, 1);
+        await trickle.clock.advance(5);
+      }
+      expect(trickle.sizes()).toEqual([50, 6]);
+    });
+
+    test('a large one leaves at once, and so does what is left when the receiver is stopped', async () => {
+      const { sizes } = await returned(64, limits.groupLingerBelowEvents);
+      expect(sizes()).toEqual([64, 64]);
+
+      const { commit, clock, sizes: left } = await returned(2, 2);
+      void commit.drain();
+      await clock.turn();
+      expect(left()).toEqual([2, 2]);
+    });
+
+    test('whoever sends when none is in flight and none waits is waited for by nobody', async () => {
+      const { accept, clock, starts, membersOf } = committing();
+      accept('a');
+      await clock.turn();
+      await resolve(starts[0]);
+      accept('b');
+      await clock.turn();
+      expect([membersOf(1), clock.now()]).toEqual([['b'], 0]);
+    });
   });
 
   test('a group holds at most 500 events', async () => {
@@ -113,6 +177,7 @@ describe('group commit', () => {
     accept('b');
     await clock.turn();
     await resolve(starts[0]);
+    await clock.advance(limits.groupLingerMs);
     await resolve(starts[1]);
     expect([membersOf(0), membersOf(1), starts.length]).toEqual([['a'], ['b'], 2]);
     expect(answers).toEqual(

@@ -49,6 +49,7 @@ export async function activitiesOn(
   });
   const activities = createActivities({
     warehouse,
+    catchingUp: warehouse,
     checks: warehouse,
     catalogue,
     service: client,

@@ -1,0 +1,54 @@
+import { sql } from 'drizzle-orm';
+import { expect, onTestFinished, test } from 'vitest';
+import { connectWarehouse, type Executor } from '../../db/connect.ts';
+import { charactersMax, plannedEachTime, sendsMin } from '../../db/prepare.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+/** A warehouse over one connection, so that what it keeps can be asked. */
+async function oneConnection() {
+  const warehouse = await createWarehouse();
+  const { db, close } = connectWarehouse({ url: warehouse.url, timeZone: 'UTC', max: 1, onError: () => {} });
+  onTestFinished(async () => {
+    await close();
+    await warehouse.drop();
+  });
+  const kept = async (): Promise<string[]> =>
+    (await db.execute<{ statement: string }>(sql`select statement from pg_prepared_statements`)).rows.map(
+      ({ statement }) => statement,
+    );
+  return { db, kept };
+}
+
+/** Sends a statement as often as makes a connection keep it. */
+async function sendOften(db: Executor, send: (tx: Executor) => Promise<unknown>): Promise<void> {
+  for (let sent = 0; sent <= sendsMin; sent++) await send(db);
+}
+
+test('a statement that is sent often is kept by its connection, and answers as before', async () => {
+  const { db, kept } = await oneConnection();
+  const add = (to: number) => db.execute(sql`select ${to}::int + 1 as sum`);
+  for (let sent = 1; sent <= sendsMin; sent++) await add(sent);
+  expect(await kept()).toEqual([]);
+  expect((await add(41)).rows).toEqual([{ sum: 42 }]);
+  expect((await add(1)).rows).toEqual([{ sum: 2 }]);
+  expect(await kept()).toEqual(['select $1::int + 1 as sum']);
+});
+
+test('what brings much, asks for a plan of its own, or has no parameters is not kept', async () => {
+  const { db, kept } = await oneConnection();
+  await sendOften(db, (tx) => tx.execute(sql`select length(${'x'.repeat(charactersMax + 1)}::text)`));
+  await sendOften(db, (tx) => tx.execute(sql`${plannedEachTime} select ${1}::int`));
+  await sendOften(db, (tx) => tx.execute(sql`select 1`));
+  expect(await kept()).toEqual([]);
+});
+
+test('a statement whose answer a migration changes fails once, and is read anew', async () => {
+  const { db, kept } = await oneConnection();
+  await db.execute(sql`create table public.it (a int)`);
+  const read = () => db.transaction((tx) => tx.execute(sql`select * from public.it where ${1}::int = 1`));
+  await sendOften(db, read);
+  expect(await kept()).toHaveLength(1);
+  await db.execute(sql`alter table public.it add b int`);
+  await expect(read()).rejects.toThrow();
+  expect((await read()).rows).toEqual([]);
+});
