@@ -3,7 +3,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import { array, columnNames, printedUuids, type RowOf } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
 import { plannedEachTime } from './prepare.ts';
-import { printedIds, type RecordResource, resources, tableOf } from './resources.ts';
+import { type RecordResource, resources, tableOf } from './resources.ts';
 import { deletes, journal } from './schema/metersync.ts';
 import { companies } from './schema/utility.ts';
 import { isStale } from './stale.ts';
@@ -89,7 +89,7 @@ const notAwaited = (resource: RecordResource): SQL => {
 
 /** Whether a pass did not show a row, which nothing else touched since it began. */
 const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
-  const seen = printedIds(resource, ids);
+  const seen = printedUuids(ids);
   // An empty list of companies is no word about those that it never showed.
   const told = resource === 'companies' && ids.length === 0 ? sql`${row.raw} is not null and` : sql``;
   return sql`${told} not (${row.id}::text = any(${array(seen, 'text')}))

@@ -3,7 +3,6 @@ import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { EndpointName } from '../contract/endpoints.ts';
 import type { EventKind } from '../contract/event.ts';
 import type { AuditResource } from '../contract/names.ts';
-import { printedUuids } from './arrays.ts';
 import { companies, connections, documents, meters, sites, usageData } from './schema/utility.ts';
 
 /** Resources whose records have a table of rows with `raw`. */
@@ -198,7 +197,3 @@ const hasUuids = (resource: RecordResource): boolean => resources[resource].tabl
 /** An id of a resource, given as text, as its table has it; null where it is none. */
 export const idOf = (resource: RecordResource, id: SQL): SQL =>
   hasUuids(resource) ? sql`metersync.uuid_of(${id})` : id;
-
-/** Ids of a resource as Postgres prints them. */
-export const printedIds = (_resource: RecordResource, ids: readonly string[]): readonly string[] =>
-  printedUuids(ids);

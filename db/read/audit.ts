@@ -1,9 +1,9 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { array } from '../arrays.ts';
+import { array, printedUuids } from '../arrays.ts';
 import type { Database, Executor, Warehouse } from '../connect.ts';
 import { isRefusal } from '../failures.ts';
 import { halving } from '../halving.ts';
-import { isVersioned, printedIds, type RecordResource, resources, tableOf } from '../resources.ts';
+import { isVersioned, type RecordResource, resources, tableOf } from '../resources.ts';
 import { connectionSites } from '../schema/utility.ts';
 import { sitesOfCompanies } from '../write/companies.ts';
 import { relatedSites, tellsSites } from '../write/connection-sites.ts';
@@ -123,7 +123,7 @@ export async function extraRows(
 ): Promise<Difference[]> {
   const recent = since === null || !isVersioned(resource) ? sql`true` : sql`updated >= ${since}::timestamptz`;
   const owner = resource === 'companies' ? sql`id` : sql`company_id`;
-  const seen = printedIds(resource, seenIds);
+  const seen = printedUuids(seenIds);
   const result = await db.execute<{ id: string }>(sql`
     select id::text as id from ${tableOf(resource)}
     where deleted_at is null and (${companyId}::uuid is null or ${owner} = ${companyId}::uuid)
