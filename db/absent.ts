@@ -119,16 +119,20 @@ const capped = ({ resource }: Listing): SQL =>
   resource === 'companies' ? sql`${row.raw} is not null` : sql`true`;
 
 /**
- * How many absent rows a run may tombstone: the larger of both. More wait until somebody decides.
+ * How many absent rows a run may tombstone: the smaller of both, where the share is 3 rows at
+ * least. More wait until somebody decides.
  */
 export interface DeletesCap {
   readonly rows: number;
   readonly percent: number;
 }
 
+/** Rows that are no flood however few live beside them. */
+const leastShare = 3;
+
 /** Whether so many rows are more than a run may tombstone. */
 export const overCap = ({ rows, percent }: DeletesCap, gone: number, live: number): boolean =>
-  gone > Math.max(rows, Math.floor((live * percent) / 100));
+  gone > Math.min(rows, Math.max(leastShare, Math.floor((live * percent) / 100)));
 
 /**
  * Tombstones the rows that stable passes did not see; a later read that sees the record undoes it.

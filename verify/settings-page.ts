@@ -32,11 +32,11 @@ export const settings: Readonly<Record<string, Setting>> = {
   DELETES_CAP_ROWS: {
     default: '50',
     means:
-      'Rows of one listing that a backfill may tombstone because the service no longer shows them, or a reconcile because it lists them as deleted; more, unless `DELETES_CAP_PERCENT` allows it, wait for `metersync deletes`.',
+      'Rows of one listing that a backfill may tombstone because the service no longer shows them, or a reconcile because it lists them as deleted; more wait for `metersync deletes`.',
   },
   DELETES_CAP_PERCENT: {
     default: '5',
-    means: 'The same as a share of the live rows; the larger of both holds.',
+    means: 'The same as a share of the live rows, of 3 rows at least; the smaller of both holds.',
   },
   JOURNAL_PAYLOAD_DAYS: {
     default: '90',

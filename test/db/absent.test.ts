@@ -20,7 +20,7 @@ afterAll(() => warehouse.drop());
 
 const now = () => warehouseNow(warehouse.db);
 const updated = '2026-05-01T00:00:00.000001';
-const roomy: DeletesCap = { rows: 50, percent: 5 };
+const roomy: DeletesCap = { rows: 50, percent: 100 };
 
 async function retire(
   companyId: string,
@@ -108,11 +108,14 @@ describe('more absent rows than the cap', () => {
   });
 
   test.each([
-    ['no more than the rows', 10, 5, { rows: 5, percent: 0 }, 0],
-    ['no more than the share', 10, 5, { rows: 0, percent: 50 }, 0],
-    ['more than both', 10, 5, { rows: 4, percent: 49 }, 5],
+    ['no more than both', 10, 5, { rows: 5, percent: 50 }, 0],
+    ['more than the rows', 10, 5, { rows: 4, percent: 100 }, 5],
+    ['more than the share', 10, 5, { rows: 50, percent: 49 }, 5],
+    ['three, however small the share', 10, 3, { rows: 50, percent: 5 }, 0],
+    ['four of a small company', 51, 4, { rows: 50, percent: 5 }, 4],
+    ['three where no row is allowed', 10, 3, { rows: 0, percent: 100 }, 3],
   ] as const)(
-    'are counted against the larger of rows and share: %s',
+    'are counted against the smaller of rows and share: %s',
     async (_, live, gone, cap, quarantined) => {
       const { companyId, ids } = await documentsOf(live);
       expect(await retire(companyId, ids.slice(gone), await now(), cap)).toEqual({

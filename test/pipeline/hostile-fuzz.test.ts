@@ -15,7 +15,11 @@ beforeAll(async () => {
   pipeline = await startPipeline({ size, parts: ['receiver'] });
   proxy = await startHostileService(pipeline.service.apiUrl);
   // What was hostile may be more than a run tombstones by itself: here it may be everything.
-  await pipeline.start('worker', { SERVICE_URL: proxy.url, DELETES_CAP_PERCENT: '100' });
+  await pipeline.start('worker', {
+    SERVICE_URL: proxy.url,
+    DELETES_CAP_PERCENT: '100',
+    DELETES_CAP_ROWS: '1000000',
+  });
   await pipeline.backfill();
   await pipeline.service.random(20, 7);
   await pipeline.settled();
