@@ -54,6 +54,15 @@ export async function isStranger(db: Executor, kind: CatchUpKind, owner: string)
   return !(await (kind === 'intervals' ? isKnownMeter(db, owner) : isKnownCompany(db, owner)));
 }
 
+/** Whether nothing was read of a company `c` but what events told of, and no run has begun to. */
+const neverRead: SQL = sql`((c.synced_at is null or c.synced_at > c.first_synced_at)
+      and not ${anyOf(sql`metersync.runs`, sql`c.id`)})`;
+
+/** Whether `admitCompany` would find the company there, and read: most are. */
+export const isAdmitted = (companyId: string): SQL => sql`exists (
+  select from utility.companies c
+  where c.id = ${companyId}::uuid and c.deleted_at is null and not ${neverRead} offset 0)`;
+
 /**
  * Makes the row of a company that was a stranger, once a record of it was read; its header is that of the newest event
  * that waits. Returns whether it has one now, and whether no run has begun to read it.
@@ -88,31 +97,24 @@ export async function admitCompany(
       where c.deleted_at is not null and c.raw is null
       returning id, synced_at, first_synced_at
     )
-    select (c.synced_at is null or c.synced_at > c.first_synced_at)
-      and not ${anyOf(sql`metersync.runs`, sql`c.id`)} as never_read
+    select ${neverRead} as never_read
     from (select * from known union all select * from made) c`);
   const [row] = result.rows;
   return { admitted: row !== undefined, neverRead: row?.never_read ?? false };
 }
 
 /**
- * Sites that events name which wait for these records, where the record was read in the state that the event told of or a newer
- * one. Rows that are known keep their values: the API's record is the truth.
+ * Where sites come from that events name which wait for these records, where the record was read in the state that the event told
+ * of or a newer one, and which no row has.
  */
-export async function admitSites(
-  db: Executor,
-  kind: 'connections' | 'documents',
-  recordIds: readonly string[],
-): Promise<void> {
+export function sitesToAdmit(kind: 'connections' | 'documents', recordIds: readonly string[]): SQL {
   const table = kind === 'documents' ? sql`utility.documents` : sql`utility.connections`;
   const sites =
     kind === 'documents'
       ? sql`(select e.payload -> 'site' as site)`
       : sql`(select relation -> 'site' as site
           from jsonb_array_elements(metersync.elements(e.payload -> 'sitesRelations')) relation)`;
-  await db.execute(sql`
-    insert into utility.sites as s (id, company_id, name)
-    select distinct on (identified.id) identified.id, e.company_id, site ->> 'name'
+  return sql`
     from unnest(${array(recordIds, 'text')}) as asked (record_id)
       cross join lateral (
         select kind, record_id, since from metersync.stale_records
@@ -131,7 +133,19 @@ export async function admitSites(
     where identified.id is not null
       and not exists (
         select from utility.sites known
-        where known.id = identified.id and (known.deleted_at is null or known.raw is not null) offset 0)
+        where known.id = identified.id and (known.deleted_at is null or known.raw is not null) offset 0)`;
+}
+
+/** Makes rows of such sites. Rows that are known keep their values: the API's record is the truth. */
+export async function admitSites(
+  db: Executor,
+  kind: 'connections' | 'documents',
+  recordIds: readonly string[],
+): Promise<void> {
+  await db.execute(sql`
+    insert into utility.sites as s (id, company_id, name)
+    select distinct on (identified.id) identified.id, e.company_id, site ->> 'name'
+    ${sitesToAdmit(kind, recordIds)}
     order by identified.id, e.occurred_at desc nulls last, site
     on conflict (id) do update set deleted_at = null, deleted_reason = null
     where s.deleted_at is not null and s.raw is null`);
