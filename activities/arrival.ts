@@ -1,5 +1,6 @@
 import { analyseYoung } from '../db/analyse-young.ts';
 import type { Warehouse } from '../db/connect.ts';
+import type { ListedResource } from '../db/resources.ts';
 import { upsertCompanies, upsertCompanySites } from '../db/write/companies.ts';
 import { upsertConnections } from '../db/write/connections.ts';
 import { upsertDocuments } from '../db/write/documents.ts';
@@ -11,10 +12,7 @@ import type { ServiceClient } from '../service/client.ts';
 import type { Page } from '../service/page.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 
-/** Listings whose records go to a table of their own. */
-export type Listing = 'companies' | 'connections' | 'documents' | 'usageData' | 'meters';
-
-const upserts: Readonly<Record<Listing, readonly UpsertPage[]>> = {
+const upserts: Readonly<Record<ListedResource, readonly UpsertPage[]>> = {
   companies: [upsertCompanies, upsertCompanySites],
   connections: [upsertConnections],
   documents: [upsertDocuments],
@@ -24,7 +22,7 @@ const upserts: Readonly<Record<Listing, readonly UpsertPage[]>> = {
 
 /** One page, or one record, on its way from the service into its table. */
 export interface Arrival {
-  readonly listing: Listing;
+  readonly listing: ListedResource;
   readonly companyId: string | null;
   readonly readAt: string;
   readonly page: Pick<Page, 'body' | 'itemsKey' | 'ids' | 'items'> & { readonly joined?: boolean };
@@ -59,7 +57,7 @@ export async function write(
 /** Has the catalogue look at records that were written, before the cursor moves on. */
 export async function noteFields(
   { catalogue, apiVersion }: ActivityDependencies,
-  listing: Listing | 'intervals',
+  listing: ListedResource | 'intervals',
   items: readonly unknown[],
 ): Promise<void> {
   await catalogue.note(listing, apiVersion, items);

@@ -1,11 +1,10 @@
 import { Context } from '@temporalio/activity';
 import { limits } from '../contract/limits.ts';
+import { hasReadings, metersAfter } from '../db/backfill-order.ts';
 import { warehouseNow } from '../db/catch-up.ts';
 import { withoutStatement } from '../db/failures.ts';
 import {
   finishRun,
-  hasReadings,
-  metersAfter,
   notePartsMissing,
   noteProgress,
   type RunCounts,

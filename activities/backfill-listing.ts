@@ -1,9 +1,11 @@
 import { Context } from '@temporalio/activity';
 import { limits } from '../contract/limits.ts';
 import type { RunState } from '../contract/names.ts';
-import { countAbsent, type ListedResource, retireAbsent } from '../db/absent.ts';
+import { countAbsent, retireAbsent } from '../db/absent.ts';
 import { absentSites, clearSiteQuarantine } from '../db/absent-sites.ts';
-import { finishListing, finishRun, notePages, readManifest, startRun } from '../db/runs.ts';
+import { finishListing, notePages, readManifest } from '../db/manifest.ts';
+import type { ListedResource } from '../db/resources.ts';
+import { finishRun, startRun } from '../db/runs.ts';
 import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
 import {
   confirmsPass,

@@ -7,9 +7,9 @@ import {
   type RunState,
   workflowIds,
 } from '../contract/names.ts';
+import { companiesAfter } from '../db/backfill-order.ts';
 import { noteCompanies } from '../db/companies.ts';
 import {
-  companiesAfter,
   concludeRun,
   failRunning,
   finishedResources,

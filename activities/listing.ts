@@ -2,12 +2,13 @@ import { Context } from '@temporalio/activity';
 import type { EndpointName } from '../contract/endpoints.ts';
 import { warehouseNow } from '../db/catch-up.ts';
 import type { Executor } from '../db/connect.ts';
+import type { ListedResource } from '../db/resources.ts';
 import type { Mended } from '../db/write/rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
 import type { Page } from '../service/page.ts';
 import type { WalkReport } from '../service/walk.ts';
 import { walkPages } from '../service/walk.ts';
-import { type Arrival, type Listing, write } from './arrival.ts';
+import { type Arrival, write } from './arrival.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { heartbeat } from './heartbeat.ts';
 import { type PageRead, readAhead } from './read-ahead.ts';
@@ -15,7 +16,7 @@ import { type PageRead, readAhead } from './read-ahead.ts';
 type Lane = 'live' | 'backfill';
 
 export interface ListingWalk {
-  readonly listing: Listing;
+  readonly listing: ListedResource;
   readonly endpoint?: EndpointName;
   readonly companyId: string | null;
   readonly params: Readonly<Record<string, string>>;

@@ -3,7 +3,7 @@ import pMap from 'p-map';
 import PQueue from 'p-queue';
 import { rewrite, usageTold } from '../activities/arrival.ts';
 import type { EndpointName } from '../contract/endpoints.ts';
-import { type AuditResource, auditResources } from '../contract/names.ts';
+import { type AuditResource, auditResources, companyResources } from '../contract/names.ts';
 import { retireAbsent } from '../db/absent.ts';
 import { warehouseNow } from '../db/catch-up.ts';
 import type { Warehouse } from '../db/connect.ts';
@@ -158,8 +158,9 @@ class Auditor {
 
   /** One listing after the other, as a repair of one writes rows of another; then the readings of several meters at once. */
   async company(companyId: string): Promise<void> {
-    for (const resource of ['connections', 'documents', 'usageData', 'meters'] as const) {
-      if (!this.#service.has(resource) || !this.#resources.includes(resource)) continue;
+    for (const resource of companyResources) {
+      if (resource === 'intervals' || !this.#service.has(resource) || !this.#resources.includes(resource))
+        continue;
       await this.#inTurn(() => this.#listing(resource, companyId));
     }
     if (this.#service.has('intervals') && this.#resources.includes('intervals')) {

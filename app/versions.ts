@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { Failure } from '../contract/failures.ts';
+import { companyResources } from '../contract/names.ts';
 import { itemTexts } from '../db/write/item-texts.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { endOf, startOf } from '../service/intervals.ts';
@@ -11,14 +12,7 @@ import { type FieldDifference, VersionDiff } from './version-diff.ts';
 export type { FieldDifference } from './version-diff.ts';
 
 /** What is compared: versions differ in documents and usage data (seed 9), and it costs little to see that the rest is the same. */
-export const comparedResources = [
-  'companies',
-  'connections',
-  'meters',
-  'documents',
-  'usageData',
-  'intervals',
-] as const;
+export const comparedResources = ['companies', ...companyResources] as const;
 export type ComparedResource = (typeof comparedResources)[number];
 
 export interface ResourceDiff {

@@ -2,15 +2,15 @@ import type { Logger } from 'pino';
 import { connectWarehouse, type Warehouse } from '../db/connect.ts';
 import type { Settings } from './settings.ts';
 
+export { companiesOfExternalId } from '../db/companies.ts';
+export type { Database, Warehouse } from '../db/connect.ts';
 export {
   approveDeletes,
   type InferredDeletes,
   readDeletes,
   rejectDeletes,
   undoDeletes,
-} from '../db/absent.ts';
-export { companiesOfExternalId } from '../db/companies.ts';
-export type { Database, Warehouse } from '../db/connect.ts';
+} from '../db/decide-deletes.ts';
 export { withoutStatement } from '../db/failures.ts';
 export {
   type DataIssue,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Failure } from './failures.ts';
+import { canonicalId, canonicalUuid } from './ids.ts';
 
 /** Event types of the service (seed 6.2). */
 export const eventTypes = [
@@ -34,7 +35,10 @@ export interface DecodedEvent {
 }
 
 const text = z.string().min(1);
-const uuid = z.string().regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i, 'a UUID');
+const uuid = z
+  .string()
+  .refine((id) => canonicalUuid(id) !== undefined, 'a UUID')
+  .transform(canonicalId);
 const company = z.union([z.object({ id: uuid }), uuid.transform((id) => ({ id }))]);
 /** ISO 8601 with a date at least; whether the date exists is for Postgres to say. */
 const time = z.string().regex(/^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}|$)/, 'an ISO 8601 time');
@@ -44,7 +48,11 @@ const bound = z.union([
 ]);
 
 const record = z.object({ id: uuid, company, updated: time });
-const intervals = z.object({ meterId: z.union([text, z.int().transform(String)]), start: bound, end: bound });
+const intervals = z.object({
+  meterId: z.union([text.transform(canonicalId), z.int().transform(String)]),
+  start: bound,
+  end: bound,
+});
 
 const ignored = (type: string): DecodedEvent => ({
   type,
@@ -87,8 +95,8 @@ export function decodeEvent(payload: unknown): DecodedEvent {
     type,
     kind: type.startsWith('document.') ? 'document' : 'connection',
     deletes: type === 'document.deleted.v2',
-    recordId: id.toLowerCase(),
-    companyId: company.id.toLowerCase(),
+    recordId: id,
+    companyId: company.id,
     occurredAt: updated,
   };
 }

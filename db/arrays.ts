@@ -1,12 +1,13 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
+import { canonicalId } from '../contract/ids.ts';
 
 /** A UUID, in whatever case. */
 export const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** UUIDs as Postgres prints them, whatever case the service writes them in. */
+/** UUIDs as Postgres prints them, however the service spells them. */
 export const printedUuids = (ids: readonly (string | null)[]): string[] =>
-  ids.flatMap((id) => (id === null ? [] : [id.toLowerCase()]));
+  ids.flatMap((id) => (id === null ? [] : [canonicalId(id)]));
 
 type ElementType = 'text' | 'uuid' | 'timestamptz' | 'int' | 'bigint' | 'numeric' | 'boolean';
 
@@ -30,12 +31,25 @@ export function unnested<Row>(name: string, rows: readonly Row[], columns: reado
   return sql`unnest(${sql.join(arrays, comma)}) as ${sql.identifier(name)} (${sql.join(names, comma)})`;
 }
 
+/** A row of these columns as a statement returns it: by their names in Postgres. */
+export type RowOf<Column extends PgColumn> = {
+  readonly [C in Column as C['_']['name']]: C['_']['notNull'] extends true
+    ? C['_']['data']
+    : C['_']['data'] | null;
+};
+
 /** The names of columns, for the list of an `insert`. */
 export function columnNames(columns: readonly PgColumn[]): SQL {
   return sql.join(
     columns.map(({ name }) => sql.identifier(name)),
     sql`, `,
   );
+}
+
+/** Columns as a conflict sets them: to what was to be inserted. */
+export function setToExcluded(columns: readonly PgColumn[]): SQL {
+  const set = columns.map(({ name }) => sql`${sql.identifier(name)} = excluded.${sql.identifier(name)}`);
+  return sql.join(set, sql.raw(',\n        '));
 }
 
 const plain = /^[\w.:+-]+$/;

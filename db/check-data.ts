@@ -1,7 +1,8 @@
-import { sql } from 'drizzle-orm';
+import { and, eq, isNull, sql } from 'drizzle-orm';
 import { type CheckKind, type CheckName, checkKinds } from '../contract/names.ts';
 import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
+import { dataIssues } from './schema/ops.ts';
 
 /** What becomes of the issues of some companies: see ops.refresh_data_issues. */
 export interface IssuesRefreshed {
@@ -35,8 +36,8 @@ export interface CompanyToCheck {
 }
 
 /**
- * Opens and closes the issues of companies by what their data shows now. Each is held until the transaction ends: one a
- * call keeps nobody waiting for long.
+ * Opens and closes the issues of companies by what their data shows now. Each is held until the
+ * transaction ends: one a call keeps nobody waiting for long.
  */
 export async function refreshDataIssues(
   db: Executor,
@@ -44,27 +45,35 @@ export async function refreshDataIssues(
   { kinds = checkKinds, off = [], today }: Checking = {},
 ): Promise<IssuesRefreshed> {
   const result = await db.execute<{ opened: number; closed: number; still_open: number }>(sql`
-    select * from ops.refresh_data_issues(${array(companyIds, 'uuid')}, ${array(kinds, 'text')},
-      coalesce(${today ?? null}::date, current_date), ${array(off, 'text')})`);
+    select *
+    from ops.refresh_data_issues(
+      ${array(companyIds, 'uuid')},
+      ${array(kinds, 'text')},
+      coalesce(${today ?? null}::date, current_date),
+      ${array(off, 'text')}
+    )`);
   const { opened = 0, closed = 0, still_open = 0 } = result.rows[0] ?? {};
   return { opened, closed, stillOpen: still_open };
 }
 
 /**
- * Notes that somebody knows of an open issue, with what they say to it, or takes that back. It stays open; found again
- * after it was closed, it is a new issue, of which nobody knows yet. False when no issue of this id is open.
+ * Notes that somebody knows of an open issue, with what they say to it, or takes that back. It
+ * stays open; found again after it was closed, it is a new issue, of which nobody knows yet. False
+ * when no issue of this id is open.
  */
 export async function acknowledgeIssue(
   db: Executor,
   id: number,
   { note, undo = false }: { readonly note?: string | undefined; readonly undo?: boolean | undefined },
 ): Promise<boolean> {
-  const known = undo
-    ? sql`acknowledged_at = null, acknowledged_note = null`
-    : sql`acknowledged_at = coalesce(acknowledged_at, clock_timestamp()),
-        acknowledged_note = coalesce(${note ?? null}, acknowledged_note)`;
-  const { rowCount } = await db.execute(
-    sql`update ops.data_issues set ${known} where id = ${id} and closed_at is null`,
-  );
+  const { acknowledgedAt, acknowledgedNote } = dataIssues;
+  const known = {
+    acknowledgedAt: sql`coalesce(${acknowledgedAt}, clock_timestamp())`,
+    acknowledgedNote: sql`coalesce(${note ?? null}, ${acknowledgedNote})`,
+  };
+  const { rowCount } = await db
+    .update(dataIssues)
+    .set(undo ? { acknowledgedAt: null, acknowledgedNote: null } : known)
+    .where(and(eq(dataIssues.id, id), isNull(dataIssues.closedAt)));
   return rowCount === 1;
 }

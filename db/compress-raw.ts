@@ -1,9 +1,12 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from './connect.ts';
+import { history } from './schema/history.ts';
+import { utility } from './schema/utility.ts';
 
 /**
- * Has Postgres compress records with a method from now on, where it was built with it; returns the columns that were changed.
- * lz4 takes a fraction of the time of Postgres's own. What is stored stays as it is, and is read as before.
+ * Has Postgres compress records with a method from now on, where it was built with it; returns the
+ * columns that were changed. lz4 takes a fraction of the time of Postgres's own. What is stored
+ * stays as it is, and is read as before.
  */
 export async function compressRecords(tx: Executor, method: 'lz4' | 'pglz' = 'lz4'): Promise<string[]> {
   const { rows } = await tx.execute<{ relation: string }>(sql`
@@ -11,7 +14,7 @@ export async function compressRecords(tx: Executor, method: 'lz4' | 'pglz' = 'lz
     from pg_class c
       join pg_namespace n on n.oid = c.relnamespace
       join pg_attribute a on a.attrelid = c.oid
-    where n.nspname in ('utility', 'history')
+    where n.nspname in (${utility.schemaName}, ${history.schemaName})
       and c.relkind = 'r'
       and a.attname = 'raw'
       and not a.attisdropped

@@ -7,7 +7,7 @@ import { keepsHot } from './prepare.ts';
 export type Database = NodePgDatabase;
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
 /** Something that runs a statement: the pool, or a transaction on one connection. */
-export type Executor = Pick<Database, 'execute'>;
+export type Executor = Pick<Database, 'execute' | 'select' | 'insert' | 'update' | 'delete'>;
 
 export interface Warehouse {
   readonly db: Database;
@@ -22,8 +22,8 @@ export interface Warehouse {
 }
 
 /**
- * A statement that waits longer for a lock fails and is tried again: else it would hold its connection for as long as somebody
- * holds the lock, and the next try one more.
+ * A statement that waits longer for a lock fails and is tried again: else it would hold its
+ * connection for as long as somebody holds the lock, and the next try one more.
  */
 const lockTimeout = '30s';
 
@@ -41,8 +41,8 @@ const types: pg.CustomTypesConfig = {
 };
 
 /**
- * Opens a pool on the warehouse. `timeZone` is how its sessions read the service's timestamps, which carry none
- * (seed 2).
+ * Opens a pool on the warehouse. `timeZone` is how its sessions read the service's timestamps,
+ * which carry none (seed 2).
  */
 export function connectWarehouse(options: {
   url: string;
@@ -62,9 +62,10 @@ export function connectWarehouse(options: {
     options: `${given} ${ours}`.trim(),
   });
   pool.on('error', options.onError);
-  // A connection in use tells whoever uses it by failing its statement; without a listener the process would end.
   const keep = keepsHot();
   pool.on('connect', (client) => {
+    // A connection in use tells whoever uses it by failing its statement; without a listener the
+    // process would end.
     client.on('error', () => {});
     keep(client);
   });
@@ -74,11 +75,17 @@ export function connectWarehouse(options: {
   return { db, pool, zoneIsUtc, intervalMonths: new Set(), rowsAdded: new Map(), close: () => pool.end() };
 }
 
-/** Where an address leads, and what keeps others on the way from reading or from answering in its place. */
+/**
+ * Where an address leads, and what keeps others on the way from reading or from answering in its
+ * place.
+ */
 export interface Transport {
   /** A name, an address, or the folder of a Unix socket. */
   readonly host: string;
-  /** Verified: no server but the one of that name, under a CA that is trusted, gets as far as the password. */
+  /**
+   * Verified: no server but the one of that name, under a CA that is trusted, gets as far as the
+   * password.
+   */
   readonly tls: 'none' | 'unverified' | 'verified';
 }
 
@@ -96,7 +103,10 @@ export function transportOf(url: string): Transport {
   return { host: client.host, tls: verified ? 'verified' : 'unverified' };
 }
 
-/** Options for the server in an address would take the place of ours, and times be read in the server's own zone. */
+/**
+ * Options for the server in an address would take the place of ours, and times be read in the
+ * server's own zone.
+ */
 function withoutOptions(url: string): { readonly address: string; readonly given: string } {
   const parsed = new URL(url);
   const given = parsed.searchParams.getAll('options').join(' ');
@@ -108,8 +118,9 @@ function withoutOptions(url: string): { readonly address: string; readonly given
 const featureNotSupported = '0A000';
 
 /**
- * Drizzle's own takes a connection for good when `begin` fails on it, as it does on every connection that the pool
- * still held when Postgres went away, and hides the work's error behind that of the rollback.
+ * Drizzle's own takes a connection for good when `begin` fails on it, as it does on every
+ * connection that the pool still held when Postgres went away, and hides the work's error behind
+ * that of the rollback.
  */
 async function inTransaction<T>(
   pool: pg.Pool,

@@ -20,19 +20,35 @@ export async function dropUnlessUsed(tx: Transaction, what: string): Promise<str
   }
 }
 
-/** Statements that grant again what is granted on a view and on columns of it; none when it isn't there. */
+/**
+ * Statements that grant again what is granted on a view and on columns of it; none when it isn't
+ * there.
+ */
 export async function grantsOn(db: Executor, view: string): Promise<string[]> {
   const { rows } = await db.execute<{ grant: string }>(sql`
-    select format('grant %s%s on %s to %s%s', a.privilege_type, case when a.column is not null then format(' (%I)', a.column) end,
-      ${view}::text, case a.grantee when 0 then 'public' else a.grantee::regrole::text end,
-      case when a.is_grantable then ' with grant option' end) as grant
-    from (
-      select acl.*, null::name as column from pg_class c cross join lateral aclexplode(c.relacl) acl
+    with granted as (
+      select acl.*, null::name as column
+      from pg_class c
+        cross join lateral aclexplode(c.relacl) acl
       where c.oid = to_regclass(${view})
       union all
-      select acl.*, t.attname from pg_attribute t cross join lateral aclexplode(t.attacl) acl
-      where t.attrelid = to_regclass(${view}) and t.attnum > 0 and not t.attisdropped
-    ) a
-    where a.grantee <> (select relowner from pg_class where oid = to_regclass(${view}))`);
+      select acl.*, a.attname
+      from pg_attribute a
+        cross join lateral aclexplode(a.attacl) acl
+      where a.attrelid = to_regclass(${view})
+        and a.attnum > 0
+        and not a.attisdropped
+    )
+    select
+      format(
+        'grant %s%s on %s to %s%s',
+        g.privilege_type,
+        case when g.column is not null then format(' (%I)', g.column) end,
+        ${view}::text,
+        case g.grantee when 0 then 'public' else g.grantee::regrole::text end,
+        case when g.is_grantable then ' with grant option' end
+      ) as grant
+    from granted g
+    where g.grantee <> (select relowner from pg_class where oid = to_regclass(${view}))`);
   return rows.map(({ grant }) => grant);
 }

@@ -1,11 +1,16 @@
 import { DrizzleQueryError } from 'drizzle-orm';
 import { Failure } from '../contract/failures.ts';
 
-/** Classes and codes by which Postgres says that it cannot hold a value, however often it is asked. */
+/**
+ * Classes and codes by which Postgres says that it cannot hold a value, however often it is asked.
+ */
 const refusedClasses = ['22', '23'];
 const refusedCodes = ['54000', '54001', '54011', '42846'];
 
-/** SQLSTATE of an error thrown by pg, also when Drizzle wrapped it; undefined when Postgres was not reached. */
+/**
+ * SQLSTATE of an error thrown by pg, also when Drizzle wrapped it; undefined when Postgres was not
+ * reached.
+ */
 export function sqlState(error: unknown): string | undefined {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
     const code = (at as { code?: unknown }).code;
@@ -14,7 +19,10 @@ export function sqlState(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Whether a row had no partition to go to: Postgres says so as of a check that it violates, but names no constraint. */
+/**
+ * Whether a row had no partition to go to: Postgres says so as of a check that it violates, but
+ * names no constraint.
+ */
 export function hasNoPartition(error: unknown): boolean {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
     const { code, constraint } = at as { code?: unknown; constraint?: unknown };
@@ -24,8 +32,9 @@ export function hasNoPartition(error: unknown): boolean {
 }
 
 /**
- * Postgres's own words, without the statement and its parameters that Drizzle puts before them. Of a value that it
- * cannot read the detail says what is wrong with it; other details quote whole rows.
+ * Postgres's own words, without the statement and its parameters that Drizzle puts before them. Of
+ * a value that it cannot read the detail says what is wrong with it; other details quote whole
+ * rows.
  */
 export function sqlMessage(error: unknown): string {
   let message = String(error);
@@ -38,8 +47,9 @@ export function sqlMessage(error: unknown): string {
 }
 
 /**
- * The error as it may be shown, logged and kept: Postgres's own words and code in place of the statement, its parameters
- * and whole rows, any of which may hold a secret. Errors that wrap such a one stay what they are, over a cause without it.
+ * The error as it may be shown, logged and kept: Postgres's own words and code in place of the
+ * statement, its parameters and whole rows, any of which may hold a secret. Errors that wrap such a
+ * one stay what they are, over a cause without it.
  */
 export function withoutStatement(error: unknown): unknown {
   if (!(error instanceof Error)) return error;

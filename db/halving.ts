@@ -1,8 +1,9 @@
 import { isRefusal } from './failures.ts';
 
 /**
- * Works on all items together. Where Postgres refuses a value it works on the halves, and so on, until only the items
- * that it refuses are left: those go to `refused`, and spoil no other. Returns what each part gave, in order.
+ * Works on all items together. Where Postgres refuses a value it works on the halves, and so on,
+ * until only the items that it refuses are left: those go to `refused`, and spoil no other. Returns
+ * what each part gave, in order.
  */
 export async function halving<T, R>(
   items: readonly T[],

@@ -1,18 +1,20 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from './connect.ts';
+import { migrations } from './migrations-table.ts';
+import { catchUps, typedViews } from './schema/metersync.ts';
 
 /**
- * What one session at a time does, or none while others do the contrary, is held by a lock on a table. Advisory locks
- * would do the same, but every login of the database may take those: a lock on a table, stronger than to read it, may
- * be taken by nobody but who may write the table.
+ * What one session at a time does, or none while others do the contrary, is held by a lock on a
+ * table. Advisory locks would do the same, but every login of the database may take those: a lock
+ * on a table, stronger than to read it, may be taken by nobody but who may write the table.
  */
 const tables = {
   /** Who records events, and a catch-up that wants to sleep. */
-  catchUps: 'metersync.catch_ups',
+  catchUps: sql`${catchUps}`,
   /** Who migrates. */
-  migrations: 'metersync_migrations.schema_migrations',
+  migrations,
   /** Who makes typed views. */
-  typedViews: 'metersync.typed_views',
+  typedViews: sql`${typedViews}`,
 } as const;
 
 const modes = {
@@ -30,5 +32,5 @@ export async function lock(
   table: keyof typeof tables,
   mode: keyof typeof modes,
 ): Promise<void> {
-  await tx.execute(sql.raw(`lock table ${tables[table]} in ${modes[mode]} mode`));
+  await tx.execute(sql`lock table ${tables[table]} in ${sql.raw(modes[mode])} mode`);
 }

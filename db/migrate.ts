@@ -7,16 +7,18 @@ import type { Database, Executor, Transaction } from './connect.ts';
 import { sqlState } from './failures.ts';
 import { type RefreshedViews, refreshViewsIn } from './fields/refresh-views.ts';
 import { lock } from './locks.ts';
+import { migrations, migrationsSchema, migrationsTable } from './migrations-table.ts';
 import { packagedFolder } from './packaged-folder.ts';
 import { describeSessions, sessionsAtWork } from './read/sessions.ts';
 import { ensureRoles } from './roles.ts';
 import { applyViews } from './views.ts';
 
-const migrationsTable = 'schema_migrations';
-
 export const newerSchema = 'the warehouse was migrated by a newer metersync: upgrade this one';
 
-/** How long a migration waits for tables that others use, and keeps new users of them waiting; and how often. */
+/**
+ * How long a migration waits for tables that others use, and keeps new users of them waiting; and
+ * how often.
+ */
 export interface Patience {
   readonly lockTimeoutMs: number;
   readonly pauseMs: number;
@@ -32,9 +34,11 @@ export interface Migrated extends Pick<RefreshedViews, 'blocked' | 'warnings'> {
 }
 
 /**
- * Brings schema, views and what the roles may do up to date. Safe to call from several processes at once.
- * @throws Error when the warehouse is newer than the code, whose older views would take the place of its own; and one
- * that names the sessions that use what has to be changed, when they go on for long
+ * Brings schema, views and what the roles may do up to date. Safe to call from several processes at
+ * once.
+ * @throws Error when the warehouse is newer than the code, whose older views would take the place
+ * of its own; and one that names the sessions that use what has to be changed, when they go on for
+ * long
  */
 export async function migrateWarehouse(db: Database, waiting: Patience = patience): Promise<Migrated> {
   const before = await appliedMigrations(db);
@@ -44,7 +48,7 @@ export async function migrateWarehouse(db: Database, waiting: Patience = patienc
     if ((await missingMigrations(tx)) < 0) throw new Error(newerSchema);
     await migrate(tx as unknown as Database, {
       migrationsFolder: packagedFolder('migrations'),
-      migrationsSchema: 'metersync_migrations',
+      migrationsSchema,
       migrationsTable,
     });
   });
@@ -62,17 +66,20 @@ export async function migrateWarehouse(db: Database, waiting: Patience = patienc
 const waitedTooLong: readonly (string | undefined)[] = ['55P03', '40P01'];
 const madeMeanwhile: readonly (string | undefined)[] = ['23505', '42P06', '42P07'];
 
-/** The table that the migrator itself would make, which is locked before. Two who make it at once meet here. */
+/**
+ * The table that the migrator itself would make, which is locked before. Two who make it at once
+ * meet here.
+ */
 async function ensureMigrationsTable(db: Database): Promise<void> {
-  const table = `metersync_migrations.${migrationsTable}`;
   try {
-    if (await isThere(db, table)) return;
-    await db.execute(sql`create schema if not exists metersync_migrations`);
-    await db.execute(
-      sql.raw(
-        `create table if not exists ${table} (id serial primary key, hash text not null, created_at bigint)`,
-      ),
-    );
+    if (await hasMigrations(db)) return;
+    await db.execute(sql`create schema if not exists ${sql.identifier(migrationsSchema)}`);
+    await db.execute(sql`
+      create table if not exists ${migrations} (
+        id serial primary key,
+        hash text not null,
+        created_at bigint
+      )`);
   } catch (error) {
     if (!madeMeanwhile.includes(sqlState(error))) throw error;
     await ensureMigrationsTable(db);
@@ -80,8 +87,9 @@ async function ensureMigrationsTable(db: Database): Promise<void> {
 }
 
 /**
- * Whoever waits for a table keeps all waiting that come after, readers and writers: an analyst's open transaction must
- * not stop the recording of events through a migration that waits for it. So each wait is short, and tried again.
+ * Whoever waits for a table keeps all waiting that come after, readers and writers: an analyst's
+ * open transaction must not stop the recording of events through a migration that waits for it. So
+ * each wait is short, and tried again.
  */
 async function waitingShortly<T>(
   db: Database,
@@ -110,23 +118,26 @@ function inUse(sessions: Parameters<typeof describeSessions>[0], attempts: numbe
   return `other sessions use what has to be changed, and did so at each of ${attempts} tries. ${who}`;
 }
 
-async function isThere(db: Executor, relation: string): Promise<boolean> {
+/** Whether the migrator's table is there. */
+async function hasMigrations(db: Executor): Promise<boolean> {
+  const table = `${migrationsSchema}.${migrationsTable}`;
   const { rows } = await db.execute<{ there: boolean }>(
-    sql`select to_regclass(${relation}) is not null as there`,
+    sql`select to_regclass(${table}) is not null as there`,
   );
   return rows[0]?.there ?? false;
 }
 
-/** How many migrations the code has that the warehouse lacks; negative when the warehouse is newer than the code. */
+/**
+ * How many migrations the code has that the warehouse lacks; negative when the warehouse is newer
+ * than the code.
+ */
 export async function missingMigrations(db: Executor): Promise<number> {
   const known = readMigrationFiles({ migrationsFolder: packagedFolder('migrations') }).length;
   return known - (await appliedMigrations(db));
 }
 
 async function appliedMigrations(db: Executor): Promise<number> {
-  if (!(await isThere(db, `metersync_migrations.${migrationsTable}`))) return 0;
-  const counted = await db.execute<{ count: number }>(
-    sql`select count(*)::int as count from metersync_migrations.schema_migrations`,
-  );
+  if (!(await hasMigrations(db))) return 0;
+  const counted = await db.execute<{ count: number }>(sql`select count(*)::int as count from ${migrations}`);
   return counted.rows[0]?.count ?? 0;
 }

@@ -1,7 +1,10 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { type DeletesCap, overCap, tombstone, untouchedSince } from './absent.ts';
-import { array, printedUuids, uuid } from './arrays.ts';
+import { type DeletesCap, overCap, untouchedSince } from './absent.ts';
+import { array, columnNames, printedUuids, unnested, uuid } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
+import { deletes } from './schema/metersync.ts';
+import { documents } from './schema/utility.ts';
+import { note, row, tombstone } from './tombstone.ts';
 
 /** The day, by UTC, from which on a reconcile reads what was updated: so many before today. */
 export async function reconciledSince(db: Executor, days: number): Promise<string> {
@@ -27,82 +30,188 @@ export interface ListedDeletes {
 }
 
 /**
- * Deals with documents that the service lists as deleted, except what something else touched since `beganAt`, what is
- * newer than the state that the listing showed, and of what somebody decided that very state. They are tombstoned, and
- * the usage that came from them: a later read that sees them undoes it. More of them than the cap, and those whose
- * deletion somebody rejected or undid before, are quarantined: they live until somebody decides.
+ * Tombstones documents that the service lists as deleted, and the usage that came from them; a
+ * later read that sees them undoes it. Left alone is what something else touched since `beganAt`,
+ * what is newer than the listing showed, and what somebody decided of that very state. Quarantined
+ * are more documents than the cap, and those whose deletion somebody rejected or undid: they live
+ * until somebody decides.
  */
 export async function retireListed(
   db: Database,
   runId: string,
   companyId: string,
-  documents: readonly ListedDocument[],
+  shown: readonly ListedDocument[],
   beganAt: string,
   cap: DeletesCap,
 ): Promise<ListedDeletes> {
-  const gone = goneBy(companyId, documents, beganAt);
+  const gone = goneBy(companyId, shown, beganAt);
   return await db.transaction(async (tx) => {
-    const found = await tx.execute<{ live: number; gone: number }>(sql`with ${gone}
-      select (select count(*)::int from utility.documents where company_id = ${companyId}::uuid and deleted_at is null)
-        as live, (select count(*)::int from gone) as gone`);
-    const counts = found.rows[0] ?? { live: 0, gone: 0 };
-    if (counts.gone === 0) return { live: counts.live, tombstoned: 0, quarantined: 0 };
-    const decidedBefore = (states: SQL): SQL => sql`exists (select from metersync.deletes d
-      where d.resource = 'documents' and d.record_id = gone.id and d.state in (${states}) offset 0)`;
-    // What waits for a decision already keeps its run: somebody may be about to name it.
-    await tx.execute(sql`with ${gone}
-      update metersync.deletes d set absent_since = ${beganAt}::timestamptz, updated = gone.updated from gone
-      where d.resource = 'documents' and d.record_id = gone.id and d.state = 'quarantined' and d.reason = 'listed'`);
-    await tx.execute(sql`with ${gone}
-      insert into metersync.deletes (run_id, company_id, resource, record_id, state, reason, updated, absent_since)
-      select ${runId}::uuid, ${companyId}::uuid, 'documents', id,
-        case when ${overCap(cap, counts.gone, counts.live)} or ${decidedBefore(sql`'rejected', 'undone'`)}
-          then 'quarantined' else 'applied' end,
-        'listed', updated, ${beganAt}::timestamptz
-      from gone where not ${decidedBefore(sql`'quarantined'`)} order by id
-      on conflict (run_id, resource, record_id) do update set state = excluded.state, updated = excluded.updated,
-        absent_since = excluded.absent_since`);
-    const waiting = await tx.execute<{ waiting: number }>(sql`with ${gone}
-      select count(*)::int as waiting from gone where ${decidedBefore(sql`'quarantined'`)}`);
-    const tombstoned = await tombstone(
-      tx,
-      runId,
-      'documents',
-      sql`d.state = 'applied' and t.company_id = ${companyId}::uuid and t.deleted_at is null
-        and ${untouchedSince('documents', sql`d.absent_since`)}`,
-    );
-    return { live: counts.live, tombstoned, quarantined: waiting.rows[0]?.waiting ?? 0 };
+    const { live, found } = await countLive(tx, gone, companyId);
+    if (found === 0) return { live, tombstoned: 0, quarantined: 0 };
+    await noteSeenAgain(tx, gone, beganAt);
+    await noteListed(tx, gone, { runId, companyId, beganAt, tooMany: overCap(cap, found, live) });
+    const quarantined = await countWaiting(tx, gone);
+    const which = sql`${note.state} = 'applied'
+      and ${row.companyId} = ${companyId}::uuid
+      and ${row.deletedAt} is null
+      and ${untouchedSince('documents', sql`${note.absentSince}`)}`;
+    return { live, tombstoned: await tombstone(tx, runId, 'documents', which), quarantined };
   });
 }
 
-/** The documents as `gone(id, updated)`, held against whoever else writes them; a listing that moves shows one twice. */
-function goneBy(companyId: string, documents: readonly ListedDocument[], beganAt: string): SQL {
+/**
+ * The documents as steps of a statement, the last one `gone (id, updated)`. They are held against
+ * whoever else writes them; a listing that moves shows one twice.
+ */
+function goneBy(companyId: string, shown: readonly ListedDocument[], beganAt: string): SQL {
   // Documents of other ids are in no table.
-  const known = documents.filter(({ id }) => uuid.test(id));
-  const ids = printedUuids(known.map(({ id }) => id));
-  const updated = known.map((document) => document.updated);
-  return sql`listed as (
-    select distinct on (id) id, metersync.read_time(l.updated) as updated
-    from unnest(${array(ids, 'uuid')}, ${array(updated, 'text')}) as l (id, updated)
-    order by id, 2 desc nulls last
-  ), gone as materialized (
-    select t.id::text as id, l.updated from utility.documents t join listed l on l.id = t.id
-    where t.company_id = ${companyId}::uuid and t.deleted_at is null
-      and (t.updated is null or l.updated is null or l.updated >= t.updated)
-      and ${untouchedSince('documents', sql`${beganAt}::timestamptz`)}
-      and not exists (select from metersync.deletes d
-        where d.resource = 'documents' and d.record_id = t.id::text and d.reason = 'listed'
-          and d.state in ('rejected', 'undone') and d.updated is not distinct from l.updated offset 0)
-    order by t.id for update of t)`;
+  const known = shown.filter(({ id }) => uuid.test(id));
+  const incoming = unnested('shown', known, [
+    ['id', 'uuid', ({ id }) => id.toLowerCase()],
+    ['updated', 'text', ({ updated }) => updated],
+  ]);
+  return sql`
+    listed as (
+      select distinct on (id) id, metersync.read_time(shown.updated) as updated
+      from ${incoming}
+      order by id, 2 desc nulls last
+    ), gone as materialized (
+      select ${row.id}::text as id, listed.updated
+      from ${documents} ${row}
+        join listed on listed.id = ${row.id}
+      where ${row.companyId} = ${companyId}::uuid
+        and ${row.deletedAt} is null
+        and (
+          ${row.updated} is null
+          or listed.updated is null
+          or listed.updated >= ${row.updated}
+        )
+        and ${untouchedSince('documents', sql`${beganAt}::timestamptz`)}
+        and not exists (
+          select
+          from ${deletes} ${note}
+          where ${note.resource} = 'documents'
+            and ${note.recordId} = ${row.id}::text
+            and ${note.reason} = 'listed'
+            and ${note.state} in ('rejected', 'undone')
+            and ${note.updated} is not distinct from listed.updated
+          offset 0
+        )
+      order by ${row.id}
+      for update of ${row}
+    )`;
 }
 
-/** Documents that a listing of the living shows wait for no decision about their deletion. */
+/** Whether anything was noted of a document that is gone, in one of these states. */
+const notedAs = (states: SQL): SQL => sql`exists (
+  select
+  from ${deletes} ${note}
+  where ${note.resource} = 'documents'
+    and ${note.recordId} = gone.id
+    and ${note.state} in (${states})
+  offset 0
+)`;
+
+/** Counts documents of the company that live, and how many of them are gone. */
+async function countLive(
+  tx: Executor,
+  gone: SQL,
+  companyId: string,
+): Promise<{ live: number; found: number }> {
+  const counted = await tx.execute<{ live: number; found: number }>(sql`
+    with ${gone}
+    select
+      (
+        select count(*)::int
+        from ${documents}
+        where ${documents.companyId} = ${companyId}::uuid
+          and ${documents.deletedAt} is null
+      ) as live,
+      (select count(*)::int from gone) as found`);
+  return counted.rows[0] ?? { live: 0, found: 0 };
+}
+
+/** Counts those that are gone and wait for a decision. */
+async function countWaiting(tx: Executor, gone: SQL): Promise<number> {
+  const counted = await tx.execute<{ waiting: number }>(sql`
+    with ${gone}
+    select count(*)::int as waiting
+    from gone
+    where ${notedAs(sql`'quarantined'`)}`);
+  return counted.rows[0]?.waiting ?? 0;
+}
+
+/** What waits for a decision already keeps its run: somebody may be about to name it. */
+async function noteSeenAgain(tx: Executor, gone: SQL, beganAt: string): Promise<void> {
+  await tx.execute(sql`
+    with ${gone}
+    update ${deletes} ${note}
+    set absent_since = ${beganAt}::timestamptz,
+      updated = gone.updated
+    from gone
+    where ${note.resource} = 'documents'
+      and ${note.recordId} = gone.id
+      and ${note.state} = 'quarantined'
+      and ${note.reason} = 'listed'`);
+}
+
+/** Notes the others, and of each whether it is tombstoned now or waits for a decision. */
+async function noteListed(
+  tx: Executor,
+  gone: SQL,
+  by: {
+    readonly runId: string;
+    readonly companyId: string;
+    readonly beganAt: string;
+    readonly tooMany: boolean;
+  },
+): Promise<void> {
+  await tx.execute(sql`
+    with ${gone}
+    insert into ${deletes} (${columnNames(notedColumns)})
+    select
+      ${by.runId}::uuid,
+      ${by.companyId}::uuid,
+      'documents',
+      id,
+      case
+        when ${by.tooMany} or ${notedAs(sql`'rejected', 'undone'`)} then 'quarantined'
+        else 'applied'
+      end,
+      'listed',
+      updated,
+      ${by.beganAt}::timestamptz
+    from gone
+    where not ${notedAs(sql`'quarantined'`)}
+    order by id
+    on conflict (run_id, resource, record_id) do update set
+      state = excluded.state,
+      updated = excluded.updated,
+      absent_since = excluded.absent_since`);
+}
+
+const notedColumns = [
+  deletes.runId,
+  deletes.companyId,
+  deletes.resource,
+  deletes.recordId,
+  deletes.state,
+  deletes.reason,
+  deletes.updated,
+  deletes.absentSince,
+];
+
+/** Clears the quarantine of documents that a listing of the living shows. */
 export async function clearListed(
   db: Executor,
   companyId: string,
   liveIds: readonly string[],
 ): Promise<void> {
   await db.execute(sql`
-    delete from metersync.deletes where state = 'quarantined' and reason = 'listed' and resource = 'documents'
-      and company_id = ${companyId}::uuid and record_id = any(${array(printedUuids(liveIds), 'text')})`);
+    delete from ${deletes}
+    where ${deletes.state} = 'quarantined'
+      and ${deletes.reason} = 'listed'
+      and ${deletes.resource} = 'documents'
+      and ${deletes.companyId} = ${companyId}::uuid
+      and ${deletes.recordId} = any(${array(printedUuids(liveIds), 'text')})`);
 }

@@ -1,13 +1,16 @@
 import { sql } from 'drizzle-orm';
-import { array, uuid } from './arrays.ts';
+import { alias } from 'drizzle-orm/pg-core';
+import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
-import { dated, type RecordResource, tableOf } from './resources.ts';
-
-const withRawUpdated: readonly RecordResource[] = ['connections', 'documents'];
+import { idOf, type RecordResource, resources, tableOf } from './resources.ts';
+import { journal } from './schema/metersync.ts';
+import { intervals } from './schema/utility.ts';
+import { row } from './tombstone.ts';
 
 /**
- * Forgets how new the given rows are and that they are gone, so that whatever is written next is taken. Rows that a
- * read or an event touched since `readAt` are left alone: they are newer than the page that differs from them.
+ * Forgets how new the given rows are and that they are gone, so that whatever is written next is
+ * taken. Rows that a read or an event touched since `readAt` are left alone: they are newer than
+ * the page that differs from them.
  */
 export async function forgetVersions(
   db: Executor,
@@ -15,26 +18,26 @@ export async function forgetVersions(
   ids: readonly string[],
   readAt: string,
 ): Promise<void> {
-  const forgotten = [
-    'synced_at = null',
-    'deleted_at = null',
-    'deleted_reason = null',
-    ...(dated.includes(resource) ? ['updated = null'] : []),
-    ...(withRawUpdated.includes(resource) ? ['raw_updated = null'] : []),
-  ];
-  const known =
-    resource === 'meters'
-      ? array(ids, 'text')
-      : array(
-          ids.filter((id) => uuid.test(id)),
-          'uuid',
-        );
+  const { syncedAt, deletedAt, deletedReason, updated, rawUpdated } = resources[resource].table;
+  const forgotten = [syncedAt, deletedAt, deletedReason, updated, rawUpdated].flatMap((column) =>
+    column === undefined ? [] : sql`${sql.identifier(column.name)} = null`,
+  );
+  const event = alias(journal, 'event');
   await db.execute(sql`
-    update ${tableOf(resource)} t set ${sql.raw(forgotten.join(', '))}
-    where t.id = any(${known})
-      and (t.synced_at is null or t.synced_at < ${readAt}::timestamptz)
-      and not exists (select from metersync.journal e
-        where e.record_id = t.id::text and e.recorded_at >= ${readAt}::timestamptz offset 0)`);
+    update ${tableOf(resource)} ${row}
+    set ${sql.join(forgotten, sql`, `)}
+    where ${row.id} = any(array(
+        select ${idOf(resource, sql`id`)}
+        from unnest(${array(ids, 'text')}) as differing (id)
+      ))
+      and (${row.syncedAt} is null or ${row.syncedAt} < ${readAt}::timestamptz)
+      and not exists (
+        select
+        from ${journal} ${event}
+        where ${event.recordId} = ${row.id}::text
+          and ${event.recordedAt} >= ${readAt}::timestamptz
+        offset 0
+      )`);
 }
 
 /** Removes the given readings of a meter, less those that were read since `readAt`. */
@@ -45,8 +48,13 @@ export async function removeReadings(
   readAt: string,
 ): Promise<number> {
   const result = await db.execute(sql`
-    delete from utility.intervals i
-    where meter_id = ${meterId} and synced_at < ${readAt}::timestamptz
-      and ${meterId} || '@' || start_at || '/' || granularity_seconds || '/' || usage_units = any(${array(ids, 'text')})`);
+    delete from ${intervals}
+    where ${intervals.meterId} = ${meterId}
+      and ${intervals.syncedAt} < ${readAt}::timestamptz
+      and ${readingId} = any(${array(ids, 'text')})`);
   return result.rowCount ?? 0;
 }
+
+/** By what an audit knows a reading. */
+const readingId = sql`${intervals.meterId} || '@' || ${intervals.startAt}
+        || '/' || ${intervals.granularitySeconds} || '/' || ${intervals.usageUnits}`;

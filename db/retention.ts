@@ -1,24 +1,31 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from './connect.ts';
+import { journal } from './schema/metersync.ts';
 
 /**
- * Drops what was signed of the oldest events that were settled and received more than so many days ago; returns of
- * how many. Their rows stay, so that a late delivery still finds its id. What waits, is dead or missing keeps its
- * bytes however old it is: they are nowhere else.
+ * Drops what was signed of the oldest events that were settled and received more than so many days
+ * ago; returns of how many. Their rows stay, so that a late delivery still finds its id. What
+ * waits, is dead or missing keeps its bytes however old it is: they are nowhere else.
  */
 export async function dropPayloads(
   db: Executor,
   { days, limit }: { days: number; limit: number },
 ): Promise<number> {
   const result = await db.execute(sql`
-    update metersync.journal e set payload = null, body = null, payload_dropped_at = clock_timestamp()
+    update ${journal}
+    set payload = null,
+      body = null,
+      payload_dropped_at = clock_timestamp()
     from (
-      select id from metersync.events
+      select id
+      from metersync.events
       where payload_dropped_at is null
         and received_at < clock_timestamp() - make_interval(days => ${days}::int)
         and outcome in ('applied', 'superseded', 'ignored')
-      order by received_at limit ${limit}
+      order by received_at
+      limit ${limit}
     ) old
-    where e.id = old.id and e.payload_dropped_at is null`);
+    where ${journal.id} = old.id
+      and ${journal.payloadDroppedAt} is null`);
   return result.rowCount ?? 0;
 }

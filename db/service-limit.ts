@@ -1,5 +1,6 @@
-import { sql } from 'drizzle-orm';
+import { eq, lt, or, sql } from 'drizzle-orm';
 import type { Executor } from './connect.ts';
+import { serviceGate, serviceWorkers } from './schema/metersync.ts';
 
 /** Seconds without a sign of life after which a worker's share goes to the others. */
 const goneAfterSeconds = 10;
@@ -17,18 +18,30 @@ export interface LimitState {
 
 /** Notes that a worker lives, and reads what the others noted. */
 export async function beat(db: Executor, workerId: string): Promise<LimitState> {
+  const { closedUntil } = serviceGate;
   const result = await db.execute<{ workers: number; rank: number; until: string; left: number }>(sql`
     with own as (
-      insert into metersync.service_workers (worker_id) values (${workerId}::uuid)
+      insert into ${serviceWorkers} (worker_id)
+      values (${workerId}::uuid)
       on conflict (worker_id) do update set seen_at = clock_timestamp()
     ), live as (
-      select worker_id from metersync.service_workers
-      where seen_at > clock_timestamp() - make_interval(secs => ${goneAfterSeconds})
-      union select ${workerId}::uuid
-    ), gate as (select closed_until from metersync.service_gate)
-    select count(*)::int as workers, count(*) filter (where worker_id < ${workerId}::uuid)::int as rank,
-      coalesce((select extract(epoch from closed_until) * 1000000 from gate), 0)::bigint as until,
-      coalesce((select extract(epoch from closed_until - clock_timestamp()) * 1000 from gate), 0)::float8 as left
+      select ${serviceWorkers.workerId}
+      from ${serviceWorkers}
+      where ${serviceWorkers.seenAt} > clock_timestamp() - make_interval(secs => ${goneAfterSeconds})
+      -- The row that this statement inserts cannot be seen by it.
+      union
+      select ${workerId}::uuid
+    ), gate as (
+      select
+        extract(epoch from ${closedUntil}) * 1000000 as until,
+        extract(epoch from ${closedUntil} - clock_timestamp()) * 1000 as left_ms
+      from ${serviceGate}
+    )
+    select
+      count(*)::int as workers,
+      count(*) filter (where worker_id < ${workerId}::uuid)::int as rank,
+      coalesce((select until from gate), 0)::bigint as until,
+      coalesce((select left_ms from gate), 0)::float8 as left
     from live`);
   const row = result.rows[0];
   if (row === undefined) throw new Error('a query without groups has one row');
@@ -39,9 +52,10 @@ export async function beat(db: Executor, workerId: string): Promise<LimitState> 
 /** Closes the gate for all workers, for the longest that any of them asked; returns until when. */
 export async function closeGate(db: Executor, ms: number): Promise<number> {
   const result = await db.execute<{ until: string }>(sql`
-    insert into metersync.service_gate as g (closed_until)
+    insert into ${serviceGate} (closed_until)
     values (clock_timestamp() + make_interval(secs => ${ms / 1000}))
-    on conflict (one) do update set closed_until = greatest(g.closed_until, excluded.closed_until),
+    on conflict (one) do update set
+      closed_until = greatest(${serviceGate.closedUntil}, excluded.closed_until),
       updated_at = clock_timestamp()
     returning (extract(epoch from closed_until) * 1000000)::bigint as until`);
   return Number(result.rows[0]?.until ?? 0);
@@ -49,7 +63,8 @@ export async function closeGate(db: Executor, ms: number): Promise<number> {
 
 /** Takes a worker out, and those that went without a word long ago. */
 export async function leave(db: Executor, workerId: string): Promise<void> {
-  await db.execute(sql`
-    delete from metersync.service_workers
-    where worker_id = ${workerId}::uuid or seen_at < clock_timestamp() - interval '1 day'`);
+  const longAgo = sql`clock_timestamp() - interval '1 day'`;
+  await db
+    .delete(serviceWorkers)
+    .where(or(eq(serviceWorkers.workerId, workerId), lt(serviceWorkers.seenAt, longAgo)));
 }

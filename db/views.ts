@@ -5,21 +5,26 @@ import { sql } from 'drizzle-orm';
 import type { Transaction } from './connect.ts';
 import { dropUnlessUsed, grantsOn } from './dependents.ts';
 import { sqlMessage, sqlState } from './failures.ts';
+import { migrationsSchema } from './migrations-table.ts';
 import { packagedFolder } from './packaged-folder.ts';
+
+/** Which version of the views is there: one row. */
+const versions = sql`${sql.identifier(migrationsSchema)}.views`;
 
 const [notAsBefore, anotherResult, noColumn, noRelation] = ['42P16', '42P13', '42703', '42P01'];
 
 /**
- * Makes the views and functions of db/views anew unless those of this version are there already; true when it did.
- * `create or replace` leaves what users built on them. Where a view has other columns than before, all that nothing was
- * built on are dropped first, and get back what was granted on them.
+ * Makes the views and functions of db/views anew unless those of this version are there already;
+ * true when it did. `create or replace` leaves what users built on them. Where a view has other
+ * columns than before, all that nothing was built on are dropped first, and get back what was
+ * granted on them.
  * @throws Error naming the user's view that stands in the way
  */
 export async function applyViews(tx: Transaction): Promise<boolean> {
   const texts = viewFiles();
   const version = createHash('sha256').update(texts.join('\0')).digest('hex');
-  await tx.execute(sql`create table if not exists metersync_migrations.views (version text not null)`);
-  const applied = await tx.execute<{ version: string }>(sql`select version from metersync_migrations.views`);
+  await tx.execute(sql`create table if not exists ${versions} (version text not null)`);
+  const applied = await tx.execute<{ version: string }>(sql`select version from ${versions}`);
   if (applied.rows[0]?.version === version) return false;
   if ((await make(tx, texts)) !== 'made') {
     const { dependents, grants } = await dropAll(tx, texts);
@@ -27,8 +32,8 @@ export async function applyViews(tx: Transaction): Promise<boolean> {
     if (made !== 'made') throw inTheWay(made, dependents);
     for (const grant of grants) await grantAgain(tx, grant);
   }
-  await tx.execute(sql`delete from metersync_migrations.views`);
-  await tx.execute(sql`insert into metersync_migrations.views values (${version})`);
+  await tx.execute(sql`delete from ${versions}`);
+  await tx.execute(sql`insert into ${versions} values (${version})`);
   return true;
 }
 
@@ -39,7 +44,10 @@ function viewFiles(): string[] {
   return names.sort().map((name) => readFileSync(join(folder, name), 'utf8'));
 }
 
-/** Makes them, or nothing when one that there is has other columns: then it returns what Postgres says. */
+/**
+ * Makes them, or nothing when one that there is has other columns: then it returns what Postgres
+ * says.
+ */
 async function make(tx: Transaction, texts: readonly string[]): Promise<'made' | Error> {
   try {
     await tx.transaction(async (part) => {
@@ -99,8 +107,9 @@ async function grantAgain(tx: Transaction, grant: string): Promise<void> {
 
 /** A function is dropped by its arguments: there may be several of one name. */
 async function signatures(tx: Transaction, name: string): Promise<string[]> {
-  const { rows } = await tx.execute<{ signature: string }>(
-    sql`select oid::regprocedure::text as signature from pg_proc where pronamespace::regnamespace || '.' || proname = ${name}`,
-  );
+  const { rows } = await tx.execute<{ signature: string }>(sql`
+    select oid::regprocedure::text as signature
+    from pg_proc
+    where pronamespace::regnamespace || '.' || proname = ${name}`);
   return rows.map(({ signature }) => signature);
 }

@@ -1,4 +1,5 @@
 import type { Endpoint } from '../contract/endpoints.ts';
+import { canonicalId } from '../contract/ids.ts';
 import { isObject, parseExact } from './json.ts';
 import { parse, type Received, unexpected } from './unreadable.ts';
 
@@ -12,7 +13,7 @@ export interface Page {
    * The records as JSON.parse reads them: for looking at, never for writing, as their numbers are floats.
    */
   readonly items: readonly unknown[];
-  /** Id of each record, in order, with all its digits; null for a record without one. */
+  /** Id of each record, in order, with all its digits, a UUID in one spelling; null for a record without one. */
   readonly ids: readonly (string | null)[];
   readonly count: number;
   /** The page that the service says it answered with; the page asked for when it doesn't say. */
@@ -67,7 +68,7 @@ function exactItems(body: string, itemsKey: string | null): readonly unknown[] {
 }
 
 function idsOf(items: readonly unknown[]): (string | null)[] {
-  return items.map((item) => (isObject(item) && typeof item.id === 'string' ? item.id : null));
+  return items.map((item) => (isObject(item) && typeof item.id === 'string' ? canonicalId(item.id) : null));
 }
 
 function keyOfRecords(envelope: Readonly<Record<string, unknown>>, endpoint: Endpoint): string | undefined {

@@ -1,20 +1,29 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { and, eq, ne, type SQL, sql } from 'drizzle-orm';
+import { columnNames } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { isRefusal, sqlMessage, withoutStatement } from '../failures.ts';
+import { fieldCatalogue } from '../schema/metersync.ts';
 import { FieldTree, type SeenField } from './field-tree.ts';
 import type { FieldKind } from './kinds.ts';
 
-/** How long counts may wait before they are in the warehouse: they are lost when the process is killed. */
+/**
+ * How long counts may wait before they are in the warehouse: they are lost when the process is
+ * killed.
+ */
 const countsEveryMs = 10_000;
-/** Resources and versions of the API of which fields are told apart: a worker meets some 16. See also `FieldTree`. */
+/**
+ * Resources and versions of the API of which fields are told apart: a worker meets some 16. See
+ * also `FieldTree`.
+ */
 const treesMax = 32;
 
 /** Takes note of the fields of every record that is written. */
 export interface FieldCatalogue {
   /**
-   * Looks at records as JSON.parse read them. A field, or a kind of value, that was never seen before is in the warehouse
-   * when it returns; counts and values follow. Call it before the cursor moves on. It describes records and never keeps them from being written: whatever
-   * goes wrong is told to `onError`, and what could not be written is written with the next note.
+   * Looks at records as JSON.parse read them. A field, or a kind of value, that was never seen
+   * before is in the warehouse when it returns; counts and values follow. Call it before the cursor
+   * moves on. It describes records and never keeps them from being written: whatever goes wrong is
+   * told to `onError`, and what could not be written is written with the next note.
    */
   note(resource: string, apiVersion: string, records: readonly unknown[]): Promise<void>;
   /** Writes what is left; the catalogue can go on. */
@@ -34,8 +43,9 @@ interface Kept {
 }
 
 /**
- * The catalogue of a process: it counts in memory and writes to `metersync.field_catalogue`, where those of several
- * processes add up. `onNewField` is called when the warehouse learnt of a field, or of a kind of value of one.
+ * The catalogue of a process: it counts in memory and writes to `metersync.field_catalogue`, where
+ * those of several processes add up. `onNewField` is called when the warehouse learnt of a field,
+ * or of a kind of value of one.
  */
 export function createFieldCatalogue(options: {
   readonly db: Executor;
@@ -58,14 +68,14 @@ export function createFieldCatalogue(options: {
   };
 
   /** What is a map to one process is one to all: the fields of it that this one told apart go. */
-  const takeOver = async (one: Kept, which: SQL): Promise<void> => {
+  const takeOver = async (one: Kept, which?: SQL): Promise<void> => {
     const known = await readKnown(db, one, which);
     if (known.some(({ path, collapsed }) => collapsed && path !== '')) await removeCollapsed(db, one);
     for (const field of known) one.tree.know(field);
   };
 
   const load = async (one: Kept): Promise<void> => {
-    one.loaded ??= takeOver(one, sql`true`);
+    one.loaded ??= takeOver(one);
     try {
       await one.loaded;
     } catch (error) {
@@ -97,7 +107,7 @@ export function createFieldCatalogue(options: {
     if (seen.length === 0) return;
     try {
       if (await writeSeen(db, one, seen)) onNewField?.();
-      await takeOver(one, sql`collapsed and path <> ''`);
+      await takeOver(one, isMap);
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // What Postgres cannot hold is not tried again.
@@ -147,50 +157,93 @@ const inTrouble = (error: unknown): Error =>
 type KnownField = { readonly path: string; readonly kinds: FieldKind[]; readonly collapsed: boolean };
 
 /** Parents before their fields. */
-async function readKnown(db: Executor, { resource, apiVersion }: Kept, which: SQL): Promise<KnownField[]> {
-  const { rows } = await db.execute<KnownField>(sql`
-    select path, types as kinds, collapsed from metersync.field_catalogue
-    where resource = ${resource} and api_version = ${apiVersion} and ${which} order by path collate "C"`);
-  return rows;
+async function readKnown(db: Executor, one: Kept, which?: SQL): Promise<KnownField[]> {
+  const { path, types, collapsed } = fieldCatalogue;
+  return await db
+    .select({ path, kinds: sql<FieldKind[]>`${types}`, collapsed })
+    .from(fieldCatalogue)
+    .where(and(isOf(one), which))
+    .orderBy(sql`${path} collate "C"`);
 }
 
+const isOf = ({ resource, apiVersion }: Kept): SQL | undefined =>
+  and(eq(fieldCatalogue.resource, resource), eq(fieldCatalogue.apiVersion, apiVersion));
+
+/** Whether a field is a map. A record itself never is: its own fields stay. */
+const isMap = and(eq(fieldCatalogue.collapsed, true), ne(fieldCatalogue.path, ''));
+
 /** Adds what was seen to the catalogue; returns whether fields or kinds are new. */
-async function writeSeen(
-  db: Executor,
-  { resource, apiVersion }: Kept,
-  seen: readonly SeenField[],
-): Promise<boolean> {
+async function writeSeen(db: Executor, one: Kept, seen: readonly SeenField[]): Promise<boolean> {
   const { rows } = await db.execute<{ changed: boolean }>(sql`
     with seen as (
-      select * from jsonb_to_recordset(${JSON.stringify(seen)}::jsonb)
-        as s (path text, kinds text[], records bigint, example text, "values" text[], collapsed boolean)
+      select *
+      from jsonb_to_recordset(${JSON.stringify(seen)}::jsonb) as s (
+        path text,
+        kinds text[],
+        records bigint,
+        example text,
+        "values" text[],
+        collapsed boolean
+      )
     ), known as materialized (
-      select f.path, f.types from metersync.field_catalogue f join seen s on s.path = f.path
-      where f.resource = ${resource} and f.api_version = ${apiVersion}
+      select ${fieldCatalogue.path}, ${fieldCatalogue.types}
+      from ${fieldCatalogue}
+        join seen on seen.path = ${fieldCatalogue.path}
+      where ${isOf(one)}
     ), written as (
-      insert into metersync.field_catalogue as f
-        (resource, api_version, path, types, records, example, enum_values, collapsed)
-      select ${resource}, ${apiVersion}, path, kinds, records, example, "values", collapsed from seen order by path
+      insert into ${fieldCatalogue} as held (${columnNames(writtenColumns)})
+      select
+        ${one.resource},
+        ${one.apiVersion},
+        path,
+        kinds,
+        records,
+        example,
+        "values",
+        collapsed
+      from seen
+      order by path
       on conflict (resource, api_version, path) do update set
-        types = metersync.union_of(f.types, excluded.types), records = f.records + excluded.records,
-        last_seen_at = excluded.last_seen_at, example = coalesce(f.example, excluded.example),
-        enum_values = metersync.enum_union(f.enum_values, excluded.enum_values),
-        collapsed = f.collapsed or excluded.collapsed
-      returning f.path, f.types
+        types = metersync.union_of(held.types, excluded.types),
+        records = held.records + excluded.records,
+        last_seen_at = excluded.last_seen_at,
+        example = coalesce(held.example, excluded.example),
+        enum_values = metersync.enum_union(held.enum_values, excluded.enum_values),
+        collapsed = held.collapsed or excluded.collapsed
+      returning path, types
     )
-    select coalesce(bool_or(k.types is distinct from w.types), false) as changed
-    from written w left join known k on k.path = w.path`);
+    select coalesce(bool_or(known.types is distinct from written.types), false) as changed
+    from written
+      left join known on known.path = written.path`);
   return rows[0]?.changed ?? false;
 }
 
-/** Fields of a map stand under its `*` alone. Maps are picked once: there are few of them, and thousands of fields. */
-async function removeCollapsed(db: Executor, { resource, apiVersion }: Kept): Promise<void> {
+const writtenColumns = [
+  fieldCatalogue.resource,
+  fieldCatalogue.apiVersion,
+  fieldCatalogue.path,
+  fieldCatalogue.types,
+  fieldCatalogue.records,
+  fieldCatalogue.example,
+  fieldCatalogue.enumValues,
+  fieldCatalogue.collapsed,
+];
+
+/**
+ * Fields of a map stand under its `*` alone. Maps are picked once: there are few of them, and
+ * thousands of fields.
+ */
+async function removeCollapsed(db: Executor, one: Kept): Promise<void> {
+  const { path } = fieldCatalogue;
   await db.execute(sql`
     with map as materialized (
-      select path from metersync.field_catalogue
-      where resource = ${resource} and api_version = ${apiVersion} and collapsed and path <> ''
+      select ${path}
+      from ${fieldCatalogue}
+      where ${and(isOf(one), isMap)}
     )
-    delete from metersync.field_catalogue f using map
-    where f.resource = ${resource} and f.api_version = ${apiVersion} and starts_with(f.path, map.path || '/')
-      and not starts_with(f.path || '/', map.path || '/*/')`);
+    delete from ${fieldCatalogue}
+    using map
+    where ${isOf(one)}
+      and starts_with(${path}, map.path || '/')
+      and not starts_with(${path} || '/', map.path || '/*/')`);
 }

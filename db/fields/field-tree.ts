@@ -2,7 +2,10 @@ import { uuid } from '../arrays.ts';
 import { type FieldKind, kindBit, kindOfText, kindsOf } from './kinds.ts';
 import { anyStep, stepOf, stepsOf } from './paths.ts';
 
-/** Distinct texts of a field beyond which it is no enumeration, and the longest that is noted as one of them. */
+/**
+ * Distinct texts of a field beyond which it is no enumeration, and the longest that is noted as one
+ * of them.
+ */
 const valuesMax = 20;
 const valueLengthMax = 40;
 const exampleLengthMax = 80;
@@ -13,9 +16,9 @@ export const fieldsMax = 300;
 /** Fields of all records of a resource: what memory and catalogue have room for. */
 const nodesMax = 5_000;
 /**
- * Characters of their paths, and of their examples and values, of which each text counts as so many more. Past the
- * one no field is told apart, past the other no value is kept: a tree takes some 2 MB of memory, whoever chose the
- * names. The service's own documents take a tenth of it.
+ * Characters of their paths, and of their examples and values, of which each text counts as so many
+ * more. Past the one no field is told apart, past the other no value is kept: a tree takes some 2
+ * MB of memory, whoever chose the names. The service's own documents take a tenth of it.
  */
 const pathCharactersMax = 500_000;
 const valueCharactersMax = 500_000;
@@ -47,7 +50,9 @@ interface FieldNode {
   last: number;
   example: string | null;
   values: ReadonlySet<string> | null;
-  /** Made with the first field: most have none, and an empty map takes more memory than all else. */
+  /**
+   * Made with the first field: most have none, and an empty map takes more memory than all else.
+   */
   fields: Map<string, FieldNode> | undefined;
   any: FieldNode | undefined;
   collapsed: boolean;
@@ -66,9 +71,10 @@ function fieldNode(path: string, depth: number, fresh = true): FieldNode {
 }
 
 /**
- * What the records of a resource turn out to hold. Records are any (the service announces no fields), so each field
- * that is ever seen is noted by where it stands and what kinds of values it had. What it keeps is bounded, whatever
- * the records are: an object with too many fields, or whose keys are UUIDs, becomes a map, whose fields are all one.
+ * What the records of a resource turn out to hold. Records are any (the service announces no
+ * fields), so each field that is ever seen is noted by where it stands and what kinds of values it
+ * had. What it keeps is bounded, whatever the records are: an object with too many fields, or whose
+ * keys are UUIDs, becomes a map, whose fields are all one.
  */
 export class FieldTree {
   readonly #root: FieldNode;
@@ -78,12 +84,18 @@ export class FieldTree {
   #record = 0;
   #news = 0;
 
-  /** @param namesAlone of records whose values are for few to read: none is kept as an example, or as one of an enumeration */
+  /**
+   * @param namesAlone of records whose values are for few to read: none is kept as an example, or
+   * as one of an enumeration
+   */
   constructor({ namesAlone = false }: { readonly namesAlone?: boolean } = {}) {
     this.#root = fieldNode('', 0, namesAlone);
   }
 
-  /** How often something was learnt that is more than a count, or another value: a field, or a kind of values. */
+  /**
+   * How often something was learnt that is more than a count, or another value: a field, or a kind
+   * of values.
+   */
   get news(): number {
     return this.#news;
   }
@@ -95,7 +107,10 @@ export class FieldTree {
     this.#see(this.#root, record);
   }
 
-  /** What was seen and not told yet: `all`, or only what was learnt beside counts. Telling it anew is `restore`. */
+  /**
+   * What was seen and not told yet: `all`, or only what was learnt beside counts. Telling it anew
+   * is `restore`.
+   */
   take(all: boolean): SeenField[] {
     const taken: SeenField[] = [];
     for (const node of this.#everyNode()) {
@@ -121,8 +136,8 @@ export class FieldTree {
   }
 
   /**
-   * Takes in what was known before. Bounds are of all that was ever seen, not of what one process saw. Parents come
-   * before their fields.
+   * Takes in what was known before. Bounds are of all that was ever seen, not of what one process
+   * saw. Parents come before their fields.
    */
   know({ path, kinds, collapsed }: Pick<SeenField, 'path' | 'kinds' | 'collapsed'>): void {
     let node: FieldNode | undefined = this.#root;
@@ -202,7 +217,10 @@ export class FieldTree {
     return node.any;
   }
 
-  /** The field of a name, or what stands for it; undefined for a name that Postgres can't hold: nor can it the record. */
+  /**
+   * The field of a name, or what stands for it; undefined for a name that Postgres can't hold: nor
+   * can it the record.
+   */
   #fieldOf(node: FieldNode, name: string, fresh = true): FieldNode | undefined {
     const known = node.fields?.get(name);
     if (known !== undefined) return known;

@@ -26,7 +26,10 @@ const date = /^\d{4}-\d\d-\d\d$/;
 /** Six digits of a second at most: Postgres has no more, and would round them. */
 const timestamp =
   /^\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[-+](0\d|1[0-4])(:?[0-5]\d)?)?$/;
-/** With a point and without leading zeros: a text of digits alone may be an account's number, whose zeros count. */
+/**
+ * With a point and without leading zeros: a text of digits alone may be an account's number, whose
+ * zeros count.
+ */
 const decimal = /^-?(0|[1-9]\d{0,99})\.\d{1,99}$/;
 
 /** The narrowest kind that keeps all of a text. */
@@ -51,8 +54,8 @@ export const columnTypes = ['boolean', 'numeric', 'timestamptz', 'date', 'uuid',
 export type ColumnType = (typeof columnTypes)[number];
 
 /**
- * The narrowest type that holds every value that was seen: it only ever widens, through text to jsonb. Null when
- * nothing but nulls and objects were, which have columns of their own.
+ * The narrowest type that holds every value that was seen: it only ever widens, through text to
+ * jsonb. Null when nothing but nulls and objects were, which have columns of their own.
  */
 export function columnType(kinds: readonly FieldKind[]): ColumnType | null {
   const scalars = kinds.filter((kind) => kind !== 'object' && kind !== 'array');

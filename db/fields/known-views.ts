@@ -1,5 +1,7 @@
-import { sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
+import type { RowOf } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { typedColumns, typedViews } from '../schema/metersync.ts';
 import { columnTypes } from './kinds.ts';
 import { nameBytesMax } from './names.ts';
 import { anyStep, stepsOf } from './paths.ts';
@@ -19,11 +21,17 @@ export interface ActualColumn {
 /** A relation of schema analytics. */
 export interface Relation {
   readonly columns: readonly ActualColumn[];
-  /** Whether it is a typed view: its comment says so, which none but the owner of the warehouse can write. */
+  /**
+   * Whether it is a typed view: its comment says so, which none but the owner of the warehouse can
+   * write.
+   */
   readonly isTyped: boolean;
 }
 
-/** What the tables of typed views say, less the rows that cannot be true: the writer may write them, and no view. */
+/**
+ * What the tables of typed views say, less the rows that cannot be true: the writer may write them,
+ * and no view.
+ */
 export interface KnownViews {
   readonly views: readonly KnownView[];
   readonly wrong: readonly WrongRow[];
@@ -39,23 +47,40 @@ export interface WrongRow {
 /** Every relation of schema analytics. */
 export async function readRelations(db: Executor): Promise<Map<string, Relation>> {
   const { rows } = await db.execute<{ name: string; columns: ActualColumn[]; typed: boolean }>(sql`
-    select c.relname as name, c.relkind = 'v' and coalesce(obj_description(c.oid, 'pg_class'), '') like ${`%${madeBy}`} as typed,
-      coalesce((
-        select jsonb_agg(jsonb_build_object('name', a.attname, 'type',
-          replace(format_type(a.atttypid, null), 'timestamp with time zone', 'timestamptz')) order by a.attnum)
-        from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped), '[]') as columns
-    from pg_class c where c.relnamespace = to_regnamespace('analytics')`);
+    select
+      c.relname as name,
+      c.relkind = 'v'
+        and coalesce(obj_description(c.oid, 'pg_class'), '') like ${`%${madeBy}`} as typed,
+      coalesce(theirs.columns, '[]') as columns
+    from pg_class c
+      cross join lateral (
+        select jsonb_agg(
+          jsonb_build_object('name', a.attname, 'type', ${typeOf}) order by a.attnum
+        ) as columns
+        from pg_attribute a
+        where a.attrelid = c.oid
+          and a.attnum > 0
+          and not a.attisdropped
+      ) theirs
+    where c.relnamespace = to_regnamespace('analytics')`);
   return new Map(rows.map(({ name, columns, typed }) => [name, { columns, isTyped: typed }]));
 }
+
+/** The type of a column `a`, by the name that the plan calls it. */
+const typeOf = sql`
+            replace(format_type(a.atttypid, null), 'timestamp with time zone', 'timestamptz')`;
 
 /** Columns of a view beyond which Postgres may have no room for those that the plan adds. */
 const columnsMax = 1_400;
 
-interface Row extends Record<string, unknown> {
-  readonly name: string;
-  readonly resource: string;
-  readonly path: string;
-  readonly definition: string;
+interface Row
+  extends RowOf<
+    | typeof typedViews.name
+    | typeof typedViews.resource
+    | typeof typedViews.path
+    | typeof typedViews.definition
+  > {
+  readonly [column: string]: unknown;
   readonly columns: readonly (TypedColumn & { readonly position: number })[];
 }
 
@@ -64,11 +89,27 @@ export async function readKnownViews(
   relations: ReadonlyMap<string, Relation>,
 ): Promise<KnownViews> {
   const { rows } = await db.execute<Row>(sql`
-    select v.name, v.resource, v.path, v.definition, coalesce((
+    select
+      ${typedViews.name},
+      ${typedViews.resource},
+      ${typedViews.path},
+      ${typedViews.definition},
+      coalesce(theirs.columns, '[]') as columns
+    from ${typedViews}
+      cross join lateral (
         select jsonb_agg(
-          jsonb_build_object('position', c.position, 'name', c.name, 'path', c.path, 'type', c.type) order by c.position)
-        from metersync.typed_columns c where c.view_name = v.name), '[]') as columns
-    from metersync.typed_views v order by v.made_at, v.name`);
+          jsonb_build_object(
+            'position', ${typedColumns.position},
+            'name', ${typedColumns.name},
+            'path', ${typedColumns.path},
+            'type', ${typedColumns.type}
+          )
+          order by ${typedColumns.position}
+        ) as columns
+        from ${typedColumns}
+        where ${typedColumns.viewName} = ${typedViews.name}
+      ) theirs
+    order by ${typedViews.madeAt}, ${typedViews.name}`);
   const views: KnownView[] = [];
   const wrong: WrongRow[] = [];
   for (const { columns, ...view } of rows) {
@@ -91,9 +132,9 @@ export async function readKnownViews(
 /** Removes rows that are not believed. */
 export async function removeWrong(db: Executor, wrong: readonly WrongRow[]): Promise<void> {
   for (const { view, position } of wrong) {
-    const which = position === null ? sql`true` : sql`position = ${position}`;
-    await db.execute(sql`delete from metersync.typed_columns where view_name = ${view} and ${which}`);
-    if (position === null) await db.execute(sql`delete from metersync.typed_views where name = ${view}`);
+    const which = position === null ? undefined : eq(typedColumns.position, position);
+    await db.delete(typedColumns).where(and(eq(typedColumns.viewName, view), which));
+    if (position === null) await db.delete(typedViews).where(eq(typedViews.name, view));
   }
 }
 

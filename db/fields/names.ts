@@ -2,8 +2,9 @@
 export const nameBytesMax = 63;
 
 /**
- * The name of a field as a name of SQL: snake_case, of letters and digits of any script, at most 63 bytes long. It
- * may be a word of SQL, and then has to be quoted like one with letters beyond a to z.
+ * The name of a field as a name of SQL: snake_case, of letters and digits of any script, at most 63
+ * bytes long. It may be a word of SQL, and then has to be quoted like one with letters beyond a to
+ * z.
  */
 export function snakeCase(field: string): string {
   const words = field

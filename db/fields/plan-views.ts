@@ -1,3 +1,4 @@
+import { resources, tableName } from '../resources.ts';
 import { fieldsMax } from './field-tree.ts';
 import { type ColumnType, columnType, type FieldKind } from './kinds.ts';
 import { freeName, snakeCase } from './names.ts';
@@ -12,7 +13,10 @@ export interface CataloguedField {
   readonly apiVersions: readonly string[];
 }
 
-/** A column of a typed view: the value of the field at `path`; `/*` of a record is every field that has no column. */
+/**
+ * A column of a typed view: the value of the field at `path`; `/*` of a record is every field that
+ * has no column.
+ */
 export interface TypedColumn {
   readonly name: string;
   readonly path: string;
@@ -37,18 +41,18 @@ export interface ViewedResource {
   readonly ofCompany: boolean;
 }
 
-export const viewedResources: readonly ViewedResource[] = [
-  { resource: 'companies', table: 'companies', key: 'company_id', ofCompany: false },
-  { resource: 'sites', table: 'sites', key: 'site_id', ofCompany: true },
-  { resource: 'connections', table: 'connections', key: 'connection_id', ofCompany: true },
-  { resource: 'meters', table: 'meters', key: 'meter_id', ofCompany: true },
-  { resource: 'documents', table: 'documents', key: 'document_id', ofCompany: true },
-  { resource: 'usageData', table: 'usage_data', key: 'usage_data_id', ofCompany: true },
-];
+export const viewedResources: readonly ViewedResource[] = Object.values(resources).map(
+  ({ name, table, key }) => ({
+    resource: name,
+    table: tableName(name),
+    key,
+    ofCompany: table.companyId !== undefined,
+  }),
+);
 
 /**
- * Columns of a view; what is beyond them stands in a column of its owner, or in `other_fields`. Postgres has room for
- * 1,600, of which an object's own fields may take `fieldsMax` more.
+ * Columns of a view; what is beyond them stands in a column of its owner, or in `other_fields`.
+ * Postgres has room for 1,600, of which an object's own fields may take `fieldsMax` more.
  */
 const columnsMax = 1_000;
 /** Views of a resource: what is beyond them stands in columns of its owner. */
@@ -63,8 +67,9 @@ interface Place {
 }
 
 /**
- * The views that a catalogue asks for, given those that there are: these keep their names and columns, which only
- * become wider and more. `isTaken` tells of names of relations that are not ours.
+ * The views that a catalogue asks for, given those that there are: these keep their names and
+ * columns, which only become wider and more. `isTaken` tells of names of relations that are not
+ * ours.
  */
 export function planViews(
   fields: readonly CataloguedField[],
@@ -142,7 +147,10 @@ function placesOf(fields: readonly CataloguedField[]): Place {
   return root;
 }
 
-/** Several processes, and versions of the API, may have seen more fields of an object than any of them takes for fields. */
+/**
+ * Several processes, and versions of the API, may have seen more fields of an object than any of
+ * them takes for fields.
+ */
 function collapseMaps(at: Place): void {
   at.collapsed ||= at.fields.size > fieldsMax;
   for (const inner of [...at.fields.values(), ...(at.any === undefined ? [] : [at.any])]) collapseMaps(inner);

@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
-import { sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
+import { columnNames, unnested } from '../arrays.ts';
 import type { Database, Executor, Transaction } from '../connect.ts';
 import { dropUnlessUsed, grantsOn } from '../dependents.ts';
 import { isMistake, isRefusal, sqlMessage } from '../failures.ts';
 import { lock } from '../locks.ts';
 import { roles } from '../roles.ts';
+import { fieldCatalogue, typedColumns, typedViews } from '../schema/metersync.ts';
 import type { FieldKind } from './kinds.ts';
 import {
   type ActualColumn,
@@ -37,15 +39,19 @@ export interface RefreshedViews {
   readonly made: readonly string[];
   readonly unchanged: number;
   readonly blocked: readonly BlockedView[];
-  /** What was wrong with the tables of typed views, or with one view, in words: all others were made. */
+  /**
+   * What was wrong with the tables of typed views, or with one view, in words: all others were
+   * made.
+   */
   readonly warnings: readonly string[];
 }
 
 /**
- * Makes the typed views of schema analytics from the catalogue, in one transaction and one process at a time: columns
- * are added at the end, wider types have a view dropped and made again with its grants. A view that others were built
- * on only gets more columns, and is told of.
- * @throws Error of Postgres: 55P03 when somebody reads or makes a view for longer than `lockTimeoutMs`
+ * Makes the typed views of schema analytics from the catalogue, in one transaction and one process
+ * at a time: columns are added at the end, wider types have a view dropped and made again with its
+ * grants. A view that others were built on only gets more columns, and is told of.
+ * @throws Error of Postgres: 55P03 when somebody reads or makes a view for longer than
+ * `lockTimeoutMs`
  */
 export async function refreshViews(db: Database, lockTimeoutMs: number): Promise<RefreshedViews> {
   return await db.transaction(async (tx) => {
@@ -155,6 +161,7 @@ const digest = (texts: readonly string[]): string =>
   createHash('sha256').update(texts.join('\0')).digest('hex');
 
 async function readFields(db: Executor): Promise<CataloguedField[]> {
+  const { resource, path } = fieldCatalogue;
   const { rows } = await db.execute<{
     resource: string;
     path: string;
@@ -162,11 +169,17 @@ async function readFields(db: Executor): Promise<CataloguedField[]> {
     collapsed: boolean;
     versions: string[];
   }>(sql`
-    select f.resource, f.path, bool_or(f.collapsed) as collapsed, array_agg(distinct f.api_version) as versions,
+    select
+      ${resource},
+      ${path},
+      bool_or(${fieldCatalogue.collapsed}) as collapsed,
+      array_agg(distinct ${fieldCatalogue.apiVersion}) as versions,
       array_agg(distinct kind) filter (where kind is not null) as kinds
-    from metersync.field_catalogue f left join lateral unnest(f.types) kind on true
-    where f.resource not like 'events/%'
-    group by f.resource, f.path order by f.resource, f.path`);
+    from ${fieldCatalogue}
+      left join lateral unnest(${fieldCatalogue.types}) kind on true
+    where ${resource} not like 'events/%'
+    group by ${resource}, ${path}
+    order by ${resource}, ${path}`);
   return rows.map(({ resource, path, kinds, collapsed, versions }) => ({
     ...{ resource, path, collapsed },
     kinds: kinds ?? [],
@@ -174,17 +187,36 @@ async function readFields(db: Executor): Promise<CataloguedField[]> {
   }));
 }
 
+/** Notes what a view is made by, and its columns. */
 async function keepView(db: Executor, view: TypedView, definition: string): Promise<void> {
+  const { name, resource, path } = view;
+  await db
+    .insert(typedViews)
+    .values({ name, resource, path, definition })
+    .onConflictDoUpdate({
+      target: typedViews.name,
+      set: { resource, path, definition, madeAt: sql`now()` },
+    });
+  await db.delete(typedColumns).where(eq(typedColumns.viewName, name));
+  await keepColumns(db, view);
+}
+
+async function keepColumns(db: Executor, view: TypedView): Promise<void> {
+  const { viewName: ofView, position, name, path, type } = typedColumns;
+  const columns = unnested(
+    'shown',
+    [...view.columns.entries()],
+    [
+      ['position', 'int', ([at]) => at + 1],
+      ['name', 'text', ([, column]) => column.name],
+      ['path', 'text', ([, column]) => column.path],
+      ['type', 'text', ([, column]) => column.type],
+    ],
+  );
   await db.execute(sql`
-    insert into metersync.typed_views as v (name, resource, path, definition)
-    values (${view.name}, ${view.resource}, ${view.path}, ${definition})
-    on conflict (name) do update set resource = excluded.resource, path = excluded.path,
-      definition = excluded.definition, made_at = now()`);
-  await db.execute(sql`delete from metersync.typed_columns where view_name = ${view.name}`);
-  await db.execute(sql`
-    insert into metersync.typed_columns (view_name, position, name, path, type)
-    select ${view.name}, c.position, c.item ->> 'name', c.item ->> 'path', c.item ->> 'type'
-    from jsonb_array_elements(${JSON.stringify(view.columns)}::jsonb) with ordinality as c (item, position)`);
+    insert into ${typedColumns} (${columnNames([ofView, position, name, path, type])})
+    select ${view.name}, position, name, path, type
+    from ${columns}`);
 }
 
 async function zoneOf(db: Executor): Promise<string> {

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { utility } from '../schema/utility.ts';
 import { anyStep, stepsOf } from './paths.ts';
 import {
   type CataloguedField,
@@ -40,8 +41,9 @@ export function viewSelect(view: TypedView, { table, key, ofCompany }: ViewedRes
   const isPart = view.path !== '' && !view.path.endsWith(`/${anyStep}`);
   return [
     `select ${[...fixed, ...columns].join(',\n  ')}`,
-    `from utility.${table} r`,
-    // A record is unpacked once, rather than for each of its columns; not at all where none is asked for.
+    `from ${utility.schemaName}.${table} r`,
+    // A record is unpacked once, rather than for each of its columns; not at all where none is
+    // asked for.
     `cross join lateral (select r.raw || '{}' as raw offset 0) d`,
     ...joins,
     `where r.deleted_at is null${isPart ? ` and jsonb_typeof(${at}) = 'object'` : ''}`,
@@ -92,7 +94,10 @@ const fixedComments: Readonly<Record<string, string>> = {
   position: 'Place in the array, from 1.',
 };
 
-/** Ends the comment of every typed view, by which it is known for one: views that exist have it, so it never changes. */
+/**
+ * Ends the comment of every typed view, by which it is known for one: views that exist have it, so
+ * it never changes.
+ */
 export const madeBy = 'Made from ops.field_catalogue by metersync views refresh.';
 
 /** Statements that say of a view and each of its columns where it is from. */

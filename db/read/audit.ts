@@ -1,14 +1,17 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { array, printedUuids } from '../arrays.ts';
+import { array } from '../arrays.ts';
 import type { Database, Executor, Warehouse } from '../connect.ts';
 import { isRefusal } from '../failures.ts';
 import { halving } from '../halving.ts';
-import { dated, type RecordResource, tableOf } from '../resources.ts';
-import { decoded, relatedSites } from '../write/decoded.ts';
+import { isVersioned, printedIds, type RecordResource, resources, tableOf } from '../resources.ts';
+import { connectionSites } from '../schema/utility.ts';
+import { sitesOfCompanies } from '../write/companies.ts';
+import { relatedSites, tellsSites } from '../write/connection-sites.ts';
 import { type IntervalColumns, plainReadings, readingsAt } from '../write/interval-text.ts';
 import { itemTexts, pageOfTexts } from '../write/item-texts.ts';
 import { items, type RecordPage } from '../write/page.ts';
 import { refusedId } from '../write/rejected-records.ts';
+import { idOfRecord } from '../write/upsert.ts';
 
 /** A record that the warehouse lacks, or holds otherwise than the service. */
 export interface Difference {
@@ -25,22 +28,25 @@ export interface DifferentField {
 }
 
 /** The sites of a connection, as one value: as its record relates them, where it does, and as they are held. */
-const toldSites = sql`case when jsonb_typeof(r -> 'sitesRelations') = 'array' then (
-  select jsonb_agg(jsonb_build_array(site_id, account_ids, datasource_types) order by site_id) from (
-    select distinct on (site_id) site_id, account_ids, datasource_types
-    from (select ${relatedSites} from jsonb_array_elements(r -> 'sitesRelations') x) related
-    where site_id is not null order by 1, 2, 3) one_each)`;
-const heldSites = sql`(select jsonb_agg(jsonb_build_array(site_id, account_ids, datasource_types) order by site_id)
-  from utility.connection_sites where connection_id = t.id)`;
+const oneValue = sql.raw(
+  `jsonb_agg(jsonb_build_array(site_id, account_ids, datasource_types) order by site_id)`,
+);
+const heldSites = sql`(select ${oneValue} from ${connectionSites} where connection_id = t.id)`;
+const toldSites = sql`case when ${tellsSites(sql`r`)} then (
+      with telling as (
+        select null::uuid as connection_id, r -> 'sitesRelations' as relations
+      ), ${relatedSites}
+      select ${oneValue} from relation
+    ) else ${heldSites} end`;
 
 /** What the record says of each column, beside what the row has; events write some of them, too. */
-function columnsOf(resource: RecordResource, page: RecordPage): { name: string; told: SQL; held: SQL }[] {
-  const columns = Object.entries<SQL>(decoded[resource](page, sql`t`)).map(([name, told]) => ({
-    ...{ name, told },
-    held: sql.raw(`t.${name}`),
-  }));
+function columnsOf(resource: RecordResource): { name: string; told: SQL; held: SQL }[] {
+  const columns = resources[resource].columns.map(({ column, of, kept }) => {
+    const held = sql`t.${sql.identifier(column.name)}`;
+    return { name: column.name, told: kept ? sql`coalesce(${of}, ${held})` : of, held };
+  });
   if (resource !== 'connections') return columns;
-  return [...columns, { name: 'sites', told: sql`${toldSites} else ${heldSites} end`, held: heldSites }];
+  return [...columns, { name: 'sites', told: toldSites, held: heldSites }];
 }
 
 /**
@@ -72,12 +78,11 @@ async function compareRecords(
   page: RecordPage,
   since: string | null,
 ): Promise<Difference[]> {
-  const id = resource === 'meters' ? sql`r ->> 'id'` : sql`(r ->> 'id')::uuid`;
-  const source =
+  const records =
     resource === 'sites'
-      ? sql`(select s.r, c.place, (c.r ->> 'id')::uuid as owner from item c, jsonb_array_elements(metersync.elements(c.r -> 'sites')) as s (r)) record`
-      : sql`item`;
-  const columns = columnsOf(resource, page);
+      ? { steps: sql`${items(page)}, ${sitesOfCompanies}`, from: sql`site` }
+      : { steps: items(page), from: sql`item` };
+  const columns = columnsOf(resource);
   const belied = sql.join(columns.map(({ told, held }) => sql` or ${held} is distinct from ${told}`));
   const columnFields = sql.join(
     columns.map(
@@ -86,11 +91,11 @@ async function compareRecords(
     ),
   );
   const recent =
-    since === null || !dated.includes(resource)
+    since === null || !isVersioned(resource)
       ? sql`true`
       : sql`coalesce(metersync.read_time(r ->> 'updated') >= ${since}::timestamptz, true)`;
   const result = await db.execute<{ id: string; missing: boolean; fields: DifferentField[] }>(sql`
-    with ${items(page)}
+    with ${records.steps}
     select r ->> 'id' as id, t.id is null or t.deleted_at is not null as missing, (
       select coalesce(jsonb_agg(jsonb_build_object('field', field, 'service', a, 'warehouse', b)), '[]')
       from (
@@ -100,7 +105,8 @@ async function compareRecords(
         ${columnFields}
       ) both_sides where a is distinct from b
     ) as fields
-    from ${source} left join ${tableOf(resource)} t on t.id = ${id}
+    from ${records.from}
+      left join ${tableOf(resource)} t on t.id = ${idOfRecord(resources[resource])}
     where (t.id is null or t.deleted_at is not null or t.raw is distinct from r ${belied}) and ${recent}`);
   return result.rows.map((row) =>
     row.missing ? { id: row.id, state: 'missing' } : { id: row.id, state: 'different', fields: row.fields },
@@ -115,10 +121,9 @@ export async function extraRows(
   seenIds: readonly string[],
   since: string | null = null,
 ): Promise<Difference[]> {
-  const recent =
-    since === null || !dated.includes(resource) ? sql`true` : sql`updated >= ${since}::timestamptz`;
+  const recent = since === null || !isVersioned(resource) ? sql`true` : sql`updated >= ${since}::timestamptz`;
   const owner = resource === 'companies' ? sql`id` : sql`company_id`;
-  const seen = resource === 'meters' ? seenIds : printedUuids(seenIds);
+  const seen = printedIds(resource, seenIds);
   const result = await db.execute<{ id: string }>(sql`
     select id::text as id from ${tableOf(resource)}
     where deleted_at is null and (${companyId}::uuid is null or ${owner} = ${companyId}::uuid)

@@ -4,6 +4,8 @@ import type { EventOutcome, RunKind, RunState } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import type { BlockedView } from '../fields/refresh-views.ts';
+import { recordResources, tableName, tableOf } from '../resources.ts';
+import { intervals } from '../schema/utility.ts';
 import { eventsOf } from './events.ts';
 import { countIssues, type IssueCounts } from './issues.ts';
 import { readNarrowViews } from './narrow-views.ts';
@@ -194,21 +196,19 @@ async function readShortfall(db: Executor): Promise<WarehouseStatus['intervalSho
   return result.rows[0] ?? { events: 0, readings: 0 };
 }
 
-const recordTables = [
-  'companies',
-  'sites',
-  'connections',
-  'documents',
-  'usage_data',
-  'meters',
-  'intervals',
-] as const;
+/** Every resource as its rows are counted: by the name of its table. */
+const counted = [
+  ...recordResources.map((resource) => ({
+    name: tableName(resource),
+    rows: sql`${tableOf(resource)} where deleted_at is null`,
+  })),
+  { name: 'intervals', rows: sql`${intervals}` },
+];
 
 /** Live rows of every resource, counted. */
 export async function countRows(db: Executor): Promise<Record<string, number>> {
-  const counts = recordTables.map(
-    (table) => sql`select ${table} as name, count(*)::int as count from ${sql.raw(`utility.${table}`)}
-      ${table === 'intervals' ? sql`` : sql`where deleted_at is null`}`,
+  const counts = counted.map(
+    ({ name, rows }) => sql`select ${name} as name, count(*)::int as count from ${rows}`,
   );
   const result = await db.execute<{ name: string; count: number }>(sql.join(counts, sql` union all `));
   return Object.fromEntries(result.rows.map((row) => [row.name, row.count]));

@@ -2,9 +2,10 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { Replay } from '../../contract/delivery.ts';
 import type { DecodedEvent } from '../../contract/event.ts';
 import type { FailureCode } from '../../contract/failures.ts';
-import { array, columnNames, unnested } from '../arrays.ts';
+import { array, columnNames, type RowOf, setToExcluded, unnested } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { journal } from '../schema/metersync.ts';
+import { events, journal } from '../schema/metersync.ts';
+import { companies } from '../schema/utility.ts';
 
 /** An event on its way into the journal. `payload` is JSON text; `body` bytes that jsonb cannot hold. */
 export interface JournalEntry {
@@ -38,86 +39,7 @@ function arrivedAs(entry: JournalEntry): string {
   return entry.event.deletes ? 'applied' : 'pending';
 }
 
-/**
- * Inserts events into the journal. Returns what each of those is that are new, or that are tried again: the dead, the
- * missing and those that a replay asks for. This is where idempotence lives: any other event that is here already has
- * had, or will have, its effect.
- *
- * What they tell of companies that are known is written with them: `public_id`, which events alone may tell. No event makes
- * the row of a company (see db/strangers.ts), and what the API's record tells is the truth.
- *
- * Events that take effect at once leave nothing to read. Where the company of one is not known it waits all the same, as
- * the service has to be asked about the company.
- */
-export async function insertJournal(
-  tx: Executor,
-  entries: readonly JournalEntry[],
-  { workflow, replay }: Recording,
-): Promise<Map<string, string>> {
-  const again = array(revived[replay ?? 'none'], 'text');
-  // The outcome of an event that another group is recording now cannot be seen: it is not tried again.
-  const isRevived = (id: SQL): SQL => sql`(
-    select known.outcome from metersync.events known where known.id = ${id}) = any(${again})`;
-  const incoming = unnested('t', entries, [
-    ['id', 'text', (e) => e.id],
-    ['type', 'text', (e) => e.event.type],
-    ['kind', 'text', (e) => e.event.kind],
-    ['record_id', 'text', (e) => e.event.recordId],
-    ['company_id', 'uuid', (e) => e.event.companyId],
-    ['occurred_at', 'text', (e) => e.event.occurredAt],
-    ['received_at', 'timestamptz', (e) => e.receivedAt],
-    ['payload', 'text', (e) => e.payload],
-    ['body', 'text', (e) => e.body?.toString('base64') ?? null],
-    ['arrived_as', 'text', arrivedAs],
-    ['error', 'text', (e) => e.error],
-    ['error_code', 'text', (e) => e.errorCode],
-  ]);
-  const result = await tx.execute<{ id: string; arrived_as: string }>(sql`
-    with fresh as (
-      insert into ${journal} as e (${columnNames(inserted)})
-      select id, type, kind, record_id, company_id,
-        metersync.read_time(occurred_at),
-        case when kind = 'interval' then metersync.read_time(payload ->> 'start') end,
-        case when kind = 'interval' then metersync.read_time(payload ->> 'end') end,
-        case when kind = 'interval' and payload ->> 'intervalCount' ~ '^\\d{1,18}$'
-          then (payload ->> 'intervalCount')::bigint end,
-        received_at, payload, decode(body, 'base64'), arrived_as, error, error_code,
-        ${workflow?.workflowId ?? null}::text, ${workflow?.runId ?? null}::text
-      from (
-        select t.id, type, kind, record_id, company_id, occurred_at, received_at, payload::jsonb as payload, body,
-          case when arrived_as <> 'applied' or exists (
-              select from utility.companies known where known.id = t.company_id offset 0)
-            then arrived_as else 'pending' end as arrived_as,
-          error, error_code
-        from ${incoming}
-        -- What is known is passed over before the conflict, which would lock it.
-        where not exists (select from ${journal} known where known.id = t.id)
-          or ${isRevived(sql`t.id`)}
-      ) incoming
-      order by id
-      on conflict (id) do update set
-        type = excluded.type, kind = excluded.kind, record_id = excluded.record_id,
-        company_id = excluded.company_id, occurred_at = excluded.occurred_at,
-        range_start = excluded.range_start, range_end = excluded.range_end,
-        interval_count = excluded.interval_count, recorded_at = clock_timestamp(),
-        payload = excluded.payload, body = excluded.body, payload_dropped_at = null,
-        arrived_as = excluded.arrived_as, error = excluded.error, error_code = excluded.error_code,
-        workflow_id = excluded.workflow_id, workflow_run_id = excluded.workflow_run_id
-      where ${isRevived(sql`e.id`)}
-      returning id, kind, arrived_as, company_id, occurred_at, payload
-    ), named as materialized (
-      select distinct on (company_id) company_id as id, payload #>> '{company,publicId}' as public_id
-      from fresh
-      where kind in ('connection', 'document') and payload #>> '{company,publicId}' is not null
-      order by company_id, occurred_at desc nulls last, payload -> 'company'
-    ), told as (
-      update utility.companies c set public_id = (select n.public_id from named n where n.id = c.id)
-      where c.id = any(array(select id from named order by id)) and c.public_id is null
-    )
-    select id, arrived_as from fresh`);
-  return new Map(result.rows.map((row) => [row.id, row.arrived_as]));
-}
-
+/** The columns of an event when it comes; those that another delivery of it, which is applied, brings anew. */
 const inserted = [
   journal.id,
   journal.type,
@@ -137,3 +59,107 @@ const inserted = [
   journal.workflowId,
   journal.workflowRunId,
 ];
+const recordedAnew = inserted.filter((column) => column !== journal.id && column !== journal.receivedAt);
+
+/**
+ * Inserts events into the journal. Returns what each of those is that are new, or that are tried again: the dead, the
+ * missing and those that a replay asks for. This is where idempotence lives: any other event that is here already has
+ * had, or will have, its effect.
+ *
+ * What they tell of companies that are known is written with them: `public_id`, which events alone may tell. No event makes
+ * the row of a company (see db/strangers.ts), and what the API's record tells is the truth.
+ *
+ * Events that take effect at once leave nothing to read. Where the company of one is not known it waits all the same, as
+ * the service has to be asked about the company.
+ */
+export async function insertJournal(
+  tx: Executor,
+  entries: readonly JournalEntry[],
+  { workflow, replay }: Recording,
+): Promise<Map<string, string>> {
+  const again = array(revived[replay ?? 'none'], 'text');
+  // The outcome of an event that another group is recording now cannot be seen: it is not tried again.
+  const isRevived = (id: SQL): SQL => sql`(
+          select known.outcome
+          from ${events} known
+          where known.id = ${id}
+        ) = any(${again})`;
+  const incoming = unnested('t', entries, [
+    ['id', 'text', (e) => e.id],
+    ['type', 'text', (e) => e.event.type],
+    ['kind', 'text', (e) => e.event.kind],
+    ['record_id', 'text', (e) => e.event.recordId],
+    ['company_id', 'uuid', (e) => e.event.companyId],
+    ['occurred_at', 'text', (e) => e.event.occurredAt],
+    ['received_at', 'timestamptz', (e) => e.receivedAt],
+    ['payload', 'text', (e) => e.payload],
+    ['body', 'text', (e) => e.body?.toString('base64') ?? null],
+    ['arrived_as', 'text', arrivedAs],
+    ['error', 'text', (e) => e.error],
+    ['error_code', 'text', (e) => e.errorCode],
+  ]);
+  const result = await tx.execute<RowOf<typeof journal.id | typeof journal.arrivedAs>>(sql`
+    with fresh as (
+      insert into ${journal} as e (${columnNames(inserted)})
+      select
+        id,
+        type,
+        kind,
+        record_id,
+        company_id,
+        metersync.read_time(occurred_at),
+        case when kind = 'interval' then metersync.read_time(r ->> 'start') end,
+        case when kind = 'interval' then metersync.read_time(r ->> 'end') end,
+        case
+          when kind = 'interval' and r ->> 'intervalCount' ~ '^\\d{1,18}$'
+          then (r ->> 'intervalCount')::bigint
+        end,
+        received_at,
+        r,
+        decode(body, 'base64'),
+        case
+          when arrived_as = 'applied' and not exists (
+            select from ${companies} known
+            where known.id = t.company_id
+            offset 0
+          )
+          then 'pending'
+          else arrived_as
+        end,
+        error,
+        error_code,
+        ${workflow?.workflowId ?? null}::text,
+        ${workflow?.runId ?? null}::text
+      from ${incoming}
+        cross join lateral (select t.payload::jsonb as r offset 0) parsed
+      -- What is known is passed over before the conflict, which would lock it.
+      where not exists (
+          select from ${journal} known
+          where known.id = t.id
+        )
+        or ${isRevived(sql`t.id`)}
+      order by id
+      on conflict (id) do update set
+        ${setToExcluded(recordedAnew)},
+        recorded_at = clock_timestamp(),
+        payload_dropped_at = null
+      where ${isRevived(sql`e.id`)}
+      returning id, kind, arrived_as, company_id, occurred_at, payload
+    ), named as materialized (
+      select distinct on (company_id)
+        company_id as id,
+        payload #>> '{company,publicId}' as public_id
+      from fresh
+      where kind in ('connection', 'document')
+        and payload #>> '{company,publicId}' is not null
+      order by company_id, occurred_at desc nulls last, payload -> 'company'
+    ), told as (
+      update ${companies} c set
+        public_id = (select n.public_id from named n where n.id = c.id)
+      where c.id = any(array(select id from named order by id))
+        and c.public_id is null
+    )
+    select id, arrived_as
+    from fresh`);
+  return new Map(result.rows.map((row) => [row.id, row.arrived_as]));
+}

@@ -7,7 +7,7 @@ import type { Database, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { refreshEach, type StaleRecord } from '../stale.ts';
 import { applyConnectionSites, applyConnections } from './connections.ts';
-import { applyDocumentDeletes, applyDocumentSites, applyDocuments } from './documents.ts';
+import { applyDocumentSites, applyDocuments } from './documents.ts';
 import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
 import { printedBytesMax, printsTooLong } from './printed-size.ts';
 import { noteStale } from './stale.ts';
@@ -92,16 +92,20 @@ async function recordTogether(
     await applyConnectionSites(tx, connections);
   }
   const deletes = alive.filter(({ event }) => event.deletes);
-  if (documents.length > deletes.length) {
-    await applyDocuments(tx, documents);
-    await applyDocumentSites(tx, documents);
-  }
-  const idOf = ({ id }: JournalEntry) => id;
-  if (deletes.length > 0) await applyDocumentDeletes(tx, deletes.map(idOf));
+  if (documents.length > 0) await applyDocuments(tx, documents);
+  if (documents.length > deletes.length) await applyDocumentSites(tx, documents);
   const waiting = alive.filter(({ id }) => fresh.get(id) === 'pending');
   const gone = deletes.flatMap(({ event }) => event.recordId ?? []);
   const notes = waiting.length + gone.length > 0;
-  const wake = new Set(notes ? await noteStale(tx, waiting.map(idOf), gone) : []);
+  const wake = new Set(
+    notes
+      ? await noteStale(
+          tx,
+          waiting.map(({ id }) => id),
+          gone,
+        )
+      : [],
+  );
   // A replay of what waits counts it no second time, and what was tried for it counts no more.
   if (recording.replay !== undefined) await refreshEach(tx, recordsOf(waiting));
   const known = entries.filter((entry) => !fresh.has(entry.id)).map((entry) => entry.id);

@@ -1,8 +1,9 @@
-import { sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { lock } from '../locks.ts';
+import { catchUps, events, parked, staleRecords } from '../schema/metersync.ts';
 import { eventKind } from '../stale.ts';
 
 /** Whoever records events holds this, and a catch-up that wants to sleep waits for it: neither misses the other. */
@@ -17,8 +18,10 @@ export async function holdAwake(tx: Executor): Promise<void> {
 export async function wokenPerhapsInVain(tx: Executor, eventIds: readonly string[]): Promise<CatchUpKind[]> {
   const result = await tx.execute<{ kind: CatchUpKind }>(sql`
     select distinct c.kind
-    from metersync.events e join metersync.catch_ups c on c.kind = e.kind || 's'
-    where e.id = any(${array(eventIds, 'text')}) and (e.outcome = 'pending' or c.awake)`);
+    from ${events} e
+      join ${catchUps} c on c.kind = e.kind || 's'
+    where e.id = any(${array(eventIds, 'text')})
+      and (e.outcome = 'pending' or c.awake)`);
   return result.rows.map((row) => row.kind);
 }
 
@@ -32,14 +35,17 @@ export async function trySleep(
 ): Promise<{ asleep: boolean; dueInMs: number | null }> {
   await lock(tx, 'catchUps', 'alone');
   const waiting = await tx.execute<{ due_in_ms: number }>(sql`
-    select (extract(epoch from greatest(due_at, (select max(next_attempt_at) from metersync.parked))
-      - clock_timestamp()) * 1000)::float8 as due_in_ms
-    from metersync.stale_records
+    select (extract(epoch from at - clock_timestamp()) * 1000)::float8 as due_in_ms
+    from ${staleRecords}
+      cross join lateral (
+        select greatest(due_at, (select max(next_attempt_at) from ${parked})) as at
+      ) due
     where kind = ${eventKind[kind]}
-    order by kind, due_at limit 1`);
+    order by kind, due_at
+    limit 1`);
   const due = waiting.rows[0]?.due_in_ms ?? null;
   if (due !== null && due <= 0) return { asleep: false, dueInMs: 0 };
   // Also while it waits for what was postponed: what comes meanwhile must not wait as long.
-  await tx.execute(sql`update metersync.catch_ups set awake = false where kind = ${kind}`);
+  await tx.update(catchUps).set({ awake: false }).where(eq(catchUps.kind, kind));
   return { asleep: due === null, dueInMs: due === null ? null : Math.ceil(due) };
 }

@@ -14,7 +14,7 @@ import {
   unique,
   uuid,
 } from 'drizzle-orm/pg-core';
-import { checkKinds, runKinds, runStates } from '../../contract/names.ts';
+import { checkKinds, eventOutcomes, runKinds, runStates } from '../../contract/names.ts';
 import { bytea, now, time } from './columns.ts';
 
 /** What an event can be when it comes; superseded are those of journals that an earlier version wrote. */
@@ -132,6 +132,35 @@ export const settlements = metersync.table(
     check('settlements_outcome', sql`outcome in ('applied', 'superseded', 'dead', 'missing')`),
   ],
 );
+
+/** The journal with what became of each event: a view, see views/12_events.sql. */
+export const events = metersync
+  .view('events', {
+    id: text('id').notNull(),
+    type: text('type').notNull(),
+    kind: text('kind').notNull(),
+    recordId: text('record_id'),
+    companyId: uuid('company_id'),
+    occurredAt: time('occurred_at'),
+    rangeStart: time('range_start'),
+    rangeEnd: time('range_end'),
+    receivedAt: time('received_at').notNull(),
+    recordedAt: time('recorded_at').notNull(),
+    payload: jsonb('payload'),
+    body: bytea('body'),
+    outcome: text('outcome', { enum: eventOutcomes }).notNull(),
+    appliedAt: time('applied_at'),
+    error: text('error'),
+    errorCode: text('error_code'),
+    attempts: integer('attempts').notNull(),
+    nextAttemptAt: time('next_attempt_at'),
+    intervalCount: bigint('interval_count', { mode: 'number' }),
+    intervalsFound: bigint('intervals_found', { mode: 'number' }),
+    workflowId: text('workflow_id'),
+    workflowRunId: text('workflow_run_id'),
+    payloadDroppedAt: time('payload_dropped_at'),
+  })
+  .existing();
 
 /** Why nothing at all is asked of the service, and when it is asked again; a row for each such failure. */
 export const parked = metersync.table('parked', {

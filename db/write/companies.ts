@@ -1,42 +1,49 @@
-import { sql } from 'drizzle-orm';
-import { decoded, inOrder } from './decoded.ts';
-import { countWritten, items, laterRead, setColumns, type UpsertPage } from './page.ts';
+import { type SQL, sql } from 'drizzle-orm';
+import { resources } from '../resources.ts';
+import { companies } from '../schema/utility.ts';
+import { countWritten, items, type UpsertPage } from './page.ts';
+import { upsertRecords } from './upsert.ts';
 
-const columns = ['external_id', 'public_id', 'name'] as const;
-const siteColumns = ['company_id', 'name'] as const;
-
-/** Companies. */
+/** Companies; where none but those that have a row are asked for, these. */
 export const upsertCompanies: UpsertPage = (tx, page) =>
   countWritten(
     tx,
-    sql`with ${items(page)}
-    insert into utility.companies as c (id, ${sql.raw(columns.join(', '))}, raw, api_version, synced_at)
-    select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(columns, decoded.companies(page, sql`known`))}, r, ${page.apiVersion}, ${page.readAt}::timestamptz
-    from item left join lateral (
-      select id, public_id from utility.companies where id = (r ->> 'id')::uuid offset 0
-    ) known on true
-    ${page.knownOnly ? sql`where known.id is not null` : sql``}
-    order by id, place desc
-    on conflict (id) do update set ${setColumns(columns)}
-    where ${laterRead('c', columns)}
-    returning (xmax = 0) as inserted`,
+    upsertRecords(resources.companies, {
+      items: items(page),
+      page,
+      from: page.knownOnly ? sql`item where ${hasRow(sql`item.r`)}` : sql`item`,
+    }),
   );
 
-/** The sites that company records embed (service-facts 2). Those of a record without an id, which is refused, are nobody's. */
+/**
+ * The sites that company records embed (service-facts 2). Those of a record without an id, which is refused, are
+ * nobody's.
+ */
 export const upsertCompanySites: UpsertPage = (tx, page) =>
   countWritten(
     tx,
-    sql`with ${items(page)}, site as (
-      select (c.r ->> 'id')::uuid as owner, s.r, c.place
-      from item c, jsonb_array_elements(metersync.elements(c.r -> 'sites')) as s (r)
-      where c.r ->> 'id' is not null
-        ${page.knownOnly ? sql`and exists (select from utility.companies known where known.id = (c.r ->> 'id')::uuid offset 0)` : sql``}
-    )
-    insert into utility.sites as s (id, ${sql.raw(siteColumns.join(', '))}, raw, api_version, synced_at)
-    select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(siteColumns, decoded.sites(page, sql`s`))}, r,
-      ${page.apiVersion}, ${page.readAt}::timestamptz
-    from site order by id, place desc
-    on conflict (id) do update set ${setColumns(siteColumns)}
-    where ${laterRead('s', siteColumns)}
-    returning (xmax = 0) as inserted`,
+    upsertRecords(resources.sites, {
+      items: sql`${items(page)}, ${sitesOfCompanies}`,
+      page,
+      from: page.knownOnly ? sql`site where ${hasRow(sql`site.company`)}` : sql`site`,
+    }),
   );
+
+/** Of companies `item`: the sites that they embed, as a step `site (r, place, owner, digest, company)`. */
+export const sitesOfCompanies = sql`site as (
+    select
+      s.r,
+      item.place,
+      (item.r ->> 'id')::uuid as owner,
+      null::bytea as digest,
+      item.r as company
+    from item
+      cross join lateral jsonb_array_elements(metersync.elements(item.r -> 'sites')) as s (r)
+    where item.r ->> 'id' is not null
+  )`;
+
+const hasRow = (company: SQL): SQL => sql`exists (
+      select from ${companies} known
+      where known.id = (${company} ->> 'id')::uuid
+      offset 0
+    )`;

@@ -1,15 +1,14 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { Transaction } from '../connect.ts';
 import { sqlMessage } from '../failures.ts';
 import { halving } from '../halving.ts';
-import { decoded, inOrder } from './decoded.ts';
+import { resources } from '../resources.ts';
+import { documents } from '../schema/utility.ts';
 import { lookAgain } from './missing.ts';
-import { confirmedBy, items, newerRead, type RecordPage, setColumns, type UpsertPage } from './page.ts';
+import { countRows, items, type RecordPage, type UpsertPage } from './page.ts';
 import { rejectRecord, usageOfDocument } from './rejected-records.ts';
+import { upsertRecords } from './upsert.ts';
 import { believed, replaceUsageByRecord, usageIsNotRead } from './usage-data.ts';
-
-const columns = ['company_id', 'site_id', 'created', 'updated', 'raw_updated'] as const;
-const kept = [...columns, 'digest'];
 
 /** A document that was written, and the usage that its record lists, and listed before, if it did. */
 interface Written extends Record<string, unknown> {
@@ -31,57 +30,39 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
   const { usage = 'corrected' } = page;
   // A document that is new has no usage but what its record tells, so that is all of it as of this read.
   const ofNew = usage === 'all' || usage === 'alone';
+  const readAt = ofNew
+    ? sql`case when ${tellsUsage(sql`r`)} then ${page.readAt}::timestamptz end`
+    : sql`null::timestamptz`;
+  const begins = new Map([[documents.usageReadAt, readAt]]);
   // The last part sees documents as they were before: all parts of a statement share one snapshot.
   const { rows } = await tx.execute<Written>(sql`
-    with ${items(page)}, chosen as materialized (
-      select distinct on (id) (r ->> 'id')::uuid as id, r, digest
-      from item
-      order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
-    ), written as (
-      insert into utility.documents as d (
-        id, ${sql.raw(kept.join(', '))}, usage_read_at, raw, api_version, synced_at
-      )
-      select
-        chosen.id,
-        ${inOrder(columns, decoded.documents(page, sql`known`))},
-        digest,
-        ${ofNew ? sql`case when ${tellsUsage} then ${page.readAt}::timestamptz end` : sql`null::timestamptz`},
-        r,
-        ${page.apiVersion},
-        ${page.readAt}::timestamptz
-      from chosen
-        left join lateral (
-          select site_id from utility.documents where id = chosen.id offset 0
-        ) known on true
-      order by chosen.id
-      on conflict (id) do update set ${setColumns(kept)}
-      where ${newerRead('d', kept, undefined, confirmedBy(page, 'document', 'd'))}
-      returning id, (xmax = 0) as inserted
-    )
+    with ${upsertRecords(resources.documents, { items: items(page), page, begins })}
     select
-      w.id,
-      w.inserted,
+      written.id,
+      written.inserted,
       known.raw is not null as read,
       (
-        select array_agg(lower(row ->> 'id'))
+        select array_agg(metersync.canonical_id(row ->> 'id'))
         from jsonb_array_elements(metersync.elements(known.raw -> 'usageData')) row
       ) as before,
-      case when ${ofNew ? sql`true` : sql`known.raw is not null`} and ${tellsUsage}
-        then (chosen.r -> 'usageData')::text end as told
-    from written w
-      join chosen on chosen.id = w.id
+      case
+        when ${ofNew ? sql`true` : sql`known.raw is not null`} and ${tellsUsage(sql`incoming.raw`)}
+        then (incoming.raw -> 'usageData')::text
+      end as told
+    from written
+      join incoming on incoming.id = written.id
       left join lateral (
-        select raw from utility.documents where id = w.id and not w.inserted offset 0
+        select raw from ${documents} where id = written.id and not written.inserted offset 0
       ) known on true`);
   const changed = rows.filter(({ inserted }) => !inserted);
   if (usage !== 'none') await writeUsage(tx, page, rows);
-  if (changed.length > 0) await lookAgain(tx, 'document', changed);
-  return { inserted: rows.length - changed.length, changed: changed.length };
+  if (changed.length > 0) await lookAgain(tx, 'documents', changed);
+  return countRows(rows);
 };
 
-/** Of a record `chosen.r`: it lists its usage, and each row of it by its id. */
-const tellsUsage = sql`jsonb_typeof(chosen.r -> 'usageData') = 'array'
-  and not chosen.r @? '$.usageData[*] ? (@.type() != "object" || !exists(@.id) || @.id == null)'`;
+/** Whether a record lists its usage, and each row of it by its id. */
+const tellsUsage = (record: SQL): SQL => sql`jsonb_typeof(${record} -> 'usageData') = 'array'
+          and not ${record} @? '$.usageData[*] ? (@.type() != "object" || !exists(@.id) || @.id == null)'`;
 
 /** A usage row that Postgres refuses costs its document's usage only: the document is written. */
 async function writeUsage(tx: Transaction, page: RecordPage, written: readonly Written[]): Promise<void> {

@@ -1,10 +1,12 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type SQL, sql } from 'drizzle-orm';
+import { PgDialect } from 'drizzle-orm/pg-core';
 import { from as copyFrom } from 'pg-copy-streams';
-import { array } from '../arrays.ts';
+import { array, columnNames } from '../arrays.ts';
 import type { Database, Executor, Warehouse } from '../connect.ts';
 import { hasNoPartition, isRefusal, sqlMessage, sqlState, warehouseFailure } from '../failures.ts';
+import { intervals } from '../schema/utility.ts';
 import {
   copyText,
   type IntervalColumns,
@@ -92,6 +94,22 @@ async function rejectReadings(
   return { ...nothingWritten, rejected: rejected.length };
 }
 
+/** The columns of a reading; the names of those that are its key. */
+const columnsOfReading = [
+  intervals.meterId,
+  intervals.startAt,
+  intervals.granularitySeconds,
+  intervals.usageUnits,
+  intervals.usage,
+  intervals.quality,
+  intervals.updated,
+  intervals.syncedAt,
+];
+const key = sql.raw('start_at, granularity_seconds, usage_units');
+const copyStatement = new PgDialect().sqlToQuery(
+  sql`copy ${intervals} (${columnNames(columnsOfReading)}) from stdin`,
+).sql;
+
 /** Copies the readings in when their span is empty; false when it isn't, or no longer. */
 async function copyIfFresh(
   warehouse: Warehouse,
@@ -101,19 +119,18 @@ async function copyIfFresh(
   { seconds, from, to }: PlainReadings,
 ): Promise<boolean> {
   const held = await warehouse.db.execute<{ held: boolean }>(sql`
-    select exists (select from utility.intervals where meter_id = ${meterId}
-      and start_at between metersync.read_time(${from}) and metersync.read_time(${to})) as held`);
+    select exists (
+      select from ${intervals}
+      where meter_id = ${meterId}
+        and start_at between metersync.read_time(${from}) and metersync.read_time(${to})
+    ) as held`);
   if (held.rows[0]?.held) return false;
   await ensureMonths(warehouse, columns, true);
   const client = await warehouse.pool.connect();
   try {
     await pipeline(
       Readable.from([copyText(meterId, readAt, columns, seconds)]),
-      client.query(
-        copyFrom(
-          'copy utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, updated, synced_at) from stdin',
-        ),
-      ),
+      client.query(copyFrom(copyStatement)),
     );
     return true;
   } catch (error) {
@@ -127,36 +144,62 @@ async function copyIfFresh(
 /** Readings whose times Postgres has to read first, and of which two may share a key. */
 function anyReadings(columns: IntervalColumns): SQL {
   return sql`
-    select distinct on (start_at, granularity_seconds, usage_units)
-      start_at, granularity_seconds, usage_units, usage, quality, updated
-    from (
-      select metersync.read_time(start_at) as start_at,
-        coalesce(granularity, extract(epoch from metersync.read_time(end_at) - metersync.read_time(start_at))::int) as granularity_seconds,
-        coalesce(usage_units, '') as usage_units, usage, quality,
-        metersync.read_time(updated) as updated, place
-      from unnest(${array(columns.startAt, 'text')}, ${array(columns.endAt, 'text')},
-        ${array(columns.granularitySeconds, 'int')}, ${array(columns.usage, 'numeric')},
-        ${array(columns.usageUnits, 'text')}, ${array(columns.quality, 'text')}, ${array(columns.updated, 'text')})
-        with ordinality as t (start_at, end_at, granularity, usage, usage_units, quality, updated, place)
-    ) readings
-    order by start_at, granularity_seconds, usage_units, updated desc nulls last, place desc`;
+      select distinct on (${key}) ${key}, usage, quality, updated
+      from unnest(
+          ${array(columns.startAt, 'text')},
+          ${array(columns.endAt, 'text')},
+          ${array(columns.granularitySeconds, 'int')},
+          ${array(columns.usage, 'numeric')},
+          ${array(columns.usageUnits, 'text')},
+          ${array(columns.quality, 'text')},
+          ${array(columns.updated, 'text')}
+        ) with ordinality as t (starts, ends, granularity, usage, units, quality, changed, place)
+        cross join lateral (
+          select
+            metersync.read_time(starts) as start_at,
+            metersync.read_time(changed) as updated,
+            coalesce(units, '') as usage_units
+        ) times
+        cross join lateral (
+          select coalesce(granularity, extract(epoch from metersync.read_time(ends) - start_at)::int)
+            as granularity_seconds
+        ) lengths
+      order by ${key}, updated desc nulls last, place desc`;
 }
 
 function distinctReadings(columns: IntervalColumns, seconds: readonly number[]): SQL {
   return sql`
-    select start_at, granularity_seconds, coalesce(usage_units, '') as usage_units, usage, quality, updated
-    from unnest(${array(columns.startAt, 'timestamptz')}, ${array(seconds, 'int')}, ${array(columns.usageUnits, 'text')},
-      ${array(columns.usage, 'numeric')}, ${array(columns.quality, 'text')}, ${array(columns.updated, 'timestamptz')})
-      as t (start_at, granularity_seconds, usage_units, usage, quality, updated)`;
+      select
+        start_at,
+        granularity_seconds,
+        coalesce(usage_units, '') as usage_units,
+        usage,
+        quality,
+        updated
+      from unnest(
+        ${array(columns.startAt, 'timestamptz')},
+        ${array(seconds, 'int')},
+        ${array(columns.usageUnits, 'text')},
+        ${array(columns.usage, 'numeric')},
+        ${array(columns.quality, 'text')},
+        ${array(columns.updated, 'timestamptz')}
+      ) as t (${key}, usage, quality, updated)`;
 }
 
 /** The first and the last start among readings, as Postgres reads them. */
 async function spanOf(db: Executor, columns: IntervalColumns): Promise<{ from: string; to: string }> {
   const result = await db.execute<{ from: string; to: string }>(sql`
-    select min(metersync.read_time(s))::text as from, max(metersync.read_time(s))::text as to
-    from unnest(${array(columns.startAt, 'text')}) s`);
+    select min(at)::text as from, max(at)::text as to
+    from unnest(${array(columns.startAt, 'text')}) s
+      cross join lateral (select metersync.read_time(s) as at) times`);
   return result.rows[0] ?? { from: '', to: '' };
 }
+
+/** Whether two readings of one key say different things. */
+const differ = (one: string, other: string): SQL => {
+  const of = (reading: string) => `(${reading}.usage, ${reading}.quality, ${reading}.updated)`;
+  return sql.raw(`${of(one)} is distinct from ${of(other)}`);
+};
 
 /** Compares readings with what is held and writes those that are new or changed. */
 async function mergeIntervals(
@@ -173,31 +216,38 @@ async function mergeIntervals(
   const result = await warehouse.db.execute<{ inserted: number; changed: number }>(sql`
     with incoming as materialized (${incoming}
     ), held as materialized (
-      select start_at, granularity_seconds, usage_units, usage, quality, updated, synced_at
-      from utility.intervals
-      where meter_id = ${meterId} and start_at between ${from}::timestamptz and ${to}::timestamptz
+      select ${key}, usage, quality, updated, synced_at
+      from ${intervals}
+      where meter_id = ${meterId}
+        and start_at between ${from}::timestamptz and ${to}::timestamptz
     ), written as (
-    insert into utility.intervals as t
-      (meter_id, start_at, granularity_seconds, usage_units, usage, quality, updated, synced_at)
-    select ${meterId}, i.start_at, i.granularity_seconds, i.usage_units, i.usage, i.quality, i.updated,
-      ${readAt}::timestamptz
-    from incoming i left join held h using (start_at, granularity_seconds, usage_units)
-    where h.start_at is null
-      or (i.usage, i.quality, i.updated) is distinct from (h.usage, h.quality, h.updated)
-      or (${confirms} and i.updated is null)
-    on conflict (meter_id, start_at, granularity_seconds, usage_units) do update set
-      usage = excluded.usage, quality = excluded.quality, updated = excluded.updated, synced_at = excluded.synced_at
-    where (excluded.updated > t.updated
-        or (excluded.updated = t.updated or excluded.updated is null or t.updated is null)
-          and excluded.synced_at >= t.synced_at)
-      and ((t.usage, t.quality, t.updated) is distinct from (excluded.usage, excluded.quality, excluded.updated)
-        or (${confirms} and excluded.updated is null))
-    returning start_at, granularity_seconds, usage_units, usage, quality, updated
+      insert into ${intervals} as t (${columnNames(columnsOfReading)})
+      select ${meterId}, ${key}, i.usage, i.quality, i.updated, ${readAt}::timestamptz
+      from incoming i
+        left join held h using (${key})
+      where h.synced_at is null
+        or ${differ('i', 'h')}
+        or (${confirms} and i.updated is null)
+      on conflict (meter_id, ${key}) do update set
+        usage = excluded.usage,
+        quality = excluded.quality,
+        updated = excluded.updated,
+        synced_at = excluded.synced_at
+      where (
+          excluded.updated > t.updated
+          or (excluded.updated = t.updated or excluded.updated is null or t.updated is null)
+            and excluded.synced_at >= t.synced_at
+        ) and (
+          ${differ('t', 'excluded')}
+          or (${confirms} and excluded.updated is null)
+        )
+      returning ${key}, usage, quality, updated
     )
-    select count(*) filter (where h.start_at is null)::int as inserted,
-      count(*) filter (where h.start_at is not null
-        and (w.usage, w.quality, w.updated) is distinct from (h.usage, h.quality, h.updated))::int as changed
-    from written w left join held h using (start_at, granularity_seconds, usage_units)`);
+    select
+      count(*) filter (where h.synced_at is null)::int as inserted,
+      count(*) filter (where h.synced_at is not null and ${differ('w', 'h')})::int as changed
+    from written w
+      left join held h using (${key})`);
   return result.rows[0] ?? { inserted: 0, changed: 0 };
 }
 
@@ -213,7 +263,10 @@ async function ensureMonths(warehouse: Warehouse, columns: IntervalColumns, plai
   if (starts.length === 0) return;
   await db.execute(sql`
     select metersync.ensure_interval_month(month)
-    from (select distinct date_trunc('month', metersync.read_time(s), 'UTC') as month
-      from unnest(${array(starts, 'text')}) s order by month) months`);
+    from (
+      select distinct date_trunc('month', metersync.read_time(s), 'UTC') as month
+      from unnest(${array(starts, 'text')}) s
+      order by month
+    ) months`);
   for (const month of unknown) intervalMonths.add(month);
 }

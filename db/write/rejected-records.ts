@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { type SQL, sql } from 'drizzle-orm';
-import { array, uuid } from '../arrays.ts';
+import { and, between, eq, lt, type SQL, sql } from 'drizzle-orm';
+import { canonicalUuid } from '../../contract/ids.ts';
+import { array, unnested } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
 
@@ -21,7 +22,7 @@ const printable = (text: string, length = 200): string =>
 const reasonMax = 1_000;
 
 /** By what a record is known when it is refused: its id, as events and tables have it. */
-export const refusedId = (id: string): string => (uuid.test(id) ? id.toLowerCase() : printable(id));
+export const refusedId = (id: string): string => canonicalUuid(id) ?? printable(id);
 
 /** Keeps a record, as the service sent it, with the reason why it is in no table. */
 export async function rejectRecord(db: Executor, rejected: RejectedRecord): Promise<void> {
@@ -32,16 +33,26 @@ export async function rejectRecord(db: Executor, rejected: RejectedRecord): Prom
 export async function rejectRecords(db: Executor, rejected: readonly RejectedRecord[]): Promise<void> {
   const idOf = ({ id, text }: RejectedRecord): string =>
     id === null ? createHash('sha256').update(text).digest('hex') : refusedId(id);
-  const column = (of: (one: RejectedRecord) => string | null): SQL => array(rejected.map(of), 'text');
   await db.execute(sql`
-    insert into metersync.rejected_records as x (resource, record_id, company_id, error, record)
-    select distinct on (resource, id) resource, id, company_id::uuid, error, record
-    from unnest(${column(({ resource }) => resource)}, ${column(idOf)}, ${column(({ companyId }) => companyId)},
-      ${column(({ error }) => printable(error, reasonMax))}, ${column(({ text }) => text)})
-      with ordinality as t (resource, id, company_id, error, record, place)
+    insert into ${rejectedRecords} (resource, record_id, company_id, error, record)
+    select distinct on (resource, id) resource, id, company_id, error, record
+    from ${unnested(
+      'refused',
+      rejected.map((one, place) => ({ ...one, place })),
+      [
+        ['resource', 'text', ({ resource }) => resource],
+        ['id', 'text', idOf],
+        ['company_id', 'uuid', ({ companyId }) => companyId],
+        ['error', 'text', ({ error }) => printable(error, reasonMax)],
+        ['record', 'text', ({ text }) => text],
+        ['place', 'int', ({ place }) => place],
+      ],
+    )}
     order by resource, id, place desc
     on conflict (resource, record_id) do update set
-      error = excluded.error, record = excluded.record, rejected_at = excluded.rejected_at`);
+      error = excluded.error,
+      record = excluded.record,
+      rejected_at = excluded.rejected_at`);
 }
 
 /** Records that a read found in order. */
@@ -78,12 +89,17 @@ export async function forgetRejectedReadings(
   readAt: string,
 ): Promise<void> {
   const prefix = readingOf(printable(meterId), '');
-  const day = sql`substr(record_id, ${prefix.length + 1}::int, 10)`;
-  const within =
-    start === undefined || end === undefined
-      ? sql``
-      : sql`and ${day} between ${start.slice(0, 10)} and ${end.slice(0, 10)}`;
-  await db.execute(sql`
-    delete from metersync.rejected_records where resource = 'intervals'
-      and starts_with(record_id, ${prefix}) and rejected_at < ${readAt}::timestamptz ${within}`);
+  const { resource, recordId, rejectedAt } = rejectedRecords;
+  const day = sql`substr(${recordId}, ${prefix.length + 1}::int, 10)`;
+  const isRange = start !== undefined && end !== undefined;
+  await db
+    .delete(rejectedRecords)
+    .where(
+      and(
+        eq(resource, 'intervals'),
+        sql`starts_with(${recordId}, ${prefix})`,
+        lt(rejectedAt, readAt),
+        isRange ? between(day, start.slice(0, 10), end.slice(0, 10)) : undefined,
+      ),
+    );
 }

@@ -2,21 +2,19 @@ import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { tableOf } from '../resources.ts';
+import { type RecordResource, resources, tableOf } from '../resources.ts';
+import { rejectedRecords } from '../schema/metersync.ts';
 import type { RecordPage } from './page.ts';
 
 /**
- * Which version of decoded.ts wrote a row. It is counted up with each change of what that makes of a record, so that every
+ * Which version of resources.ts wrote a row. It is counted up with each change of what that makes of a record, so that every
  * record is written anew.
  */
 const decoding = 1;
 
-/** Resources whose rows keep a digest of their record: those of which there are many. */
-const digested = ['documents', 'usageData'] as const;
-type Digested = (typeof digested)[number];
-
-export const keepsDigests = (resource: string): resource is Digested =>
-  digested.some((one) => one === resource);
+/** Whether the rows of a resource keep a digest of their record: those of which there are many. */
+export const keepsDigests = (resource: RecordResource): boolean =>
+  resources[resource].table.digest !== undefined;
 
 /**
  * Digests of the records of a page, in hex: of their text, and of all else that their rows are made of. None where the
@@ -37,7 +35,7 @@ export function digestsOf(
  */
 export async function unchangedPlaces(
   db: Executor,
-  resource: Digested,
+  resource: RecordResource,
   { readAt }: Pick<RecordPage, 'readAt'>,
   ids: readonly (string | null)[],
   digests: readonly string[],
@@ -45,16 +43,15 @@ export async function unchangedPlaces(
   const seen = new Set<string | null>();
   // Of a record that a page shows twice the upsert chooses the state.
   const twice = new Set(ids.filter((id) => seen.size === seen.add(id).size));
+  const asked = array(
+    ids.map((id) => (twice.has(id) ? null : id)),
+    'text',
+  );
   const result = await db.execute<{ place: number }>(sql`
     with same as materialized (
       select (place - 1)::int as place, lower(page.id) as id
-      from unnest(
-        ${array(
-          ids.map((id) => (twice.has(id) ? null : id)),
-          'text',
-        )},
-        ${array(digests, 'text')}
-      ) with ordinality as page (id, digest, place)
+      from unnest(${asked}, ${array(digests, 'text')})
+        with ordinality as page (id, digest, place)
       cross join lateral (
         select from ${tableOf(resource)} row
         where row.id = metersync.uuid_of(page.id)
@@ -64,7 +61,7 @@ export async function unchangedPlaces(
         offset 0
       ) known
     ), mended as (
-      delete from metersync.rejected_records
+      delete from ${rejectedRecords}
       where resource = ${resource}
         and record_id = any(array(select id from same))
         and rejected_at < ${readAt}::timestamptz

@@ -1,30 +1,13 @@
-import { type SQL, sql } from 'drizzle-orm';
-import { array, printedUuids } from '../arrays.ts';
+import { and, eq, type SQL, sql } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
+import { array, printedUuids, type RowOf } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { decoded, documentOfUsage, inOrder } from './decoded.ts';
-import {
-  countWritten,
-  items,
-  newerRead,
-  type RecordPage,
-  setColumns,
-  type UpsertPage,
-  type WrittenRows,
-} from './page.ts';
+import { companyNamed, documentNamed, resources } from '../resources.ts';
+import { rejectedRecords } from '../schema/metersync.ts';
+import { documents, usageData } from '../schema/utility.ts';
+import { countWritten, items, type RecordPage, type UpsertPage, type WrittenRows } from './page.ts';
 import { forgetRejected, usageOfDocument } from './rejected-records.ts';
-
-const columns = [
-  'company_id',
-  'document_id',
-  'meter_id',
-  'start_date',
-  'end_date',
-  'usage',
-  'usage_units',
-  'created',
-  'updated',
-] as const;
-const kept = [...columns, 'digest'];
+import { upsertRecords } from './upsert.ts';
 
 /**
  * Usage rows. A row is only as alive as its document: the documents named are locked first (those never seen are
@@ -34,52 +17,69 @@ const kept = [...columns, 'digest'];
 export const upsertUsageData: UpsertPage = async (tx, page) => {
   const told = toldByListing(page);
   await lockDocuments(tx, told, page);
-  return await upsertRows(tx, told, page, newerRead('u', kept));
+  return await upsertRows(tx, told, page);
 };
 
-/** The page's rows as a table `told(r, place, document_id, digest)`. The document of a row that names none is the one that is known. */
+/**
+ * The page's rows as a step `told (r, place, owner, digest, document_id)`. The document of a row that names none is the one
+ * that it was listed for, or the one that is known.
+ */
 function toldByListing(page: RecordPage): SQL {
-  const listedFor = sql`${JSON.stringify(page.documentOf ?? {})}::jsonb ->> (r ->> 'id')`;
-  const known = sql`(select u.document_id::text from utility.usage_data u where u.id = (r ->> 'id')::uuid)`;
   return sql`${items(page)}, told as materialized (
-    select r, place, ${documentOfUsage(sql`${listedFor}, ${known}`)} as document_id, digest
-    from item)`;
+    select
+      item.*,
+      coalesce(
+        ${documentNamed},
+        (${JSON.stringify(page.documentOf ?? {})}::jsonb ->> metersync.canonical_id(r ->> 'id'))::uuid,
+        (select document_id from ${usageData} known where known.id = (r ->> 'id')::uuid)
+      ) as document_id
+    from item
+  )`;
 }
 
-function upsertRows(tx: Executor, told: SQL, page: RecordPage, guard: SQL): Promise<WrittenRows> {
-  const values = { ...decoded.usageData(page, sql`d`), document_id: sql`document_id` };
+function upsertRows(tx: Executor, told: SQL, page: RecordPage, columnsAlone = false): Promise<WrittenRows> {
   return countWritten(
     tx,
-    sql`with ${told}
-    insert into utility.usage_data as u (id, ${sql.raw(kept.join(', '))}, raw, api_version, synced_at)
-    select distinct on (id) (r ->> 'id')::uuid as id, ${inOrder(columns, values)}, digest,
-      r, ${page.apiVersion}, ${page.readAt}::timestamptz
-    from told left join lateral (
-      select company_id, deleted_reason, usage_read_at from utility.documents where id = document_id offset 0
-    ) d on true
+    upsertRecords(resources.usageData, {
+      items: told,
+      page,
+      columnsAlone,
+      instead: new Map<PgColumn, SQL>([
+        [usageData.companyId, sql`coalesce(${companyNamed}, d.company_id)`],
+        [usageData.documentId, sql`document_id`],
+      ]),
+      from: sql`told
+      left join lateral (
+        select company_id, deleted_reason, usage_read_at
+        from ${documents}
+        where id = document_id
+        offset 0
+      ) d on true
     where d.deleted_reason is distinct from 'event'
-      and (d.usage_read_at is null or d.usage_read_at <= ${page.readAt}::timestamptz
-        or exists (select from utility.usage_data known where known.id = (r ->> 'id')::uuid
-          and known.updated < metersync.read_time(r ->> 'updated')))
-    order by id, metersync.read_time(r ->> 'updated') desc nulls last, place desc
-    on conflict (id) do update set ${setColumns(kept)}
-    where ${guard}
-    returning (xmax = 0) as inserted`,
+      and (
+        d.usage_read_at is null
+        or d.usage_read_at <= ${page.readAt}::timestamptz
+        or exists (
+          select from ${usageData} known
+          where known.id = (r ->> 'id')::uuid
+            and known.updated < metersync.read_time(r ->> 'updated')
+        )
+      )`,
+    }),
   );
 }
 
+/** Locks the documents, one after the other in the order of all; those never seen are inserted for it. */
 async function lockDocuments(tx: Executor, told: SQL, page: RecordPage): Promise<void> {
-  await tx.execute(sql`with ${told}
-    insert into utility.documents (id, company_id)
-    select distinct document_id as id, ${page.companyId}::uuid
+  await tx.execute(sql`
+    with ${told}
+    insert into ${documents} (id, company_id)
+    select distinct document_id, ${page.companyId}::uuid
     from told
-    where document_id is not null and not exists (select from utility.documents where id = document_id offset 0)
-    order by id
-    on conflict (id) do nothing`);
-  await tx.execute(sql`with ${told}
-    select d.id from utility.documents d
-    where d.id = any(array(select document_id from told))
-    order by d.id for share`);
+    where document_id is not null
+    order by document_id
+    -- An update that a condition keeps from being made has locked its row.
+    on conflict (id) do update set company_id = excluded.company_id where false`);
 }
 
 /** A document that was just written, and the usage that its record lists. */
@@ -103,22 +103,16 @@ export async function replaceUsageByRecord(
   page: RecordPage,
   documents: readonly ToldUsage[],
 ): Promise<void> {
-  await upsertRows(tx, toldByRecords(documents), page, newerRead('u', kept, columns));
+  await upsertRows(tx, toldByRecords(documents, page), page, true);
   const known = documents.filter(({ inserted }) => !inserted);
   if (known.length === 0) return;
-  const seen = await tx.execute<{ id: string }>(
-    sql`with ${toldByRecords(known)} select lower(r ->> 'id') as id from told`,
-  );
-  await retireUsage(
-    tx,
-    known.map(({ id }) => id),
-    seen.rows.map(({ id }) => id),
-    page.readAt,
-  );
+  const seen = known.flatMap(({ told }) => JSON.parse(told) as { readonly id: string }[]);
+  const idOf = ({ id }: { readonly id: string }): string => id;
+  await retireUsage(tx, known.map(idOf), seen.map(idOf), page.readAt);
 }
 
-/** The rows that records list, as a table `told(r, place, document_id, digest)`. What is JSON already needs no quoting. */
-const toldByRecords = (documents: readonly ToldUsage[]): SQL => {
+/** The rows that records list, as the same step. What is JSON already needs no quoting. */
+const toldByRecords = (documents: readonly ToldUsage[], { companyId }: RecordPage): SQL => {
   const lists = `[${documents.map(({ told }) => told).join(',')}]`;
   const ids = array(
     documents.map(({ id }) => id),
@@ -128,8 +122,9 @@ const toldByRecords = (documents: readonly ToldUsage[]): SQL => {
     select
       row.r,
       row.place,
-      listed.document_id,
-      null::bytea as digest
+      ${companyId}::uuid as owner,
+      null::bytea as digest,
+      listed.document_id
     from rows from (unnest(${ids}), jsonb_array_elements(${lists}::jsonb)) as listed (document_id, rows)
       cross join lateral jsonb_array_elements(listed.rows) with ordinality as row (r, place)
   )`;
@@ -137,9 +132,10 @@ const toldByRecords = (documents: readonly ToldUsage[]): SQL => {
 
 /** The usage of a document that was just written is in no row after all. */
 export async function usageIsNotRead(tx: Executor, documentId: string, readAt: string): Promise<void> {
-  await tx.execute(sql`
-    update utility.documents set usage_read_at = null
-    where id = ${documentId}::uuid and usage_read_at = ${readAt}::timestamptz`);
+  await tx
+    .update(documents)
+    .set({ usageReadAt: null })
+    .where(and(eq(documents.id, documentId), eq(documents.usageReadAt, readAt)));
 }
 
 /**
@@ -149,35 +145,44 @@ export async function usageIsNotRead(tx: Executor, documentId: string, readAt: s
  */
 export async function believed<T extends ToldUsage>(
   tx: Executor,
-  documents: readonly T[],
+  telling: readonly T[],
   alone: boolean,
 ): Promise<readonly T[]> {
-  const known = documents.filter(({ inserted }) => !inserted);
-  if (alone || known.length === 0) return documents;
+  const known = telling.filter(({ inserted }) => !inserted);
+  if (alone || known.length === 0) return telling;
   const asked = known.map(({ id, before }) => ({ id, before }));
-  const result = await tx.execute<{ id: string }>(sql`
-    select w.id
-    from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) as w (id uuid, before text[])
+  const result = await tx.execute<RowOf<typeof documents.id>>(sql`
+    select asked.id
+    from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) as asked (id uuid, before text[])
     where (
         select array_agg(u.id::text order by u.id::text collate "C")
-        from utility.usage_data u
-        where u.document_id = w.id and u.deleted_at is null
+        from ${usageData} u
+        where u.document_id = asked.id
+          and u.deleted_at is null
       ) is not distinct from (
-        select array_agg(distinct b collate "C" order by b collate "C") from unnest(w.before) b
+        select array_agg(distinct id collate "C" order by id collate "C")
+        from unnest(asked.before) id
       )
       or exists (
-        select from metersync.rejected_records
-        where resource = 'usageData' and record_id = ${usageOfDocument('')} || w.id::text
+        select from ${rejectedRecords} r
+        where r.resource = 'usageData'
+          and r.record_id = ${usageOfDocument('')} || asked.id::text
         offset 0
       )`);
   const ids = new Set(result.rows.map(({ id }) => id));
-  return documents.filter(({ id, inserted }) => inserted || ids.has(id));
+  return telling.filter(({ id, inserted }) => inserted || ids.has(id));
 }
+
+const lockingDocuments = (ids: readonly string[]): SQL => sql`
+    select ${documents.id}
+    from ${documents}
+    where ${documents.id} = any(${array(ids, 'uuid')})
+    order by ${documents.id}
+    for no key update`;
 
 /** Locks documents, in order, against whoever else replaces or brings their usage. */
 export async function holdDocuments(tx: Executor, documentIds: readonly string[]): Promise<void> {
-  await tx.execute(sql`
-    select from utility.documents where id = any(${array(documentIds, 'uuid')}) order by id for no key update`);
+  await tx.execute(lockingDocuments(documentIds));
 }
 
 /**
@@ -191,19 +196,22 @@ export async function retireUsage(
   seenIds: readonly string[],
   readAt: string,
 ): Promise<number> {
-  const held = await tx.execute<{ id: string }>(sql`
-    update utility.documents set usage_read_at = ${readAt}::timestamptz
-    where id in (
-        select id from utility.documents where id = any(${array(documentIds, 'uuid')}) order by id for no key update)
+  const held = await tx.execute<RowOf<typeof documents.id>>(sql`
+    update ${documents} set usage_read_at = ${readAt}::timestamptz
+    where id in (${lockingDocuments(documentIds)})
       and (usage_read_at is null or usage_read_at <= ${readAt}::timestamptz)
     returning id`);
   const ids = held.rows.map(({ id }) => id);
   if (ids.length === 0) return 0;
   // Gone since that read: a row that a later one shows lives, whenever this one is written.
   const result = await tx.execute(sql`
-    update utility.usage_data set deleted_at = ${readAt}::timestamptz, deleted_reason = 'absent'
-    where document_id = any(${array(ids, 'uuid')}) and deleted_at is null
-      and synced_at < ${readAt}::timestamptz and not (id::text = any(${array(printedUuids(seenIds), 'text')}))`);
+    update ${usageData} set
+      deleted_at = ${readAt}::timestamptz,
+      deleted_reason = 'absent'
+    where document_id = any(${array(ids, 'uuid')})
+      and deleted_at is null
+      and synced_at < ${readAt}::timestamptz
+      and not (id::text = any(${array(printedUuids(seenIds), 'text')}))`);
   await forgetRejected(tx, { resource: 'usageData', ids: ids.map(usageOfDocument), readAt });
   return result.rowCount ?? 0;
 }

@@ -1,6 +1,7 @@
 import type { Database, Executor, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { halving } from '../halving.ts';
+import type { RecordResource } from '../resources.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
 import type { RecordPage, UpsertPage, WrittenRows } from './page.ts';
 import { forgetRejected, type Mended, rejectRecord } from './rejected-records.ts';
@@ -33,7 +34,7 @@ const forgets: Closing = async (tx, mended) => {
  */
 export async function writePage(
   db: Database | Transaction,
-  resource: string,
+  resource: RecordResource,
   upsert: UpsertPage,
   page: RecordPage,
   ids: readonly (string | null)[],
@@ -85,7 +86,7 @@ export async function writePage(
 /** The records whose rows may have to be written, with their digests; undefined where rows keep none. */
 async function changedRecords(
   db: Database | Transaction,
-  resource: string,
+  resource: RecordResource,
   page: RecordPage,
   ids: readonly (string | null)[],
 ): Promise<PageRecord[] | undefined> {

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { EndpointName } from '../../contract/endpoints.ts';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
-import { tables } from '../../db/resources.ts';
+import { tableOf } from '../../db/resources.ts';
 import { activitiesOn } from '../support/activities.ts';
 import { nested } from '../support/nested.ts';
 
@@ -71,7 +71,7 @@ test.each(listings)(
       if (listing === 'companies') await run(activities.beginRun, { runId, companies: [] });
       else await run(activities.readCompany, { runId, companyId, cursor: null });
       const { rows } = await warehouse.db.execute<{ id: string }>(sql`
-        select id::text as id from ${sql.raw(`utility.${tables[listing]}`)}
+        select id::text as id from ${tableOf(listing)}
         where id::text in (${sql.join(
           sound.map((id) => sql`${id}`),
           sql`, `,

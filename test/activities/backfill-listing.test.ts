@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { audit } from '../../app/audit.ts';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
-import { approveDeletes, readDeletes, undoDeletes } from '../../db/absent.ts';
+import { approveDeletes, readDeletes, undoDeletes } from '../../db/decide-deletes.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { defaultBudget } from '../../service/retry.ts';
 import { pageOf } from '../service/listing.ts';

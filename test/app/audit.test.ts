@@ -3,9 +3,9 @@ import { sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type AuditOptions, audit, repair } from '../../app/audit.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
-import { undoDeletes } from '../../db/absent.ts';
+import { undoDeletes } from '../../db/decide-deletes.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
-import { tables } from '../../db/resources.ts';
+import { recordResources, tableName } from '../../db/resources.ts';
 import { writeIntervals } from '../../db/write/intervals.ts';
 import { readIntervals } from '../../service/intervals.ts';
 import { createDoor } from '../service/door.ts';
@@ -93,7 +93,7 @@ function wholeRecords(): Held {
 async function falsifyColumns(): Promise<string[]> {
   const { rows } = await warehouse.db.execute<{ table: string; column: string; type: string }>(sql`
     select table_name as table, column_name as column, data_type as type from information_schema.columns
-    where table_schema = 'utility' and is_generated = 'NEVER' and table_name = any(${sql.param(Object.values(tables))}::text[])
+    where table_schema = 'utility' and is_generated = 'NEVER' and table_name = any(${sql.param(recordResources.map(tableName))}::text[])
       and column_name not in ('id', 'raw', 'api_version', 'first_synced_at', 'synced_at', 'deleted_at', 'deleted_reason',
         'usage_read_at', 'digest')`);
   const other: Readonly<Record<string, (column: string) => string>> = {
@@ -107,7 +107,7 @@ async function falsifyColumns(): Promise<string[]> {
     await warehouse.db.execute(sql.raw(`update utility.${table} set ${column} = ${other[type]?.(column)}`));
   }
   await warehouse.db.execute(sql`update utility.connection_sites set account_ids = '{1}'`);
-  const resourceOf = (table: string) => Object.entries(tables).find(([, name]) => name === table)?.[0];
+  const resourceOf = (table: string) => recordResources.find((resource) => tableName(resource) === table);
   return [
     'connections column sites',
     ...rows.map(({ table, column }) => `${resourceOf(table)} column ${column}`),

@@ -1,19 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  approveDeletes,
-  countAbsent,
-  countMissed,
-  countTombstoned,
-  type DeletesCap,
-  readDeletes,
-  rejectDeletes,
-  retireAbsent,
-  undoDeletes,
-} from '../../db/absent.ts';
+import { countAbsent, countTombstoned, type DeletesCap, retireAbsent } from '../../db/absent.ts';
 import { absentSites } from '../../db/absent-sites.ts';
 import { warehouseNow } from '../../db/catch-up.ts';
+import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../db/decide-deletes.ts';
+import { countMissed } from '../../db/missed.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { finishRun, startRun } from '../../db/runs.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { recordEvents } from '../../db/record/record-events.ts';
-import { tables } from '../../db/resources.ts';
+import { tableName } from '../../db/resources.ts';
 import { startRun } from '../../db/runs.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { type Listing, rowOf, writeRecords } from '../support/pages.ts';
@@ -20,7 +20,7 @@ async function earlier(listing: Listing, id: string): Promise<Earlier[]> {
   const { rows } = await warehouse.db.execute<Earlier>(sql`
     select *, valid_to > valid_from as lasted,
       valid_from = coalesce(lag(valid_to) over (order by valid_to), first_synced_at) as follows
-    from ${sql.raw(`history.${tables[listing]}`)} where id::text = ${id} order by valid_to`);
+    from ${sql.raw(`history.${tableName(listing)}`)} where id::text = ${id} order by valid_to`);
   return rows;
 }
 

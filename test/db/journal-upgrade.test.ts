@@ -1,28 +1,14 @@
-import { cp, readFile, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import { expect, onTestFinished, test } from 'vitest';
 import { connectWarehouse } from '../../db/connect.ts';
 import { migrateWarehouse } from '../../db/migrate.ts';
 import { createDatabase } from '../support/database.ts';
-import { temporaryFolder } from '../support/folder.ts';
+import { migrationsUntil } from '../support/migrations.ts';
 
 /** The last migration before the journal became a log. */
 const before = '0019_look_ups';
 const id = (n: number): string => `00000000-0000-4000-8000-00000000000${n}`;
-
-/** Migrations up to the given one, in a folder of their own. */
-async function migrationsUntil(last: string): Promise<string> {
-  const folder = await temporaryFolder();
-  onTestFinished(() => folder.remove());
-  await cp(resolve(import.meta.dirname, '../../db/migrations'), folder.path, { recursive: true });
-  const file = join(folder.path, 'meta/_journal.json');
-  const journal = JSON.parse(await readFile(file, 'utf8')) as { entries: { tag: string }[] };
-  const count = journal.entries.findIndex(({ tag }) => tag === last) + 1;
-  await writeFile(file, JSON.stringify({ ...journal, entries: journal.entries.slice(0, count) }));
-  return folder.path;
-}
 
 test('a journal of before says of each event what it said, and what waited waits', async () => {
   const { url, drop } = await createDatabase('upgrade');

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { notePages } from '../../db/manifest.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
-import { finishRun, notePages, noteProgress, startRun } from '../../db/runs.ts';
+import { finishRun, noteProgress, startRun } from '../../db/runs.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;

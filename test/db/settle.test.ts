@@ -45,6 +45,18 @@ test('an event is applied when its state, or a newer one, was read after it was 
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied', error: null });
 });
 
+test.each([
+  { told: '2026-05-01T00:00:00.123456789Z', shown: '2026-05-01T00:00:00.123456Z' },
+  { told: '2026-05-01T02:00:00.1234567+02:00', shown: '2026-05-01T00:00:00.123456' },
+  { told: '2026-05-01T00:00:00.123456Z', shown: '2026-05-01T00:00:00.123456789Z' },
+])('an event of $told is applied by its record of $shown', async ({ told, shown }) => {
+  const { id, event } = await pendingDocument(told);
+  const readAt = await now();
+  await writeRecords(warehouse, 'documents', [{ id, updated: shown }], { readAt });
+  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 1, waiting: 0 });
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
+});
+
 test('an event whose state the service does not show yet waits, each time longer', async () => {
   const { id, event } = await pendingDocument();
   const readAt = await now();

@@ -35,7 +35,7 @@ test('a worker killed with -9 between two pages of a backfill and in the middle 
     await tx.execute(sql`lock table utility.documents in exclusive mode`);
     await service.random(60, 1, ['createDocument', 'deleteDocument']);
     await until('a page waits', () => waitingFor('jsonb_array_elements'));
-    await until('a group waits', () => waitingFor('from metersync.journal'));
+    await until('a group waits', () => waitingFor('from "metersync"."journal"'));
     await pipeline.part('worker').end('SIGKILL');
   });
   const { documents } = await service.status();

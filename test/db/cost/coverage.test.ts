@@ -70,5 +70,5 @@ async function statementsOf(url: string): Promise<Map<string, string>> {
     [new URL(url).pathname.slice(1)],
   );
   await client.end();
-  return new Map(rows.map(({ id, query }) => [id, query.replace(/\s+/g, ' ').trim()]));
+  return new Map(rows.map(({ id, query }) => [id, query.replaceAll('"', '').replace(/\s+/g, ' ').trim()]));
 }

@@ -1,17 +1,14 @@
 import { sql } from 'drizzle-orm';
 import {
-  approveDeletes,
   clearQuarantine,
   countAbsent,
-  countMissed,
   countTombstoned,
   type Listing,
-  readDeletes,
-  rejectDeletes,
   retireAbsent,
-  undoDeletes,
 } from '../../../../db/absent.ts';
 import { absentSites, clearSiteQuarantine } from '../../../../db/absent-sites.ts';
+import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../../../db/decide-deletes.ts';
+import { countMissed } from '../../../../db/missed.ts';
 import { clearListed, reconciledSince, retireListed } from '../../../../db/reconcile.ts';
 import { forgetVersions } from '../../../../db/repair.ts';
 import { type RecordResource, recordResources } from '../../../../db/resources.ts';

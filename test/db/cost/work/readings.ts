@@ -1,3 +1,4 @@
+import { hasReadings } from '../../../../db/backfill-order.ts';
 import {
   companyOfMeter,
   dueRanges,
@@ -6,7 +7,6 @@ import {
   settleRanges,
 } from '../../../../db/interval-ledger.ts';
 import { removeReadings } from '../../../../db/repair.ts';
-import { hasReadings } from '../../../../db/runs.ts';
 import type { IntervalColumns } from '../../../../db/write/interval-text.ts';
 import { writeIntervals } from '../../../../db/write/intervals.ts';
 import { forgetRejectedReadings } from '../../../../db/write/rejected-records.ts';

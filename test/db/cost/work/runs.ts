@@ -1,19 +1,16 @@
+import { companiesAfter, metersAfter } from '../../../../db/backfill-order.ts';
+import { finishListing, notePages, readManifest } from '../../../../db/manifest.ts';
 import { readRunProgress } from '../../../../db/read/run-progress.ts';
 import {
-  companiesAfter,
   concludeRun,
   failRunning,
   finishedOfCompanies,
   finishedResources,
-  finishListing,
   finishRun,
   forgetRunning,
   isReadElsewhere,
-  metersAfter,
-  notePages,
   notePartsMissing,
   noteProgress,
-  readManifest,
   startRun,
 } from '../../../../db/runs.ts';
 import { idOf } from '../rows.ts';

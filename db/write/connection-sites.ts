@@ -1,0 +1,38 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { connectionSites } from '../schema/utility.ts';
+
+/** Whether a connection's record, or an event of it, tells the sites that it serves (service-facts 2: it may not). */
+export const tellsSites = (record: SQL): SQL => sql`jsonb_typeof(${record} -> 'sitesRelations') = 'array'`;
+
+/** Of connections `telling (connection_id, relations)`: the sites that they are related to, each one once. */
+export const relatedSites = sql`relation as (
+      select distinct on (connection_id, site_id)
+        connection_id,
+        metersync.id_of(x -> 'site')::uuid as site_id,
+        metersync.text_array(x -> 'accountIds') as account_ids,
+        metersync.text_array(x -> 'datasourceTypes') as datasource_types
+      from telling
+        cross join lateral jsonb_array_elements(relations) x
+      where metersync.id_of(x -> 'site') is not null
+      order by connection_id, site_id, account_ids, datasource_types
+    )`;
+
+/** Has connections `telling` serve the sites of their `relation`, and no others: the rest of a statement. */
+export const replaceSites = sql`, gone as (
+      delete from ${connectionSites} s
+      using telling t
+      where s.connection_id = t.connection_id
+        and not exists (
+          select from relation r
+          where r.connection_id = s.connection_id and r.site_id = s.site_id
+        )
+    )
+    insert into ${connectionSites} as s (connection_id, site_id, account_ids, datasource_types)
+    select connection_id, site_id, account_ids, datasource_types
+    from relation
+    order by connection_id, site_id
+    on conflict (connection_id, site_id) do update set
+      account_ids = excluded.account_ids,
+      datasource_types = excluded.datasource_types
+    where (s.account_ids, s.datasource_types)
+      is distinct from (excluded.account_ids, excluded.datasource_types)`;
