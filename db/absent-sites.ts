@@ -34,7 +34,7 @@ export async function absentSites(
     ), named as materialized (
       select
         seen.id as company_id,
-        lower(site ->> 'id') as id
+        metersync.uuid_of(site ->> 'id')::text as id
       from seen
         cross join jsonb_array_elements(seen.raw -> 'sites') as site
       where not gone

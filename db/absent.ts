@@ -37,18 +37,28 @@ const claimed = ({ configured = [] }: Listing): SQL => sql`${row.raw} is null
  */
 const listed = (listing: Listing): SQL => {
   const { resource, companyId } = listing;
-  if (resource === 'companies')
-    return sql`${row.deletedAt} is null and (${row.raw} is not null or ${claimed(listing)})`;
-  if (resource !== 'sites') return sql`${row.deletedAt} is null and ${row.companyId} = ${companyId}::uuid`;
-  return sql`${row.deletedAt} is null
-    and (${companyId}::uuid is null or ${row.companyId} = ${companyId}::uuid)
-    and exists (
+  const ofCompany = sql`${row.companyId} = ${companyId}::uuid`;
+  switch (resource) {
+    case 'companies':
+      return sql`${row.deletedAt} is null
+    and (${row.raw} is not null or ${claimed(listing)})`;
+    case 'sites':
+      return sql`${row.deletedAt} is null
+    and ${companyId === null ? sql`true` : ofCompany}
+    and ${hasListOfSites}`;
+    default:
+      return sql`${row.deletedAt} is null
+    and ${ofCompany}`;
+  }
+};
+
+/** Whether the record of a site's company has a list of sites. */
+const hasListOfSites = sql`exists (
       select
       from ${companies}
       where ${companies.id} = ${row.companyId}
         and jsonb_typeof(${companies.raw} -> 'sites') = 'array'
     )`;
-};
 
 /**
  * Whether no read and no event touched a row since the moment. With `offset 0` events are looked up

@@ -2,7 +2,7 @@ import { and, eq, type SQL, sql } from 'drizzle-orm';
 import { codeOfReason } from '../contract/failures.ts';
 import type { RunState } from '../contract/names.ts';
 import { clearingQuarantine, tombstonedBy } from './absent.ts';
-import { arrayLiteral, columnNames, unnested } from './arrays.ts';
+import { arrayLiteral, columnNames, setToExcluded, unnested } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { missedBy } from './missed.ts';
 import type { ListedResource } from './resources.ts';
@@ -68,10 +68,7 @@ export async function notePages(
         read_at
       from ${incoming}
       on conflict (run_id, company_id, resource, pass, asked) do update set
-        current_page = excluded.current_page,
-        total = excluded.total,
-        has_next = excluded.has_next,
-        ids = excluded.ids
+        ${setToExcluded([pages.currentPage, pages.total, pages.hasNext, pages.ids])}
     )
     select clock_timestamp()::text as now`);
   return result.rows[0]?.now ?? '';

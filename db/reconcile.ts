@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { canonicalUuid } from '../contract/ids.ts';
 import { type DeletesCap, overCap, untouchedSince } from './absent.ts';
-import { array, columnNames, printedUuids, unnested, uuid } from './arrays.ts';
+import { array, columnNames, printedUuids, setToExcluded, unnested } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
 import { deletes } from './schema/metersync.ts';
 import { documents } from './schema/utility.ts';
@@ -65,9 +66,9 @@ export async function retireListed(
  */
 function goneBy(companyId: string, shown: readonly ListedDocument[], beganAt: string): SQL {
   // Documents of other ids are in no table.
-  const known = shown.filter(({ id }) => uuid.test(id));
+  const known = shown.filter(({ id }) => canonicalUuid(id) !== undefined);
   const incoming = unnested('shown', known, [
-    ['id', 'uuid', ({ id }) => id.toLowerCase()],
+    ['id', 'uuid', ({ id }) => id],
     ['updated', 'text', ({ updated }) => updated],
   ]);
   return sql`
@@ -185,9 +186,7 @@ async function noteListed(
     where not ${notedAs(sql`'quarantined'`)}
     order by id
     on conflict (run_id, resource, record_id) do update set
-      state = excluded.state,
-      updated = excluded.updated,
-      absent_since = excluded.absent_since`);
+        ${setToExcluded([deletes.state, deletes.updated, deletes.absentSince])}`);
 }
 
 const notedColumns = [

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from './connect.ts';
-import { journal } from './schema/metersync.ts';
+import { events, journal } from './schema/metersync.ts';
 
 /**
  * Drops what was signed of the oldest events that were settled and received more than so many days
@@ -17,12 +17,12 @@ export async function dropPayloads(
       body = null,
       payload_dropped_at = clock_timestamp()
     from (
-      select id
-      from metersync.events
-      where payload_dropped_at is null
-        and received_at < clock_timestamp() - make_interval(days => ${days}::int)
-        and outcome in ('applied', 'superseded', 'ignored')
-      order by received_at
+      select ${events.id}
+      from ${events}
+      where ${events.payloadDroppedAt} is null
+        and ${events.receivedAt} < clock_timestamp() - make_interval(days => ${days}::int)
+        and ${events.outcome} in ('applied', 'superseded', 'ignored')
+      order by ${events.receivedAt}
       limit ${limit}
     ) old
     where ${journal.id} = old.id

@@ -2,7 +2,7 @@ import { and, eq, gt, isNotNull, isNull, ne, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { codeOfReason } from '../contract/failures.ts';
 import type { RunKind, RunState } from '../contract/names.ts';
-import { array, columnNames, type RowOf } from './arrays.ts';
+import { array, columnNames, type RowOf, setToExcluded } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { runs } from './schema/metersync.ts';
 
@@ -91,10 +91,8 @@ export async function notePartsMissing(
     from unnest(${array(resources, 'text')}) resource
     order by resource
     on conflict (run_id, company_id, resource) do update set
-      state = excluded.state,
-      finished_at = excluded.finished_at,
-      error = excluded.error,
-      error_code = null`);
+        ${setToExcluded([state, finishedAt, runs.error])},
+        error_code = null`);
 }
 
 /** Lists the resources of a company whose part of a run has ended, however it did. */

@@ -306,13 +306,11 @@ async function forgetCompany(db: Executor, companyId: string): Promise<void> {
 }
 
 /** Whether no record of a company was read, and no event waits for one. */
-const isAlone = (companyId: string): SQL => {
-  const queues = [`connection/${companyId}`, `document/${companyId}`];
-  return sql`not ${recordRead(sql`${companyId}::uuid`)}
-    and not exists (
-      select
-      from ${staleRecords}
-      where ${staleRecords.queue} = any(${array(queues, 'text')})
-      offset 0
-    )`;
-};
+const isAlone = (companyId: string): SQL => sql`
+  not ${recordRead(sql`${companyId}::uuid`)}
+  and not exists (
+    select
+    from ${staleRecords}
+    where ${staleRecords.queue} in (${`connection/${companyId}`}, ${`document/${companyId}`})
+    offset 0
+  )`;

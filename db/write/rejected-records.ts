@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { and, between, eq, lt, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { canonicalUuid } from '../../contract/ids.ts';
 import { array, unnested } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { plannedEachTime } from '../prepare.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
 
 export interface RejectedRecord {
@@ -91,15 +92,16 @@ export async function forgetRejectedReadings(
   const prefix = readingOf(printable(meterId), '');
   const { resource, recordId, rejectedAt } = rejectedRecords;
   const day = sql`substr(${recordId}, ${prefix.length + 1}::int, 10)`;
-  const isRange = start !== undefined && end !== undefined;
-  await db
-    .delete(rejectedRecords)
-    .where(
-      and(
-        eq(resource, 'intervals'),
-        sql`starts_with(${recordId}, ${prefix})`,
-        lt(rejectedAt, readAt),
-        isRange ? between(day, start.slice(0, 10), end.slice(0, 10)) : undefined,
-      ),
-    );
+  const within =
+    start === undefined || end === undefined
+      ? sql``
+      : sql`and ${day} between ${start.slice(0, 10)} and ${end.slice(0, 10)}`;
+  // The index finds a beginning of a text only where the plan knows it.
+  await db.execute(sql`
+    ${plannedEachTime}
+    delete from ${rejectedRecords}
+    where ${resource} = 'intervals'
+      and starts_with(${recordId}, ${prefix})
+      and ${rejectedAt} < ${readAt}::timestamptz
+      ${within}`);
 }

@@ -52,3 +52,28 @@ test('a statement whose answer a migration changes fails once, and is read anew'
   await expect(read()).rejects.toThrow();
   expect((await read()).rows).toEqual([]);
 });
+
+test('behind a pooler, whose sessions are not those that kept a statement, one fails and none is kept any more', async () => {
+  const { db, kept } = await oneConnection();
+  const add = (to: number) => db.execute(sql`select ${to}::int + 1 as sum`);
+  await sendOften(db, () => add(1));
+  expect(await kept()).toHaveLength(1);
+  await db.execute(sql`deallocate all`);
+  await expect(add(1)).rejects.toThrow();
+  expect((await add(1)).rows).toEqual([{ sum: 2 }]);
+  await sendOften(db, (tx) => tx.execute(sql`select ${1}::int - 1`));
+  expect(await kept()).toEqual([]);
+});
+
+test('two pools never have two statements under one name', async () => {
+  const [one, other] = [await oneConnection(), await oneConnection()];
+  const name = async ({ db }: { readonly db: Executor }, text: string): Promise<string[]> => {
+    await sendOften(db, (tx) => tx.execute(sql`select ${1}::int + ${sql.raw(text)}`));
+    const { rows } = await db.execute<{ name: string }>(sql`select name from pg_prepared_statements`);
+    return rows.map((row) => row.name);
+  };
+  const [first] = await name(one, '1');
+  expect(first).toMatch(/^hot_[0-9a-f]{59}$/);
+  expect(await name(other, '2')).not.toContain(first);
+  expect(await name(other, '1')).toContain(first);
+});

@@ -20,14 +20,14 @@ export const notMeasured: readonly { readonly statement: string; readonly why: s
   { statement: 'update metersync.catch_ups set awake = ', why: 'A table of three rows.' },
   { statement: 'select current_setting(', why: 'It reads no table.' },
   { statement: 'select set_config(', why: 'It reads no table.' },
-  { statement: '"metersync_migrations".', why: 'A row for each migration.' },
+  { statement: 'metersync_migrations.', why: 'A row for each migration.' },
   { statement: 'pg_roles', why: 'The catalogue of Postgres.' },
   { statement: 'to_regclass(', why: 'The catalogue of Postgres.' },
   { statement: 'pg_class', why: 'The catalogue of Postgres.' },
-  { statement: '"metersync"."typed_views"', why: 'A row for each kind of object that the service sends.' },
-  { statement: '"metersync"."typed_columns"', why: 'A row for each field that the service sends.' },
+  { statement: 'metersync.typed_views', why: 'A row for each kind of object that the service sends.' },
+  { statement: 'metersync.typed_columns', why: 'A row for each field that the service sends.' },
   {
-    statement: 'from "metersync"."field_catalogue" left join',
+    statement: 'from metersync.field_catalogue left join',
     why: 'A row for each field that the service sends.',
   },
 ];
