@@ -1,6 +1,7 @@
 import { printedUuids } from '../db/arrays.ts';
-import { dueRecords, settleRecords, unreadNeighbours } from '../db/catch-up.ts';
+import { dueRecords, settleRecords } from '../db/catch-up.ts';
 import { admitCompany, admitSites, forgetStranger } from '../db/strangers.ts';
+import { surroundings, type Unread, unreadNeighbours } from '../db/surroundings.ts';
 import { judgePass } from '../service/stability.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { walkListing } from './listing.ts';
@@ -14,8 +15,7 @@ export async function catchUpConnections(deps: ActivityDependencies, companyId: 
   const listing = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
   const walk = { ...listing, beganAt: readAt };
   const { ids, report } = await walkListing(deps, walk);
-  const known = await admit(deps, 'connections', companyId, due);
-  await refreshNeighbours(deps, companyId, { meters: known });
+  const known = await admitAndRefresh(deps, 'connections', companyId, due, { meters: true });
   const shown = new Set(printedUuids(ids));
   const notShown = judgePass(report.manifest).stable ? due.filter((id) => !shown.has(id)) : [];
   await settleRecords(db, 'connections', due, readAt, notShown, companyId);
@@ -24,9 +24,29 @@ export async function catchUpConnections(deps: ActivityDependencies, companyId: 
 
 /**
  * Makes the rows of a company and of sites that events alone told of, once records of them were read, and has all of a
- * company that is new read. Returns whether the company has a row now.
+ * company that is new read. Reads what is known by name only, or not as it is: the company and its sites, meters that usage
+ * names; of a company that is known all `meters`, if that is set. Returns whether the company has a row now.
  */
-export async function admit(
+export async function admitAndRefresh(
+  deps: ActivityDependencies,
+  kind: 'connections' | 'documents',
+  companyId: string,
+  recordIds: readonly string[],
+  { meters }: { meters: boolean },
+): Promise<boolean> {
+  const { db } = deps.warehouse;
+  const around = await surroundings(db, kind, companyId, recordIds);
+  if (around.admitted) {
+    await refreshNeighbours(deps, companyId, { ...around, meters: meters || around.meters });
+    return true;
+  }
+  const known = await admit(deps, kind, companyId, recordIds);
+  const unread = await unreadNeighbours(db, companyId, kind === 'documents' ? recordIds : []);
+  await refreshNeighbours(deps, companyId, { ...unread, meters: (meters && known) || unread.meters });
+  return known;
+}
+
+async function admit(
   { warehouse: { db }, backfillFirst }: ActivityDependencies,
   kind: 'connections' | 'documents',
   companyId: string,
@@ -39,20 +59,18 @@ export async function admit(
   return true;
 }
 
-/** Reads what is known by name only, or not as it is: the company and its sites, meters that usage names. */
-export async function refreshNeighbours(
+async function refreshNeighbours(
   deps: ActivityDependencies,
   companyId: string,
-  also: { meters: boolean; documentIds?: readonly string[] },
+  unread: Unread,
 ): Promise<void> {
-  const unread = await unreadNeighbours(deps.warehouse.db, companyId, also.documentIds ?? []);
   let beganAt: string | undefined = unread.now;
   if (unread.companies && deps.service.has('companies')) {
     const walk = { listing: 'companies', companyId: null, params: {}, lane: 'live' } as const;
     await walkListing(deps, { ...walk, beganAt, knownOnly: true });
     beganAt = undefined;
   }
-  if ((also.meters || unread.meters) && deps.service.has('meters')) {
+  if (unread.meters && deps.service.has('meters')) {
     await walkListing(deps, { listing: 'meters', companyId, params: { companyId }, lane: 'live', beganAt });
   }
 }

@@ -9,7 +9,7 @@ import {
 } from '../db/catch-up.ts';
 import { forgetStranger } from '../db/strangers.ts';
 import { retireUsage } from '../db/write/usage-data.ts';
-import { admit, refreshNeighbours } from './catch-up-connections.ts';
+import { admitAndRefresh } from './catch-up-connections.ts';
 import { searchListing } from './catch-up-search.ts';
 import { has, readOneByOne, readUsageOneByOne, type SingleReads } from './catch-up-single.ts';
 import { walkListing } from './listing.ts';
@@ -34,8 +34,7 @@ export async function catchUpDocuments(
   const { unseen, proven, withoutUsage, partial } = await readDocuments(reads, due);
   const unsettled = new Set([...partial, ...(await readUsage(reads, withoutUsage))]);
   for (const id of failed.keys()) unsettled.delete(id);
-  const known = await admit(deps, 'documents', companyId, ids);
-  await refreshNeighbours(deps, companyId, { meters: false, documentIds: ids });
+  const known = await admitAndRefresh(deps, 'documents', companyId, ids, { meters: false });
   const settled = ids.filter((id) => !unsettled.has(id) && !failed.has(id) && !moved.has(id));
   await settleRecords(db, 'documents', settled, readAt, proven ? unseen : [], companyId);
   if (unsettled.size > 0) await postponeDocuments(db, [...unsettled], readAt);

@@ -82,6 +82,22 @@ export async function isStranger(db: Executor, kind: CatchUpKind, owner: string)
   return !(await (kind === 'intervals' ? isKnownMeter(db, owner) : isKnownCompany(db, owner)));
 }
 
+/** Whether all that is known of a company `c` is what events told, and no run began to read it. */
+const neverRead = sql`(
+  (c.synced_at is null or c.synced_at > c.first_synced_at)
+  and not ${anyOf(runs, sql`c.id`)}
+)`;
+
+/** Whether \`admitCompany\` would find the company there, and read: most are. */
+export const isAdmitted = (companyId: string): SQL => sql`exists (
+  select
+  from ${companies} c
+  where c.id = ${companyId}::uuid
+    and c.deleted_at is null
+    and not ${neverRead}
+  offset 0
+)`;
+
 /**
  * Makes the row of a company that was a stranger, once a record of it was read. Its header is that
  * of the newest event that waits. Returns whether it has a row now, and whether no run began to
@@ -117,9 +133,7 @@ export async function admitCompany(
         and held.raw is null
       returning id, synced_at, first_synced_at
     )
-    select
-      (c.synced_at is null or c.synced_at > c.first_synced_at)
-        and not ${anyOf(runs, sql`c.id`)} as never_read
+    select ${neverRead} as never_read
     from (
       select * from known
       union all
@@ -151,22 +165,12 @@ const newestHeader = (companyId: string): SQL => sql`
   limit 1`;
 
 /**
- * Makes the rows of sites that waiting events of these records name. The record must have been read
- * in the state that the event told of, or a newer one. Rows that are known keep their values: the
- * API's record is the truth.
+ * Where sites without a row are named: by waiting events of these records. The record must have
+ * been read in the state that the event told of, or a newer one.
  */
-export async function admitSites(
-  db: Executor,
-  kind: 'connections' | 'documents',
-  recordIds: readonly string[],
-): Promise<void> {
+export function sitesToAdmit(kind: 'connections' | 'documents', recordIds: readonly string[]): SQL {
   const record = kind === 'documents' ? documents : connections;
-  await db.execute(sql`
-    insert into ${sites} as held (${columnNames([sites.id, sites.companyId, sites.name])})
-    select distinct on (identified.id)
-      identified.id,
-      e.company_id,
-      site ->> 'name'
+  return sql`
     from unnest(${array(recordIds, 'text')}) as asked (record_id)
       cross join lateral (
         select ${staleRecords.kind}, ${staleRecords.recordId}, ${staleRecords.since}
@@ -202,7 +206,22 @@ export async function admitSites(
         where known.id = identified.id
           and (known.deleted_at is null or known.raw is not null)
         offset 0
-      )
+      )`;
+}
+
+/** Makes the rows of such sites. Known ones keep their values: the API's record is the truth. */
+export async function admitSites(
+  db: Executor,
+  kind: 'connections' | 'documents',
+  recordIds: readonly string[],
+): Promise<void> {
+  await db.execute(sql`
+    insert into ${sites} as held (${columnNames([sites.id, sites.companyId, sites.name])})
+    select distinct on (identified.id)
+      identified.id,
+      e.company_id,
+      site ->> 'name'
+    ${sitesToAdmit(kind, recordIds)}
     order by identified.id, e.occurred_at desc nulls last, site
     on conflict (id) do update set
       deleted_at = null,

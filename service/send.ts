@@ -45,6 +45,9 @@ export interface Answer {
   readonly bytes: number;
 }
 
+/** Ends the wait for the deadline. Without a reason of its own each would be an exception with its stack, made for nobody. */
+const inTime = 'answered';
+
 /**
  * Sends one request and reads the whole answer, whatever its status; redirects are not followed. The deadline covers
  * all of it: connecting, the wait for the first byte, and a body that trickles.
@@ -67,7 +70,7 @@ export async function send(wire: Wire, ask: Ask, signal: AbortSignal | undefined
   try {
     return await exchange(wire, ask, stop.signal);
   } finally {
-    timer.abort();
+    timer.abort(inTime);
     signal?.removeEventListener('abort', abort);
   }
 }

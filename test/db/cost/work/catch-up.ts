@@ -11,7 +11,6 @@ import {
   postponeDocuments,
   postponeFailed,
   settleRecords,
-  unreadNeighbours,
   usageToldByRecords,
   warehouseNow,
 } from '../../../../db/catch-up.ts';
@@ -25,6 +24,7 @@ import {
   isStranger,
   postponeStranger,
 } from '../../../../db/strangers.ts';
+import { surroundings, unreadNeighbours } from '../../../../db/surroundings.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
 
@@ -82,6 +82,7 @@ export const catchUp: readonly Work[] = [
         );
         await usageToldByRecords(db, ids);
         await handOver(db, companyId, ids);
+        await surroundings(db, 'documents', companyId, ids);
         await unreadNeighbours(db, companyId, ids);
         await settleRecords(db, 'documents', ids, readAt, ids.slice(0, 5), companyId);
       },
@@ -93,6 +94,7 @@ export const catchUp: readonly Work[] = [
     run: async ({ db }, plot) => {
       const companyId = idOf('company', plot);
       await dueRecords(db, 'connections', companyId, 5_000);
+      await surroundings(db, 'connections', companyId, connections(plot));
       await settleRecords(db, 'connections', connections(plot), readAt, connections(plot), companyId);
     },
   },
