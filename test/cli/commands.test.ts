@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { auditResources } from '../../contract/names.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { recordResources, tableName } from '../../db/resources.ts';
 import { type RunningCommand, runCommand, startCommand } from '../support/command.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/folder.ts';
@@ -148,7 +149,10 @@ describe('while metersync start runs', () => {
     await until('documents have columns of their fields', async () => {
       const columns = await rows(sql`select attname from pg_attribute where attnum > 0
         and attrelid in ('analytics.documents'::regclass, to_regclass('analytics.documents_usage_data'))`);
-      return columns.length > 20;
+      const made =
+        await rows(sql`select from unnest(${sql.param(recordResources.map(tableName))}::text[]) name
+        where to_regclass('analytics.' || name) is not null`);
+      return columns.length > 20 && made.length === recordResources.length;
     });
     const { status, said } = await json('views', 'refresh');
     expect({ status, said }).toMatchObject({ status: 0, said: { made: [], blocked: [] } });
