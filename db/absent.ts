@@ -2,7 +2,6 @@ import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { array, columnNames, printedUuids, type RowOf } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
-import { plannedEachTime } from './prepare.ts';
 import { type RecordResource, resources, tableOf } from './resources.ts';
 import { deletes, journal } from './schema/metersync.ts';
 import { companies } from './schema/utility.ts';
@@ -105,7 +104,6 @@ export async function countAbsent(
   among: SQL = sql`true`,
 ): Promise<{ live: number; absent: number }> {
   const result = await db.execute<{ live: number; absent: number }>(sql`
-    ${plannedEachTime}
     select
       count(*)::int as live,
       count(*) filter (where ${among} and ${absentFrom(listing, seen)})::int as absent
@@ -170,7 +168,6 @@ async function noteAbsent(
 ): Promise<string[]> {
   const { resource, companyId } = listing;
   const noted = await tx.execute<RowOf<typeof deletes.state>>(sql`
-    ${plannedEachTime}
     insert into ${deletes} (${columnNames(notedColumns)})
     select
       ${runId}::uuid,
