@@ -50,7 +50,7 @@ export const connectionColumns = () => ({
 
 export const connections = utility.table(
   'connections',
-  { id: uuid('id').primaryKey(), ...connectionColumns() },
+  { id: uuid('id').primaryKey(), ...connectionColumns(), digest: bytea('digest') },
   (t) => [
     index('connections_company').on(t.companyId),
     check('connections_times_are_finite', sql`isfinite(created) and isfinite(updated)`),
@@ -143,9 +143,11 @@ export const meterColumns = () => ({
   ...synced(),
 });
 
-export const meters = utility.table('meters', { id: text('id').primaryKey(), ...meterColumns() }, (t) => [
-  index('meters_company').on(t.companyId),
-]);
+export const meters = utility.table(
+  'meters',
+  { id: text('id').primaryKey(), ...meterColumns(), digest: bytea('digest') },
+  (t) => [index('meters_company').on(t.companyId)],
+);
 
 /** Partitioned by month of `start_at`, which is part of the key and never changes: see the migration. */
 export const intervals = utility.table(

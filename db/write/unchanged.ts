@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'drizzle-orm';
+import { canonicalId } from '../../contract/ids.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { type RecordResource, resources, tableOf } from '../resources.ts';
+import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
+import { isStale } from '../stale.ts';
 import type { RecordPage } from './page.ts';
 
 /**
@@ -36,30 +38,37 @@ export function digestsOf(
 export async function unchangedPlaces(
   db: Executor,
   resource: RecordResource,
-  { readAt }: Pick<RecordPage, 'readAt'>,
+  { readAt, confirms = false }: Pick<RecordPage, 'readAt' | 'confirms'>,
   ids: readonly (string | null)[],
   digests: readonly string[],
 ): Promise<Set<number>> {
+  const known = ids.map((id) => id && canonicalId(id));
   const seen = new Set<string | null>();
   // Of a record that a page shows twice the upsert chooses the state.
-  const twice = new Set(ids.filter((id) => seen.size === seen.add(id).size));
+  const twice = new Set(known.filter((id) => seen.size === seen.add(id).size));
   const asked = array(
-    ids.map((id) => (twice.has(id) ? null : id)),
+    known.map((id) => (twice.has(id) ? null : id)),
     'text',
   );
+  // What events wait for counts as read now, and its row says so.
+  const { eventKind } = resources[resource];
+  const awaited =
+    confirms && eventKind !== null ? sql`and not ${isStale(eventKind, sql`row.id::text`)}` : sql``;
   const result = await db.execute<{ place: number }>(sql`
     with same as materialized (
-      select (place - 1)::int as place, lower(page.id) as id
+      select (place - 1)::int as place, page.id
       from unnest(${asked}, ${array(digests, 'text')})
         with ordinality as page (id, digest, place)
-      cross join lateral (
-        select from ${tableOf(resource)} row
-        where row.id = metersync.uuid_of(page.id)
-          and row.digest = decode(page.digest, 'hex')
-          and row.deleted_at is null
-          and row.synced_at is not null
-        offset 0
-      ) known
+        cross join lateral (
+          select
+          from ${tableOf(resource)} row
+          where row.id = ${idOf(resource, sql`page.id`)}
+            and row.digest = decode(page.digest, 'hex')
+            and row.deleted_at is null
+            and row.synced_at is not null
+            ${awaited}
+          offset 0
+        ) known
     ), mended as (
       delete from ${rejectedRecords}
       where resource = ${resource}

@@ -94,8 +94,8 @@ async function changedRecords(
   const texts = itemTexts(page);
   const digests = digestsOf(page, texts);
   if (digests === undefined) return undefined;
-  // What is confirmed counts as read now, and its row says so; a usage row may be another document's now.
-  const tellsMore = page.confirms === true || page.documentOf !== undefined;
+  // A usage row may be another document's now.
+  const tellsMore = page.documentOf !== undefined;
   const unchanged = tellsMore ? new Set() : await unchangedPlaces(db, resource, page, ids, digests);
   return texts.flatMap((text, at) =>
     unchanged.has(at) ? [] : [{ id: ids[at] ?? null, text, digest: digests[at] }],

@@ -23,11 +23,11 @@ const nothing = { inserted: 0, changed: 0, rejected: 0 };
 /** Changes what a row holds behind metersync's back: it stays so only as long as its record is passed over. */
 const mark = async (table: string, id: string) =>
   await warehouse.db.execute(
-    sql`update utility.${sql.raw(table)} set raw = raw || '{"mark": 1}' where id = ${id}::uuid`,
+    sql`update utility.${sql.raw(table)} set raw = raw || '{"mark": 1}' where id::text = lower(${id})`,
   );
 const isMarked = async (table: string, id: string): Promise<boolean> => {
   const { rows } = await warehouse.db.execute<{ marked: boolean }>(
-    sql`select raw ? 'mark' as marked from utility.${sql.raw(table)} where id = ${id}::uuid`,
+    sql`select raw ? 'mark' as marked from utility.${sql.raw(table)} where id::text = lower(${id})`,
   );
   return rows[0]?.marked === true;
 };
@@ -36,6 +36,8 @@ describe('a record that is as its row was written', () => {
   test.each([
     ['documents', 'documents'],
     ['usageData', 'usage_data'],
+    ['connections', 'connections'],
+    ['meters', 'meters'],
   ] as const)('is passed over among others that changed: %s', async (listing, table) => {
     const [same, other] = [
       { id: randomUUID(), updated, documentId: randomUUID(), text: 'a \\" ] {' },
@@ -58,11 +60,18 @@ describe('a record that is as its row was written', () => {
     ['in another version of the API', { ...later, apiVersion: 'v1' }],
     ['for events that wait for it', { ...later, confirms: true }],
   ])('is looked at again where it is read %s', async (_, again) => {
-    const record = { id: randomUUID(), updated };
-    await writeRecords(warehouse, 'documents', [record], earlier);
+    const [record, other] = [
+      { id: randomUUID(), updated },
+      { id: randomUUID(), updated },
+    ];
+    await writeRecords(warehouse, 'documents', [record, other], earlier);
+    await recordEvents(warehouse.db, [delivery(documentEvent('updated', record.id, updated))]);
     await mark('documents', record.id);
     await writeRecords(warehouse, 'documents', [record], again);
     expect(await isMarked('documents', record.id)).toBe(false);
+    await mark('documents', other.id);
+    await writeRecords(warehouse, 'documents', [other], { ...later, confirms: true });
+    expect(await isMarked('documents', other.id)).toBe(true);
   });
 
   test('is the same whichever listing shows it, and looked at again where that says whose it is', async () => {
