@@ -30,7 +30,8 @@ export interface Need {
   /** A warehouse: the receiver alone has none. */
   readonly postgres?: boolean;
   readonly temporal: boolean;
-  readonly service: boolean;
+  /** `if known`: the one of the settings or a sandbox that runs; none is started, and its address is empty where there is none. */
+  readonly service: boolean | 'if known';
   /** Logs go to a file, as a progress display has the terminal. */
   readonly quiet: boolean;
   readonly sandbox?: Partial<SandboxSize>;
@@ -45,7 +46,8 @@ const standInSize: SandboxSize = { companies: 10, documents: 100, intervalDays: 
 /** Opens what a command needs: the environment's servers and service, or those that stand in for them. */
 export async function openContext(need: Need): Promise<Context> {
   const settings = settingsFor(need);
-  const { postgres = true, temporal, service: calls } = need;
+  const { postgres = true, temporal } = need;
+  const calls = need.service !== false;
   const insecure = requireSafeTransport(settings, { postgres, temporal, service: calls });
   const dir = resolve(settings.dataDir);
   const log = createLog({
@@ -53,8 +55,9 @@ export async function openContext(need: Need): Promise<Context> {
     ...(need.quiet ? { file: join(dir, 'metersync.log') } : {}),
   });
   const onLine = need.onLine ?? say;
-  const wantsSandbox = need.service && settings.service.url === undefined;
-  const running = wantsSandbox ? await runningSandbox(dir) : undefined;
+  const standsIn = calls && settings.service.url === undefined;
+  const running = standsIn ? await runningSandbox(dir) : undefined;
+  const wantsSandbox = standsIn && need.service === true;
   const stack = await openStack(settings, {
     postgres,
     temporal,

@@ -149,6 +149,29 @@ export async function forgetRunning(
       and ${runs.finishedAt} is null`);
 }
 
+/** Forgets the parts of a company in a run, unless the company lives. Returns whether it did. */
+export async function forgetPartsOfGone(
+  db: Executor,
+  { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
+): Promise<boolean> {
+  const result = await db.execute(sql`
+    delete from ${runs}
+    where ${runs.runId} = ${runId}::uuid
+      and ${runs.companyId} = ${companyId}::uuid
+      and not exists (
+        select from utility.companies c
+        where c.id = ${companyId}::uuid and c.deleted_at is null
+      )`);
+  return (result.rowCount ?? 0) > 0;
+}
+
+/** Adds to what a run or a part says of itself, whatever its state. */
+export async function noteRunError(db: Executor, key: RunKey, error: string): Promise<void> {
+  await db.execute(sql`
+    update metersync.runs set error = concat_ws('; ', error, ${error}::text)
+    where ${is(key)}`);
+}
+
 export async function finishRun(
   db: Executor,
   key: RunKey,

@@ -136,6 +136,25 @@ describe('while metersync start runs', () => {
     expect(stderr).toMatch(/^metersync: no company with external id nobody is known yet: .*--company/);
   });
 
+  test('backfill of a company that the service does not have is wrong usage, and writes nothing', async () => {
+    const typo = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
+    const before = [await count('utility.companies'), await count('metersync.runs')];
+    const { status, stdout, stderr } = await metersync('backfill', '--company', typo);
+    expect({ status, stdout }, stderr).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(`the service has no company ${typo}`);
+    expect([await count('utility.companies'), await count('metersync.runs')]).toEqual(before);
+    // A command that knows of no service leaves it to the worker, which refuses it as well.
+    const { SERVICE_URL: _, ...elsewhere } = env;
+    const run = await runCommand(['backfill', '--company', typo, '--follow'], {
+      cwd: folder.path,
+      env: elsewhere,
+    });
+    expect(run).toMatchObject({ status: 1, stdout: expect.stringContaining(`has no company ${typo}`) });
+    expect(await count('utility.companies where deleted_at is null')).toBe(
+      await count('utility.companies where deleted_at is null and raw is not null'),
+    );
+  });
+
   test('backfill all --follow shows how far it is and ends with status 0 when all is read', async () => {
     const { status, stdout, stderr } = await metersync('backfill', 'all', '--follow');
     expect(status, stderr).toBe(0);
