@@ -16,6 +16,7 @@ import {
   workflowIds,
   workflowNames,
 } from '../contract/names.ts';
+import type { ScheduleHealth } from '../contract/verdict.ts';
 import { cronComment, timesOf } from './schedule-times.ts';
 
 const minutes = 60_000;
@@ -155,6 +156,20 @@ export async function readSchedule(client: Client, name: RunKind): Promise<Sched
     running: info.runningActions.map(({ workflow }) => workflow.workflowId),
     last: await Promise.all(recent.map((run) => endOf(client, run))),
     missed: info.numActionsMissedCatchupWindow,
+  };
+}
+
+/** A schedule, without the runs that it started. */
+export async function readScheduleHealth(client: Client, name: RunKind): Promise<ScheduleHealth> {
+  const known = await describe(client, name);
+  if (known === undefined) return { name, state: 'absent', reason: null, next: null };
+  const { info, state } = known;
+  const removed = isRemoved(known);
+  return {
+    name,
+    state: removed ? 'removed' : state.paused ? 'paused' : 'active',
+    reason: state.paused && !removed ? (state.note ?? null) : null,
+    next: state.paused ? null : (info.nextActionTimes[0]?.toISOString() ?? null),
   };
 }
 

@@ -1,6 +1,7 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { OwnerRights } from '../embedded/postgres.ts';
-import { startEmbedded } from '../embedded/start.ts';
+import { hasData, runsTemporal, startEmbedded } from '../embedded/start.ts';
 import { embeddedCodecKey } from './embedded-codec-key.ts';
 import { makePrivateFolder } from './private-file.ts';
 import type { Settings } from './settings.ts';
@@ -13,6 +14,8 @@ export { readOwnFile } from '../embedded/ownership.ts';
 export interface Stack {
   readonly databaseUrl: string;
   readonly temporal: TemporalPlace;
+  /** Whether the settings name a Temporal, or an embedded one runs. */
+  readonly hasTemporal: boolean;
   /** Temporal's web page, where the embedded one stands in. */
   readonly temporalUi: string | undefined;
   /** What stands in for what the environment does not name, for people. */
@@ -22,6 +25,16 @@ export interface Stack {
   stop(): Promise<void>;
 }
 
+/** Nothing is configured, and nothing was made here yet. */
+export class NothingHere extends Error {
+  constructor(dir: string, unset: readonly string[]) {
+    super(
+      `nothing is here yet (${dir}): run npm start (or metersync start) first; or set ${unset.join(' and ')}`,
+    );
+    this.name = 'NothingHere';
+  }
+}
+
 export const warehouseDatabase = 'metersync';
 
 /** Opens what a command needs; nothing is started that the environment names or another process already runs. */
@@ -29,15 +42,27 @@ export async function openStack(
   settings: Settings,
   need: {
     readonly postgres: boolean;
-    readonly temporal: boolean;
+    /** `if running`: the one of the settings or an embedded one that runs; none is started. */
+    readonly temporal: boolean | 'if running';
     readonly sandbox: boolean;
+    /** Only what is there already: no folder and no database is made. */
+    readonly existing?: boolean;
     readonly log: (line: string) => void;
   },
 ): Promise<Stack> {
   const dir = resolve(settings.dataDir);
-  makePrivateFolder(dir);
-  const embeddedTemporal = need.temporal && !settings.temporalConfigured;
   const standInPostgres = need.postgres && settings.databaseUrl === undefined;
+  const wantsTemporal = need.temporal === 'if running' ? runsTemporal(dir) : need.temporal;
+  const embeddedTemporal = wantsTemporal && !settings.temporalConfigured;
+  if (need.existing) {
+    const unset = [
+      ...(standInPostgres && !hasData(dir, 'postgres') ? ['DATABASE_URL'] : []),
+      ...(embeddedTemporal && !hasData(dir, 'temporal') ? ['TEMPORAL_ADDRESS'] : []),
+      ...(need.sandbox && !hasData(dir, 'postgres') ? ['SERVICE_URL'] : []),
+    ];
+    if (unset.length > 0) throw new NothingHere(dir, unset);
+  }
+  if (!need.existing || existsSync(dir)) makePrivateFolder(dir);
   const embeddedPostgres = standInPostgres || need.sandbox;
   const ownKey = embeddedTemporal ? embeddedCodecKey(dir) : undefined;
   const embedded = await startEmbedded({
@@ -71,6 +96,7 @@ export async function openStack(
       codecKeys: [...settings.temporalCodecKeys, ...(ownKey === undefined ? [] : [ownKey])],
       plaintext: settings.temporalPlaintext,
     },
+    hasTemporal: settings.temporalConfigured || embedded.temporal !== undefined,
     temporalUi: embedded.temporal?.uiUrl,
     standIns,
     databaseFor,

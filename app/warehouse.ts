@@ -19,7 +19,6 @@ export {
   listDataIssues,
   readChecks,
 } from '../db/read/issues.ts';
-export { silenceOperator } from '../db/read/silence.ts';
 export {
   eventLatency,
   type Latency,

@@ -192,7 +192,13 @@ export function buildProgram(): Command {
     );
   program
     .command('status')
-    .description('what has been applied, what waits and why')
+    .description(
+      'a verdict, what is not well and what to do about it; what has been applied, what waits and why',
+    )
+    .option(
+      '--exit-code',
+      'for monitors: 0 in sync or catching up, 3 needs you, 4 broken, 5 unknown; 1 and 2 are errors of the command',
+    )
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/status.ts')).status(options));
   program

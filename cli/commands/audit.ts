@@ -20,7 +20,7 @@ const listingsAtOnceMax = 16;
 
 /** `metersync audit`: reads the service again and prints each difference; changes nothing unless told to repair. */
 export async function auditCommand(options: AuditCommandOptions): Promise<void> {
-  const context = await openContext({ temporal: false, service: true, quiet: true });
+  const context = await openContext({ temporal: false, service: true, quiet: true, existing: true });
   const { settings, stack, log } = context;
   const { databaseUrl } = stack;
   try {

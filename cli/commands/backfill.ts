@@ -31,7 +31,7 @@ export async function backfill(scope: string | undefined, options: BackfillOptio
     );
   }
   const context = await openContext({
-    ...{ temporal: true, quiet: true },
+    ...{ temporal: true, quiet: true, existing: true },
     service: options.company === undefined ? false : 'if known',
   });
   try {

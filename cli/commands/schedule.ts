@@ -46,7 +46,13 @@ export async function schedule(
   options: ScheduleOptions,
 ): Promise<void> {
   checkOptions(action, options);
-  const context = await openContext({ postgres: false, temporal: true, service: false, quiet: true });
+  const context = await openContext({
+    postgres: false,
+    temporal: true,
+    service: false,
+    quiet: true,
+    existing: true,
+  });
   try {
     const { client, close } = await connectClient(context.stack.temporal);
     try {

@@ -20,7 +20,13 @@ export interface VersionsOptions {
 /** `metersync versions diff`: what changes, field by field, for whoever goes from one version of the API to another. */
 export async function versionsDiff({ from, to, company, records, json }: VersionsOptions): Promise<void> {
   if (from === to) throw new UsageError('--from and --to are the same version');
-  const context = await openContext({ postgres: false, temporal: false, service: true, quiet: true });
+  const context = await openContext({
+    postgres: false,
+    temporal: false,
+    service: true,
+    quiet: true,
+    existing: true,
+  });
   try {
     const progress = await createProgress();
     const diff = await diffVersions({

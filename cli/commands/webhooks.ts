@@ -7,7 +7,13 @@ export type WebhooksAction = 'enable' | 'disable' | 'portal' | 'status';
 
 /** `metersync webhooks`: the service's switch for events and the door to its portal, with the user's API key. */
 export async function webhooks(action: WebhooksAction, options: { json?: boolean }): Promise<void> {
-  const context = await openContext({ postgres: false, temporal: false, service: true, quiet: true });
+  const context = await openContext({
+    postgres: false,
+    temporal: false,
+    service: true,
+    quiet: true,
+    existing: true,
+  });
   try {
     const result = await act(context, action);
     if (options.json) printJson(result);

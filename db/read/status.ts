@@ -179,7 +179,8 @@ const of = (step: 'came' | 'settled', outcome: EventOutcome): SQL =>
     `coalesce((select events from ${step} where ${step === 'came' ? 'arrived_as' : 'outcome'} = '${outcome}'), 0)`,
   );
 
-async function readRuns(db: Executor, kind: RunKind): Promise<RunsStatus> {
+/** Whole runs of a kind: how many are running, and the last that ended. */
+export async function readRuns(db: Executor, kind: RunKind): Promise<RunsStatus> {
   const whole = sql`from metersync.runs where resource is null and company_id is null and kind = ${kind}`;
   const running = await db.execute<{ count: number }>(
     sql`select count(*)::int as count ${whole} and state = 'running'`,

@@ -60,8 +60,12 @@ const nothingCompared = { compared: anyNumber, missing: 0, extra: 0, different: 
 
 describe('before anything runs', () => {
   test('a warehouse without tables says what to do', async () => {
-    const { status, stdout, stderr } = await metersync('status');
-    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    const { status, stdout } = await metersync('status');
+    expect(status).toBe(1);
+    expect(stdout).toMatch(
+      /warehouse: the warehouse lacks \d+ migrations\n +What to do: Run metersync migrate first\.$/m,
+    );
+    const { stderr } = await metersync('report');
     expect(stderr).toMatch(/^metersync: the warehouse lacks \d+ migrations: run metersync migrate first$/);
   });
 
@@ -74,10 +78,22 @@ describe('before anything runs', () => {
     });
   });
 
+  test('status of an empty warehouse without workers is not well, and says what to do', async () => {
+    const { status, stdout } = await metersync('status', '--exit-code');
+    expect(status).toBe(4);
+    const [first, ...more] = stdout.split('\n');
+    expect(first).toMatch(/^Broken: workers: no worker is running for events, backfill/);
+    expect(more.join('\n')).toContain('What to do: Run metersync start, or metersync worker.');
+    expect(more.join('\n')).toContain('nothing was ever loaded');
+    expect(more.join('\n')).toContain('What to do: Run metersync backfill all.');
+    expect(stdout).toContain('oldest pending: none');
+  });
+
   test('status --json of an empty warehouse', async () => {
     expect(await json('status')).toEqual({
       status: 0,
       said: {
+        verdict: { word: 'Broken', findings: expect.any(Array) },
         events: { pending: 0, applied: 0, superseded: 0, ignored: 0, dead: 0, missing: 0 },
         ...{ oldestPendingSeconds: 0, lastEventSecondsAgo: null },
         ...{ backfills: { running: 0, last: null }, reconciles: { running: 0, last: null } },
@@ -302,7 +318,10 @@ describe('while metersync start runs', () => {
     expect(await json('deletes', 'list')).toMatchObject({
       said: { deletes: [{ runId, companyId, resource: 'documents', state: 'quarantined', rows: 60 }] },
     });
-    expect((await metersync('status')).stdout).toMatch(/^rows that wait for a decision.*: 60 /m);
+    const undecided = await metersync('status', '--exit-code');
+    expect(undecided.status).toBe(3);
+    expect(undecided.stdout).toMatch(/^Needs you: /);
+    expect(undecided.stdout).toMatch(/deletes: 60 rows gone from the service at once/);
     expect(await json('deletes', 'approve', runId)).toEqual({
       status: 0,
       said: { tombstoned: 60, spared: 0 },

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -27,7 +28,7 @@ describe('help', () => {
     migrate: [],
     backfill: ['--company <id>', '--external-id <id>', '--follow', '--run <id>'],
     schedule: ['--cron <expression>', '--every <duration>', '--reason <text>', 'set', 'trigger'],
-    status: ['--json'],
+    status: ['--json', '--exit-code'],
     doctor: ['--json'],
     audit: ['--company <id>', '--json'],
     resume: ['--code <code>', '--json'],
@@ -159,8 +160,30 @@ describe("Temporal's own configuration that is wrong ends with status 2", () => 
   });
 });
 
+describe('where nothing ever ran, a command that looks makes nothing and says how to begin', () => {
+  test.each([
+    [['status'], 'DATABASE_URL'],
+    [['doctor'], 'DATABASE_URL'],
+    [['report'], 'DATABASE_URL'],
+    [['export', 'bills'], 'DATABASE_URL'],
+    [['events', 'list'], 'DATABASE_URL'],
+    [['audit'], 'DATABASE_URL and SERVICE_URL'],
+    [['schedule', 'show'], 'TEMPORAL_ADDRESS'],
+    [['backfill', 'all'], 'DATABASE_URL and TEMPORAL_ADDRESS'],
+    [['webhooks', 'status'], 'SERVICE_URL'],
+  ])('%s', async (args, unset) => {
+    const dir = join(folder.path, 'nothing');
+    const { status, stdout, stderr } = await runCommand(args, { env: { METERSYNC_DIR: dir } });
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toBe(
+      `metersync: nothing is here yet (${dir}): run npm start (or metersync start) first; or set ${unset}`,
+    );
+    expect(existsSync(dir)).toBe(false);
+  });
+});
+
 describe('a command that fails ends with status 1 and one line that says what and where', () => {
-  test.each([['migrate'], ['status', '--json'], ['audit', '--json']])(
+  test.each([['migrate'], ['checks', 'list'], ['audit', '--json']])(
     '%s %s while Postgres is away',
     async (...args) => {
       const place = `127.0.0.1:${await freePort()}/warehouse`;
@@ -175,11 +198,28 @@ describe('a command that fails ends with status 1 and one line that says what an
     },
   );
 
+  test('status while Postgres is away says that nobody knows how things are', async () => {
+    const place = `127.0.0.1:${await freePort()}/warehouse`;
+    const env = { DATABASE_URL: `postgres://user:geheim@${place}` };
+    const { status, stdout } = await metersync(['status'], env);
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/^Unknown: /);
+    expect(stdout).toContain(`warehouse: Postgres at ${place} (DATABASE_URL) does not answer: connect ECONN`);
+    expect(stdout).toContain('What to do: Bring Postgres up, or correct DATABASE_URL.');
+    expect(stdout).not.toContain('geheim');
+    expect(await metersync(['status', '--json', '--exit-code'], env)).toMatchObject({
+      status: 5,
+      stdout: expect.stringMatching(/^\{"verdict":\{"word":"Unknown",/),
+    });
+  });
+
   test('schedule while Temporal is away', async () => {
     const address = `127.0.0.1:${await freePort()}`;
     const { status, stderr } = await metersync(['schedule', 'show'], { TEMPORAL_ADDRESS: address });
     expect(status).toBe(1);
-    expect(stderr).toMatch(new RegExp(`^metersync: Temporal at ${address} \\(TEMPORAL_ADDRESS\\): .+$`));
+    expect(stderr).toMatch(
+      new RegExp(`^metersync: Temporal at ${address} \\(TEMPORAL_ADDRESS\\) is away: bring it up.+$`),
+    );
   });
 
   test('webhooks while the service is away', async () => {
