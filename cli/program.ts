@@ -168,10 +168,12 @@ export function buildProgram(): Command {
     .action(async (scope, options) => (await import('./commands/backfill.ts')).backfill(scope, options));
   program
     .command('schedule')
-    .description('when everything is read again by itself, and how that went')
+    .description(
+      'when everything is read again by itself, and how that went; set changes what is named and keeps the rest, reset goes back to the default',
+    )
     .addArgument(
       new Argument('<action>', 'what to do').choices([
-        ...['set', 'show', 'pause', 'resume', 'trigger', 'remove'],
+        ...['set', 'reset', 'show', 'pause', 'resume', 'trigger', 'remove'],
       ]),
     )
     .addArgument(
@@ -182,7 +184,7 @@ export function buildProgram(): Command {
     )
     .addOption(new Option('--cron <expression>', 'set: for example "0 3 * * *"').conflicts('every'))
     .option('--every <duration>', 'set: for example 15m, 6h, 1d', duration)
-    .option('--time-zone <zone>', 'set: zone of the cron expression; UTC when not given')
+    .option('--time-zone <zone>', 'set: zone of the cron expression; UTC at first')
     .option('--jitter <duration>', 'set: random part by which each start is put off', duration)
     .option('--catch-up <duration>', 'set: how late a start may be that Temporal missed', duration)
     .option('--reason <text>', 'pause: why, for show to tell')

@@ -140,7 +140,7 @@ describe('the doctor', () => {
     expect(noWorker.stdout).toMatch(/^fail +workers /m);
 
     const { db } = pipeline.warehouse;
-    await runCommand(['schedule', 'set', 'full'], { env: pipeline.env });
+    await runCommand(['schedule', 'reset', 'full'], { env: pipeline.env });
     await runCommand(['schedule', 'pause', 'full', '--reason', 'a move'], { env: pipeline.env });
     await db.execute(sql`insert into metersync.journal (id, type, kind, body, received_at, recorded_at, arrived_as, error)
       values ('dead', 'document.created.v2', 'document', '', now(), now(), 'dead', 'EVENT_UNREADABLE: no id')`);
