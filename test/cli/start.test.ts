@@ -40,9 +40,10 @@ describe('metersync start on servers of the user', () => {
   };
 
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    'drains on %s and ends with status 0 within 10 s',
+    'drains on %s, which comes twice under npm, and ends with status 0 within 10 s',
     async (signal) => {
       await begin();
+      start.child.kill(signal);
       // Draining that takes longer than 9.5 s ends with status 1.
       const ended = await start.end(signal);
       expect(ended, start.stderr()).toEqual({ status: 0, signal: null });
