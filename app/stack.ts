@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
+import { takeStartLock } from '../embedded/lock.ts';
 import type { OwnerRights } from '../embedded/postgres.ts';
 import { hasData, runsTemporal, startEmbedded } from '../embedded/start.ts';
 import { embeddedCodecKey } from './embedded-codec-key.ts';
@@ -9,6 +10,7 @@ import type { TemporalPlace } from './temporal-place.ts';
 
 export { childEnvironment } from '../embedded/environment.ts';
 export { readOwnFile } from '../embedded/ownership.ts';
+export { runnerOf } from '../embedded/start.ts';
 
 /** Database and Temporal: those that the environment names, or embedded ones that stand in. */
 export interface Stack {
@@ -25,17 +27,32 @@ export interface Stack {
   stop(): Promise<void>;
 }
 
+/** Where the demo has its data, in the data folder. */
+export const demoFolder = 'demo';
+
 /** Nothing is configured, and nothing was made here yet. */
 export class NothingHere extends Error {
   constructor(dir: string, unset: readonly string[]) {
+    const demo = join(dir, demoFolder);
+    const beside = existsSync(demo) ? `; the demo's data is in METERSYNC_DIR=${demo}` : '';
     super(
-      `nothing is here yet (${dir}): run npm start (or metersync start) first; or set ${unset.join(' and ')}`,
+      `nothing is here yet (${dir}): run npm start (or metersync start) first; or set ${unset.join(' and ')}${beside}`,
     );
     this.name = 'NothingHere';
   }
 }
 
 export const warehouseDatabase = 'metersync';
+
+/** Where psql looks for a table: what is made for questions first. */
+const readableSchemas = ['$user', 'public', 'analytics', 'ops', 'utility'];
+
+/** Holds a name in a folder for this process, until it ends or releases it; else tells which process holds it. */
+export function holdFolder(dir: string, name: string): { release(): void } | { readonly heldBy: number } {
+  makePrivateFolder(dir);
+  const lock = takeStartLock(resolve(dir), name);
+  return 'release' in lock ? lock : { heldBy: lock.heldBy.pid };
+}
 
 /** Opens what a command needs; nothing is started that the environment names or another process already runs. */
 export async function openStack(
@@ -77,7 +94,7 @@ export async function openStack(
   };
   // Migrations make the roles of writers and analysts, and its owner logins that have them.
   const databaseUrl = standInPostgres
-    ? await databaseFor(warehouseDatabase, { createRoles: true })
+    ? await databaseFor(warehouseDatabase, { createRoles: true, searchPath: readableSchemas })
     : (settings.databaseUrl ?? '');
   const standIns: string[] = [];
   if (standInPostgres)

@@ -116,6 +116,19 @@ export function runsTemporal(dir: string): boolean {
   return running?.state === 'running' && running.addresses.temporal !== undefined && isRunning(running.owner);
 }
 
+/** Waits for servers in a folder whose program has ended; returns the pid of a program that runs a stack there. */
+export async function runnerOf(dir: string, waitMs = bounds.otherStarterMs): Promise<number | undefined> {
+  const deadline = Date.now() + waitMs;
+  for (;;) {
+    const running = readRunning(resolve(dir));
+    if (running === undefined) return undefined;
+    if (isRunning(running.owner)) return running.owner.pid;
+    if (!isRunning(running.guardian)) return undefined;
+    if (Date.now() > deadline) return running.guardian.pid;
+    await delay(bounds.pollMs);
+  }
+}
+
 /** Starts the stack while the lock is held; undefined when a guardian still has servers there. */
 async function startUnder(lock: StartLock, setup: Setup): Promise<Embedded | undefined> {
   try {
