@@ -9,7 +9,7 @@ export {
   rejectDeletes,
   undoDeletes,
 } from '../db/absent.ts';
-export { companiesOfExternalId } from '../db/companies.ts';
+export { companiesOfExternalId, hasCompany } from '../db/companies.ts';
 export type { Database, Warehouse } from '../db/connect.ts';
 export { withoutStatement } from '../db/failures.ts';
 export {

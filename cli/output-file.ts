@@ -1,5 +1,14 @@
+import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
+import { dirname } from 'node:path';
 import { createPrivateFile, type PrivateFile } from '../app/private-file.ts';
+import { CommandError } from './errors.ts';
+
+/** @throws CommandError when the folder of a file that is to be written is not there: said before the work, not after it */
+export function requireFolder(path: string): void {
+  const folder = dirname(path);
+  if (!existsSync(folder)) throw new CommandError(`${path}: the folder ${folder} is not there`);
+}
 
 /**
  * Writes a file that somebody asked for: for its user alone, and there only once it is whole. What a failure, Ctrl-C

@@ -275,6 +275,7 @@ export function buildProgram(): Command {
     .command('webhooks')
     .description("the service's switch for webhook events, and the address of its portal")
     .addArgument(new Argument('<action>', 'what to do').choices(['enable', 'disable', 'portal', 'status']))
+    .option('--yes', 'disable: without asking, for the whole organization')
     .option('--json', 'as JSON')
     .action(async (action, options) => (await import('./commands/webhooks.ts')).webhooks(action, options));
   program
@@ -323,7 +324,7 @@ export function buildProgram(): Command {
   program
     .command('demo')
     .description('see it all work: a service, a backfill, live changes, an audit')
-    .option('--companies <n>', 'companies to generate', count, 10)
+    .option('--companies <n>', 'companies to generate', atLeastOne, 10)
     .option('--documents <n>', 'documents for each company', count, 150)
     .option('--interval-days <n>', 'days of interval readings', count, 7)
     .option('--events <n>', 'live changes', count, 2_000)

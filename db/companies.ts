@@ -12,6 +12,12 @@ export async function noteCompanies(db: Executor, ids: readonly string[]): Promi
     where c.deleted_at is not null and c.raw is null`);
 }
 
+/** Whether the warehouse has a row of a company, alive or not. */
+export async function hasCompany(db: Executor, id: string): Promise<boolean> {
+  const result = await db.execute(sql`select from utility.companies where id = ${id}::uuid`);
+  return (result.rowCount ?? 0) > 0;
+}
+
 /** Ids of the companies that live and have an external id, which the service does not promise to be of one alone. */
 export async function companiesOfExternalId(db: Executor, externalId: string): Promise<string[]> {
   const { rows } = await db.execute<{ id: string }>(sql`

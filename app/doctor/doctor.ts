@@ -13,7 +13,7 @@ import { type Database, openWarehouse } from '../warehouse.ts';
 import { type Check, check, fail, type Verdict as Judged, notChecked, ok, warn } from './check.ts';
 import { checkEndpoints } from './endpoints.ts';
 import { checkReceiver } from './probe.ts';
-import { checkClock, checkVersion, checkWebhooks, pingService } from './service.ts';
+import { checkClock, checkVersion, checkWebhooks, pingService, wrongAddress } from './service.ts';
 import { checkTemporal } from './temporal.ts';
 import { askWarehouse, judgeEventTypes, judgeSchema, judgeViews } from './warehouse.ts';
 
@@ -170,18 +170,19 @@ async function examineService(stored: Stored, options: DoctorOptions): Promise<C
     patience,
   );
   try {
-    const { key, pinged } = await pingService(() => client.ping(), now);
+    const { checks, pinged, failed } = await pingService(() => client.ping(), now);
     const clock = checkClock(pinged, stored.aheadMs, settings.webhooks.toleranceSeconds);
-    const first = [key, checkVersion(pinged, apiVersion), clock];
+    const first = [...checks, checkVersion(pinged, apiVersion), clock];
     // A service that does not answer, or refuses the key, would say the same of all that follows.
-    if (key.state === 'fail' && !/SERVICE_NOT_FOUND/.test(key.saw)) {
-      const rest = ['webhooks', 'endpoints'].map((name) => ({
-        name,
-        ...notChecked('the service did not take the key'),
-      }));
-      return [...first, ...rest];
-    }
+    const withoutRest = (why: string): Check[] =>
+      ['webhooks', 'endpoints'].map((name) => ({ name, ...notChecked(why) }));
+    if (checks.some(({ name }) => name === 'service'))
+      return [...first, ...withoutRest('the service is away')];
+    if ('problem' in pinged && failed !== 'SERVICE_NOT_FOUND')
+      return [...first, ...withoutRest('the service did not take the key')];
     const webhooks = await checkWebhooks(webhooksOf(service));
+    if (failed === 'SERVICE_NOT_FOUND' && /SERVICE_NOT_FOUND/.test(webhooks.saw))
+      return [wrongAddress(service.url), ...withoutRest('SERVICE_URL is wrong')];
     const today = new Date(now()).toISOString().slice(0, 10);
     const noted = stored.db === undefined ? [] : await knownCompanies(stored.db);
     const known = [...settings.service.companies, ...noted];

@@ -69,7 +69,10 @@ async function compare(
   if (options.json) {
     printJson(found === undefined ? report : { ...report, repaired: found });
   } else {
-    print(...describeAudit(report), ...(found === undefined ? [] : [describeRepair(found, report)]));
+    print(
+      ...describeAudit(report, options.resource),
+      ...(found === undefined ? [] : [describeRepair(found, report)]),
+    );
   }
   if (report.differences > 0) process.exitCode = 1;
 }
@@ -81,14 +84,12 @@ function describeRepair(found: AuditReport & { runId: string }, after: AuditRepo
   return `${found.differences} differences were found and written again as the service has them${left}. Rows that it no longer shows are tombstoned: metersync deletes undo ${found.runId} takes that back.`;
 }
 
-export function describeAudit(report: AuditReport): string[] {
-  const rows = Object.entries(report.resources).map(([name, r]) => [
-    name,
-    r.compared,
-    r.missing,
-    r.extra,
-    r.different,
-  ]);
+/** @param only the resources that were compared; all when absent */
+export function describeAudit(report: AuditReport, only?: readonly AuditResource[]): string[] {
+  const compared = Object.entries(report.resources).filter(
+    ([name]) => only === undefined || only.includes(name as AuditResource),
+  );
+  const rows = compared.map(([name, r]) => [name, r.compared, r.missing, r.extra, r.different]);
   const lines = table(['audit', 'compared', 'missing', 'extra', 'different'], rows);
   for (const example of report.examples) lines.push(...describeExample(example));
   if (report.differences > report.examples.length && report.examples.length > 0) lines.push('…');

@@ -9,7 +9,7 @@ import { type Context, openContext } from '../context.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { followBackfill } from '../follow-backfill.ts';
 import { interruptedStatus, untilInterrupted } from '../interruption.ts';
-import { print } from '../print.ts';
+import { print, say } from '../print.ts';
 import { createProgress } from '../terminal.ts';
 
 export interface BackfillOptions {
@@ -61,6 +61,7 @@ async function run(context: Context, options: BackfillOptions): Promise<void> {
     const runId = await startBackfill(client, company === undefined ? undefined : [company]);
     print(`backfill ${runId} started`);
     if (options.follow) await follow(client, warehouse.db, runId);
+    else say(`Follow it with: metersync backfill --run ${runId}`);
   } finally {
     await close();
     await warehouse.close();

@@ -123,7 +123,13 @@ describe('the doctor', () => {
       { name: 'receiver', saw: expect.stringContaining('ECONNREFUSED') },
     ]);
     expect(await worse({ SERVICE_URL: `http://${nobody}/v2.2` })).toMatchObject([
-      { name: 'API key', saw: expect.stringContaining('SERVICE_UNREACHABLE') },
+      { name: 'service', saw: expect.stringMatching(/^away: SERVICE_UNREACHABLE/) },
+    ]);
+    const away = await examined({ SERVICE_URL: `http://${nobody}/v2.2` });
+    expect(states(away)).toMatchObject({ 'API key': 'not checked', webhooks: 'not checked' });
+    const { apiUrl } = pipeline.service;
+    expect(await worse({ SERVICE_URL: apiUrl.replace('/v2.2', '/v9') })).toMatchObject([
+      { name: 'service', saw: expect.stringContaining('404'), todo: expect.stringContaining('SERVICE_URL') },
     ]);
     expect(await worse({ DATABASE_URL: `postgres://user:geheim@${nobody}/warehouse` })).toMatchObject([
       { name: 'warehouse', state: 'fail', saw: expect.not.stringContaining('geheim') },

@@ -192,12 +192,13 @@ describe('while metersync start runs', () => {
 
   test('versions diff says what another version of the API has, as a table and as JSON', async () => {
     const { status, stdout, stderr } = await metersync('versions', 'diff', '--from', 'v2', '--to', 'v2.2');
-    expect(status, stderr).toBe(0);
+    expect(status, stderr).toBe(1);
     expect(stdout).toMatch(/^documents: 20 records in v2 and v2\.2$/m);
     expect(stdout).toMatch(/ \/accountNumber +│ appears +│/);
     expect(stdout).toMatch(/^meters: \d+ records in v2 and v2\.2: the same$/m);
     const { said } = await json('versions', 'diff', '--from', 'v2.1', '--to', 'v2.2', '--records', '5');
     expect(said).toMatchObject({ from: 'v2.1', to: 'v2.2' });
+    expect((await metersync('versions', 'diff', '--from', 'v2.2', '--to', 'v2.2')).status).toBe(2);
   });
 
   test('backfill of one company, by external id or by id, reads that company alone', async () => {
@@ -241,8 +242,9 @@ describe('while metersync start runs', () => {
   });
 
   test('without --follow it returns at once, and status --json tells how the run goes', async () => {
-    const { status, stdout } = await metersync('backfill', 'all');
+    const { status, stdout, stderr } = await metersync('backfill', 'all');
     const [, runId = ''] = /^backfill (\S+) started$/.exec(stdout) ?? [];
+    expect(stderr).toBe(`Follow it with: metersync backfill --run ${runId}`);
     expect({ status, runId }).toEqual({ status: 0, runId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
     const last = await until(
       'the run is over',
@@ -304,6 +306,21 @@ describe('while metersync start runs', () => {
     expect(stdout).toMatch(/^backfills running: 0; last: complete, ended /m);
   });
 
+  test('report and export of a company that is not held, or into a folder that is not there, say so at once', async () => {
+    const typo = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
+    for (const command of [['report'], ['export', 'bills']])
+      expect(await metersync(...command, '--company', typo)).toMatchObject({
+        ...{ status: 1, stdout: '', stderr: expect.stringContaining(`holds no company ${typo}`) },
+      });
+    for (const command of [
+      ['report', '--html', 'nowhere/report.html'],
+      ['export', 'bills', '--out', 'nowhere/bills.csv'],
+    ])
+      expect(await metersync(...command)).toMatchObject({
+        ...{ status: 1, stdout: '', stderr: expect.stringMatching(/: the folder nowhere is not there$/) },
+      });
+  });
+
   test('deletes shows what a backfill found absent beyond the cap, and does what is decided', async () => {
     const [{ company_id: companyId = '' } = {}] = await rows(sql`
       with one as (select id as company_id from utility.companies order by id limit 1), forgotten as (
@@ -359,6 +376,9 @@ describe('while metersync start runs', () => {
       examples: [{ id, resource: 'documents', state: 'different' }],
       resources: { companies: { compared: 1 }, documents: { different: 1, missing: 0, extra: 0 } },
     });
+    const some = await metersync('audit', '--resource', 'documents');
+    expect(some.stdout).toMatch(/│ documents +│/);
+    expect(some.stdout).not.toMatch(/│ meters +│/);
     const forPeople = await metersync('audit');
     expect(forPeople.status).toBe(1);
     expect(forPeople.stdout).toContain(`different: documents ${id}`);
@@ -374,7 +394,10 @@ describe('while metersync start runs', () => {
 describe('webhooks', () => {
   test('status, disable, enable and portal move the switch of the service', async () => {
     expect(await json('webhooks', 'status')).toEqual({ status: 0, said: { enabled: true } });
-    expect(await json('webhooks', 'disable')).toEqual({ status: 0, said: { enabled: false } });
+    const unasked = await metersync('webhooks', 'disable');
+    expect(unasked).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('--yes') });
+    expect(await json('webhooks', 'status')).toEqual({ status: 0, said: { enabled: true } });
+    expect(await json('webhooks', 'disable', '--yes')).toEqual({ status: 0, said: { enabled: false } });
     expect(await json('webhooks', 'status')).toEqual({ status: 0, said: { enabled: false } });
     const closed = await metersync('webhooks', 'portal', '--json');
     expect(closed).toMatchObject({ status: 1, stdout: '' });
@@ -384,5 +407,10 @@ describe('webhooks', () => {
     const { status, said } = await json('webhooks', 'portal');
     expect({ status, said }).toEqual({ status: 0, said: { portal: expect.stringMatching(/^http:\/\//) } });
     expect((await fetch(said.portal as string)).status).toBe(200);
+    // For `open "$(metersync webhooks portal)"`: the address alone.
+    expect(await metersync('webhooks', 'portal')).toMatchObject({
+      stdout: expect.stringMatching(/^http:\/\/\S+$/),
+      stderr: '(valid for 7 days)',
+    });
   });
 });

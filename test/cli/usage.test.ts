@@ -112,7 +112,10 @@ describe('wrong usage ends with status 2, in words and on standard error alone',
 });
 
 describe('wrong settings end with status 2', () => {
-  const wrong = { SERVICE_URL: 'service.example', DATABASE_URL: 'mysql://u:geheim@h', LOG_LEVEL: 'loud' };
+  const wrong = {
+    ...{ SERVICE_URL: 'service.example', DATABASE_URL: 'mysql://u:geheim@h', LOG_LEVEL: 'loud' },
+    WEBHOOK_SECRETS: 'whsec_geheim',
+  };
 
   test.each(['start', 'receiver', 'worker', 'migrate', 'status', 'audit'])(
     '%s lists them all, and shows no value',
@@ -121,8 +124,8 @@ describe('wrong settings end with status 2', () => {
       expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
       const [first, ...problems] = stderr.split('\n');
       expect(first).toBe('metersync: Wrong settings:');
-      expect(problems.map((line) => line.trim().split(' ')[0]).sort()).toEqual([
-        ...['DATABASE_URL', 'LOG_LEVEL', 'SERVICE_API_KEY', 'SERVICE_URL'],
+      expect(problems.map((line) => line.trim().split(/[ :]/)[0]).sort()).toEqual([
+        ...['DATABASE_URL', 'LOG_LEVEL', 'SERVICE_API_KEY', 'SERVICE_URL', 'WEBHOOK_SECRETS'],
       ]);
       expect(stderr).not.toContain('geheim');
     },
