@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
 import type { Logger } from 'pino';
+import type { Arrival } from './running.ts';
 import { type Absence, absenceOf } from './temporal-absence.ts';
 import { connectOptions, type TemporalPlace, whereIs } from './temporal-place.ts';
 
@@ -17,12 +18,7 @@ const usualWaits: ArrivalWaits = { everyMs: 1_000, refusedForMs: 10_000 };
 const lookMs = 5_000;
 
 /** Whether Temporal has been there since the process began; a part that runs until then, and ends by itself never. */
-export interface TemporalArrival {
-  isThere(): boolean;
-  /** Resolves when Temporal is there, never after `stop`. @throws Error that says why it refuses us */
-  readonly arrived: Promise<void>;
-  stop(): Promise<void>;
-}
+export type TemporalArrival = Arrival;
 
 /**
  * Looks whether Temporal is there and knows our namespace. While it is away it is looked for again and again, which is
