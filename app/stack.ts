@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { takeStartLock } from '../embedded/lock.ts';
 import type { OwnerRights } from '../embedded/postgres.ts';
@@ -47,9 +47,23 @@ export const warehouseDatabase = 'metersync';
 /** Where psql looks for a table: what is made for questions first. */
 const readableSchemas = ['$user', 'public', 'analytics', 'ops', 'utility'];
 
+/** @throws Error that says what to do when the data folder cannot be made or written */
+function requireWritable(dir: string): void {
+  try {
+    makePrivateFolder(dir);
+    accessSync(dir, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Error(
+      `METERSYNC_DIR: the folder ${dir} cannot be written (${code}): let this user write it, or name another folder`,
+      { cause: error },
+    );
+  }
+}
+
 /** Holds a name in a folder for this process, until it ends or releases it; else tells which process holds it. */
 export function holdFolder(dir: string, name: string): { release(): void } | { readonly heldBy: number } {
-  makePrivateFolder(dir);
+  requireWritable(resolve(dir));
   const lock = takeStartLock(resolve(dir), name);
   return 'release' in lock ? lock : { heldBy: lock.heldBy.pid };
 }
@@ -79,8 +93,8 @@ export async function openStack(
     ];
     if (unset.length > 0) throw new NothingHere(dir, unset);
   }
-  if (!need.existing || existsSync(dir)) makePrivateFolder(dir);
   const embeddedPostgres = standInPostgres || need.sandbox;
+  if (embeddedPostgres || embeddedTemporal) requireWritable(dir);
   const ownKey = embeddedTemporal ? embeddedCodecKey(dir) : undefined;
   const embedded = await startEmbedded({
     dir,

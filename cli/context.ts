@@ -107,7 +107,13 @@ export async function openContext(need: Need): Promise<Context> {
 function logOf({ quiet, existing = false }: Need, { logLevel: level }: Settings, dir: string): Logger {
   if (!quiet) return createLog({ level });
   if (existing && !existsSync(dir)) return createLog({ level: 'silent' });
-  return createLog({ level, file: join(dir, 'metersync.log') });
+  try {
+    return createLog({ level, file: join(dir, 'metersync.log') });
+  } catch (error) {
+    // Who has servers of their own needs nothing of this folder.
+    say(`METERSYNC_DIR: no log is kept in ${dir} (${(error as NodeJS.ErrnoException).code})`);
+    return createLog({ level: 'silent' });
+  }
 }
 
 function settingsFor(need: Need): Settings {

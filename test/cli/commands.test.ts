@@ -1,3 +1,7 @@
+import { execFile } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { auditResources } from '../../contract/names.ts';
@@ -319,6 +323,47 @@ describe('while metersync start runs', () => {
       expect(await metersync(...command)).toMatchObject({
         ...{ status: 1, stdout: '', stderr: expect.stringMatching(/: the folder nowhere is not there$/) },
       });
+  });
+
+  test('a disk that is full under an export or a report leaves no unfinished file, and is told with its name', async () => {
+    const main = resolve(import.meta.dirname, '../../cli/main.ts');
+    for (const [args, file] of [
+      ['export documents --out', 'documents.csv'],
+      ['export documents --format parquet --out', 'documents.parquet'],
+      ['report --html', 'report.html'],
+    ]) {
+      // A limit of 1 kB to a file, which Node is told of as of a disk without room.
+      const limited = `ulimit -f 2; exec "$0" "${main}" ${args} ${file}`;
+      const run = promisify(execFile)('sh', ['-c', limited, process.execPath], {
+        cwd: folder.path,
+        env: { ...process.env, ...env },
+      });
+      await expect(run).rejects.toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining(`${file} could not be written, and nothing of it is left: EFBIG`),
+      });
+    }
+    const left = readdirSync(folder.path).filter((name) => /unfinished|documents|report/.test(name));
+    expect(left).toEqual([]);
+  });
+
+  test('a data folder that cannot be written keeps nobody from servers of their own', async () => {
+    // Where a file is no folder can be made, by root neither.
+    const dir = join(folder.path, 'metersync.log');
+    const { status, stderr } = await runCommand(['status', '--json'], {
+      env: { ...env, METERSYNC_DIR: dir },
+    });
+    expect({ status, stderr }).toEqual({
+      ...{ status: 0, stderr: expect.stringMatching(/^METERSYNC_DIR: no log is kept in .*\(E\w+\)$/) },
+    });
+    const none = await runCommand(['start'], { env: { METERSYNC_DIR: dir } });
+    expect(none).toMatchObject({
+      ...{
+        status: 1,
+        stdout: '',
+        stderr: expect.stringMatching(/METERSYNC_DIR: the folder .* cannot be written/),
+      },
+    });
   });
 
   test('deletes shows what a backfill found absent beyond the cap, and does what is decided', async () => {
