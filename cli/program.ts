@@ -138,8 +138,7 @@ function addChecks(program: Command): void {
 export function buildProgram(): Command {
   const program = new Command('metersync')
     .description('Keeps your own Postgres equal to a Utility Data Service, and proves it.')
-    .version(readVersion())
-    .showHelpAfterError('(metersync --help tells more)');
+    .version(readVersion());
 
   program
     .command('start')
@@ -308,6 +307,7 @@ export function buildProgram(): Command {
     .option('--documents <n>', 'documents for each company', count, 100)
     .option('--interval-days <n>', 'days of interval readings', count, 14)
     .option('--seed <n>', 'decides every generated id, value and time', count)
+    .option('--until <day>', 'last day of the generated history, as 2026-06-30')
     .option('--live <n>', 'plausible changes a minute', count)
     .option('--irregular <share>', 'bills that are superseded, sent twice, overlapping, …: 0 to 1', share)
     .option('--host <address>', 'address to listen on; loopback when not given')
@@ -330,5 +330,12 @@ export function buildProgram(): Command {
     .option('--events <n>', 'live changes', count, 2_000)
     .option('--keep', 'keep everything running at the end', false)
     .action(async (options) => (await import('./commands/demo.ts')).demo(options));
+  hint(program, 'metersync');
   return program;
+}
+
+/** After wrong usage each command points to its own help. */
+function hint(command: Command, name: string): void {
+  command.showHelpAfterError(`(${name} --help tells more)`);
+  for (const one of command.commands) hint(one, `${name} ${one.name()}`);
 }

@@ -258,7 +258,8 @@ function judgeSilence({ silence, silenceHours }: WarehouseHealth): Finding {
 export const silenceOperator =
   'The webhook endpoint may be disabled: it is after 5 days of failed deliveries. Run metersync doctor; enable the endpoint in the portal (metersync webhooks portal) and replay there what failed.';
 
-const counted = (count: number, noun: string): string =>
+/** A number and what it counts. */
+export const counted = (count: number, noun: string): string =>
   `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
 
 const minutes = (seconds: number): string =>

@@ -3,6 +3,7 @@ import { requireSchema } from '../../app/prepare.ts';
 import { joinLimit } from '../../app/shared-limit.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import type { AuditResource } from '../../contract/names.ts';
+import { counted } from '../../contract/verdict.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { createProgress, table } from '../terminal.ts';
@@ -81,7 +82,8 @@ function describeRepair(found: AuditReport & { runId: string }, after: AuditRepo
   if (found.differences === 0) return 'There was nothing to repair.';
   const left =
     after.differences === 0 ? '' : `; ${after.differences} are left: the service changes, or see above`;
-  return `${found.differences} differences were found and written again as the service has them${left}. Rows that it no longer shows are tombstoned: metersync deletes undo ${found.runId} takes that back.`;
+  const were = found.differences === 1 ? 'was' : 'were';
+  return `${counted(found.differences, 'difference')} ${were} found and written again as the service has them${left}. Rows that it no longer shows are tombstoned: metersync deletes undo ${found.runId} takes that back.`;
 }
 
 /** @param only the resources that were compared; all when absent */
@@ -93,7 +95,7 @@ export function describeAudit(report: AuditReport, only?: readonly AuditResource
   const lines = table(['audit', 'compared', 'missing', 'extra', 'different'], rows);
   for (const example of report.examples) lines.push(...describeExample(example));
   if (report.differences > report.examples.length && report.examples.length > 0) lines.push('…');
-  lines.push(`${report.differences} differences in ${report.compared.toLocaleString('en')} records`);
+  lines.push(`${counted(report.differences, 'difference')} in ${counted(report.compared, 'record')}`);
   return lines;
 }
 

@@ -1,7 +1,7 @@
 import { readDeployment } from '../../app/health.ts';
 import { describeBlocked } from '../../app/typed-views.ts';
 import { openWarehouse, type ParkedWork, readStatus, type WarehouseStatus } from '../../app/warehouse.ts';
-import { headline, type Verdict, verdictOf, verdictStatus } from '../../contract/verdict.ts';
+import { counted, headline, type Verdict, verdictOf, verdictStatus } from '../../contract/verdict.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { table } from '../terminal.ts';
@@ -67,35 +67,38 @@ function describe(now: WarehouseStatus): string[] {
   lines.push(...now.parked.flatMap(describeParked));
   if (now.events.missing > 0)
     lines.push(
-      `records that the service never showed, or not as new: ${now.events.missing} events, see metersync.events`,
+      `${counted(now.events.missing, 'event')} missing: the service never showed what they told of, or not as new (metersync events list --outcome missing)`,
     );
   const { events: short, readings } = now.intervalShortfall;
   if (short > 0)
     lines.push(
-      `readings that the service told of and does not show: ${readings}, of ${short} events, see metersync.interval_ledger`,
+      `readings that the service told of and does not show: ${readings}, of ${counted(short, 'event')}, see metersync.interval_ledger`,
     );
   const parked = now.parked.map(({ code }) => code);
   for (const { code, events, owners, nextAttemptAt, reason } of now.waiting)
     if (!parked.includes(code))
       lines.push(
-        `${events} events of ${owners} companies or meters wait, tried again from ${nextAttemptAt} on: ${reason}`,
+        `${counted(events, 'event')} of ${ownersOf(owners)} ${events === 1 ? 'waits' : 'wait'}, tried again from ${nextAttemptAt} on: ${reason}`,
       );
   return lines;
 }
+
+const ownersOf = (owners: number): string =>
+  owners === 1 ? '1 company or meter' : `${owners} companies or meters`;
 
 function describeIssues({ error, warning, info, acknowledged }: WarehouseStatus['issues']): string[] {
   if (error + warning + info + acknowledged === 0) return [];
   const known = acknowledged === 0 ? '' : `; acknowledged: ${acknowledged} more`;
   return [
-    `open issues of the data: ${error} errors, ${warning} warnings, ${info} infos${known} (metersync checks list)`,
+    `open issues of the data: ${counted(error, 'error')}, ${counted(warning, 'warning')}, ${info} for information${known} (metersync checks list)`,
   ];
 }
 
 function describeParked(parked: ParkedWork): string[] {
   const { code, events, owners, backfillParts, since, nextAttemptAt, operator } = parked;
   const what = [
-    ...(events > 0 ? [`${events} events of ${owners} companies or meters`] : []),
-    ...(backfillParts > 0 ? [`${backfillParts} parts of backfills`] : []),
+    ...(events > 0 ? [`${counted(events, 'event')} of ${ownersOf(owners)}`] : []),
+    ...(backfillParts > 0 ? [`${counted(backfillParts, 'part')} of backfills`] : []),
   ];
   const next = nextAttemptAt === null ? '' : `, tried again at ${nextAttemptAt}`;
   return [

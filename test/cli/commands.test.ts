@@ -306,7 +306,7 @@ describe('while metersync start runs', () => {
     const { stdout } = await metersync('status');
     const { applied } = said.events as { applied: number };
     expect(stdout).toMatch(new RegExp(`│ applied +│ +${applied} │`));
-    expect(stdout).toMatch(/^open issues of the data: .* warnings, .*; acknowledged: 1 more/m);
+    expect(stdout).toMatch(/^open issues of the data: .* warnings?, .*; acknowledged: 1 more/m);
     expect(stdout).toMatch(/^backfills running: 0; last: complete, ended /m);
   });
 
@@ -427,7 +427,7 @@ describe('while metersync start runs', () => {
     const forPeople = await metersync('audit');
     expect(forPeople.status).toBe(1);
     expect(forPeople.stdout).toContain(`different: documents ${id}`);
-    expect(forPeople.stdout).toMatch(/^1 differences in [\d,]+ records$/m);
+    expect(forPeople.stdout).toMatch(/^1 difference in [\d,]+ records$/m);
 
     const [{ id: other = '' } = {}] = await rows(
       sql`select id from utility.companies where id <> ${companyId}::uuid limit 1`,

@@ -41,6 +41,7 @@ describe('help', () => {
       '--companies <n>',
       '--documents <n>',
       '--interval-days <n>',
+      '--until <day>',
       '--port <n>',
       'SANDBOX_DATABASE_URL',
     ],
@@ -109,6 +110,14 @@ describe('wrong usage ends with status 2, in words and on standard error alone',
     expect(stderr).toContain(words);
     expect(stderr).not.toMatch(/^\s+at /m);
   });
+});
+
+test('after wrong usage a command points to its own help', async () => {
+  const { stderr } = await metersync(['backfill', '--run', 'abc']);
+  expect(stderr).toContain('(metersync backfill --help tells more)');
+  expect((await metersync(['events', 'list', '--limit', 'x'])).stderr).toContain(
+    '(metersync events list --help tells more)',
+  );
 });
 
 describe('wrong settings end with status 2', () => {
