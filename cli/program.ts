@@ -142,7 +142,7 @@ export function buildProgram(): Command {
 
   program
     .command('start')
-    .description('run receiver and worker in one process; what the environment does not name is stood in for')
+    .description('run receiver and worker in one process, with embedded stand-ins for what is not configured')
     .action(async () => (await import('./commands/start.ts')).start(['worker', 'receiver']));
   program
     .command('receiver')
@@ -168,7 +168,7 @@ export function buildProgram(): Command {
   program
     .command('schedule')
     .description(
-      'when everything is read again by itself, and how that went; set changes what is named and keeps the rest, reset goes back to the default',
+      'show or change when everything is read again; set keeps what it does not name, reset goes back to the default',
     )
     .addArgument(
       new Argument('<action>', 'what to do').choices([
@@ -194,7 +194,7 @@ export function buildProgram(): Command {
   program
     .command('status')
     .description(
-      'a verdict, what is not well and what to do about it; what has been applied, what waits and why',
+      'show a verdict, what is not well and what to do about it; what has been applied, what waits and why',
     )
     .option(
       '--exit-code',
@@ -220,7 +220,7 @@ export function buildProgram(): Command {
     .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));
   program
     .command('versions')
-    .description('what differs between versions of the API, for whoever goes from one to another')
+    .description('show what differs between versions of the API: status 1 where anything does')
     .addArgument(new Argument('<action>', 'diff: read the same records in both').choices(['diff']))
     .requiredOption('--from <version>', 'for example v2', apiVersion)
     .requiredOption('--to <version>', 'for example v2.2', apiVersion)
@@ -230,7 +230,7 @@ export function buildProgram(): Command {
     .action(async (_action, options) => (await import('./commands/versions.ts')).versionsDiff(options));
   program
     .command('views')
-    .description('typed views of what the service sends, in schema analytics')
+    .description('make the typed views of what the service sends again, in schema analytics')
     .addArgument(
       new Argument('<action>', 'refresh: make them again from the fields that were seen').choices([
         'refresh',
@@ -252,16 +252,14 @@ export function buildProgram(): Command {
   addEvents(program);
   program
     .command('trace')
-    .description('the story of one record: events, workflows, runs, versions and times')
+    .description('tell the story of one record: events, workflows, runs, versions and times')
     .addArgument(new Argument('<kind>', 'what it is').choices(tracedKinds))
     .argument('<id>', 'its id')
     .option('--json', 'as JSON')
     .action(async (kind, id, options) => (await import('./commands/trace.ts')).trace(kind, id, options));
   program
     .command('deletes')
-    .description(
-      'rows that backfills and reconciles found gone from the service: see them, and decide where there were too many',
-    )
+    .description('review deletions that backfills and reconciles found; approve or reject those held back')
     .addArgument(new Argument('<action>', 'what to do').choices(['list', 'approve', 'reject', 'undo']))
     .addArgument(new Argument('[run]', 'the run that found them').argParser(uuid))
     .option('--all', 'list decided ones too')
@@ -272,14 +270,14 @@ export function buildProgram(): Command {
   addChecks(program);
   program
     .command('webhooks')
-    .description("the service's switch for webhook events, and the address of its portal")
+    .description("turn the service's webhook events on or off, and open its portal")
     .addArgument(new Argument('<action>', 'what to do').choices(['enable', 'disable', 'portal', 'status']))
     .option('--yes', 'disable: without asking, for the whole organization')
     .option('--json', 'as JSON')
     .action(async (action, options) => (await import('./commands/webhooks.ts')).webhooks(action, options));
   program
     .command('export')
-    .description('a table or view of the warehouse as a file: exact, streamed, times in UTC')
+    .description('write a table or view of the warehouse as a file: exact, streamed, times in UTC')
     .argument('<view>', 'for example bills, or with its schema: analytics.bills, utility.documents')
     .addOption(new Option('--format <format>', 'of the file').choices(exportFormats).default('csv'))
     .option('--out <file>', 'where to; standard output when not given')
@@ -293,7 +291,7 @@ export function buildProgram(): Command {
   program
     .command('report')
     .description(
-      'cost, usage, load, coverage, corrections and what needs somebody: in figures, or as a page with charts',
+      'report cost, usage, load, coverage, corrections and what needs somebody: in figures, or as a page with charts',
     )
     .option('--company <id>', 'of one company, by its id', uuid)
     .option('--external-id <id>', 'of one company, by the id that you gave it')
@@ -331,8 +329,21 @@ export function buildProgram(): Command {
     .option('--keep', 'keep everything running at the end', false)
     .action(async (options) => (await import('./commands/demo.ts')).demo(options));
   hint(program, 'metersync');
+  for (const command of program.commands) command.helpGroup(groupOf(command.name()));
   return program;
 }
+
+/** What a command is for, in the order of the help. */
+const groups: Readonly<Record<string, readonly string[]>> = {
+  'Run:': ['start', 'receiver', 'worker', 'migrate', 'schedule', 'webhooks'],
+  'Look:': ['status', 'doctor', 'trace', 'events', 'versions'],
+  'Load and repair:': ['backfill', 'audit', 'resume', 'deletes', 'views'],
+  'Analyse:': ['report', 'export', 'checks'],
+  'Try:': ['demo', 'sandbox'],
+};
+
+const groupOf = (name: string): string =>
+  Object.entries(groups).find(([, names]) => names.includes(name))?.[0] ?? 'Commands:';
 
 /** After wrong usage each command points to its own help. */
 function hint(command: Command, name: string): void {
