@@ -8,7 +8,6 @@ import {
   workflowIds,
 } from '../contract/names.ts';
 import { companiesAfter } from '../db/backfill-order.ts';
-import { noteCompanies } from '../db/companies.ts';
 import {
   concludeRun,
   failRunning,
@@ -25,6 +24,7 @@ import { backfillListing, noEndpoint } from './backfill-listing.ts';
 import { type CompaniesReading, type CompaniesStep, readTogether } from './backfill-together.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure, failing } from './failing.ts';
+import { forgetUnread, noteNamed } from './named-companies.ts';
 import { reviveService } from './parking.ts';
 
 export type { CompanyReading, CompanyStep } from './backfill-intervals.ts';
@@ -32,12 +32,20 @@ export type { CompanyReading, CompanyStep } from './backfill-intervals.ts';
 export function backfillActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;
   return {
-    /** Begins a run and reads the list of companies; only the given ones are noted when there are any. */
-    beginRun: failing(async (input: { runId: string; companies: readonly string[] }): Promise<void> => {
-      await startRun(db, { runId: input.runId, companyId: null, resource: null });
-      await backfillCompanies(deps, input.runId);
-      await noteCompanies(db, [...deps.companies, ...input.companies]);
-    }),
+    /**
+     * Begins a run and reads the list of companies; notes those that settings or the caller name. Fails when the service has
+     * none of the caller's; tells otherwise which of them it does not have.
+     */
+    beginRun: failing(
+      async (input: {
+        runId: string;
+        companies: readonly string[];
+      }): Promise<{ readonly refused: readonly string[] }> => {
+        await startRun(db, { runId: input.runId, companyId: null, resource: null });
+        const listed = await backfillCompanies(deps, input.runId);
+        return { refused: await noteNamed(deps, { ...input, listed }) };
+      },
+    ),
 
     companiesAfter: failing(async (input: { after: string | null; limit: number }): Promise<string[]> => {
       return await companiesAfter(db, input.after, input.limit);
@@ -90,11 +98,14 @@ export function backfillActivities(deps: ActivityDependencies) {
 const busy = (companyId: string): Failure =>
   new Failure('COMPANY_BUSY', `another run is reading the company ${companyId}`);
 
-async function backfillCompanies(deps: ActivityDependencies, runId: string): Promise<void> {
+/** Returns whether the service has a list of companies, and it was read. */
+async function backfillCompanies(deps: ActivityDependencies, runId: string): Promise<boolean> {
   const key = { runId, companyId: null, resource: 'companies' } as const;
   try {
     await backfillListing(deps, key);
-    if (deps.service.has('companies')) await reviveService(deps);
+    if (!deps.service.has('companies')) return false;
+    await reviveService(deps);
+    return true;
   } catch (error) {
     const failure = asFailure(error);
     if (failure === undefined || failure.action === 'retry') throw error;
@@ -102,6 +113,7 @@ async function backfillCompanies(deps: ActivityDependencies, runId: string): Pro
     if (failure.code === 'SERVICE_KEY_REFUSED') throw error;
     // Companies seen in events and configured ones are still read.
     deps.log.warn({ code: failure.code, err: failure }, 'the list of companies cannot be read');
+    return false;
   }
 }
 
@@ -137,17 +149,26 @@ async function readCompany(
     (resource) => resource !== 'intervals' && !deps.service.has(resource),
   );
   if (missing.length > 0) await notePartsMissing(deps.warehouse.db, input, missing, noEndpoint);
+  // Whether every listing so far answered that there is no such company, or none for this key.
+  let refused = finished.length === 0;
+  let asked = 0;
   for (const resource of lessThose([...finished, ...missing])) {
     const key = { runId, companyId, resource };
     try {
-      if (resource === 'intervals') return await backfillIntervals(deps, input, allowance);
+      if (resource === 'intervals') {
+        if (refused && asked > 0 && (await forgetUnread(deps, input))) return { done: true, cursor: null };
+        return await backfillIntervals(deps, input, allowance);
+      }
+      asked += 1;
       await backfillListing(deps, { ...key, resource }, allowance);
+      refused = false;
     } catch (error) {
       Context.current().cancellationSignal.throwIfAborted();
       const failure = asFailure(error);
       if (failure === undefined || failure.action === 'retry') throw error;
       const reason = `${failure.code}: ${failure.message}`;
       if (failure.code === 'SERVICE_KEY_REFUSED') return await giveUp(deps, input, reason);
+      refused &&= failure.code === 'SERVICE_NOT_FOUND' || failure.code === 'SERVICE_ACCESS_DENIED';
       await failRun(deps, key, reason);
     }
   }

@@ -18,6 +18,7 @@ import {
   knownCompanies,
   metersWithReadings,
   refusals,
+  unlistedCompanies,
 } from '../db/read/audit.ts';
 import { forgetVersions, removeReadings } from '../db/repair.ts';
 import type { RecordResource } from '../db/resources.ts';
@@ -145,15 +146,18 @@ class Auditor {
       ids.push(...present(chosen.ids));
       sites.push(...sitesHere);
     }
+    const unlisted = (await unlistedCompanies(db, this.#configured)).filter(({ id }) => !ids.includes(id));
+    const unlistedIds = unlisted.map(({ id }) => id);
     for (const resource of wanted) {
       const seen = resource === 'sites' ? sites : ids;
-      const extra = await extraRows(db, resource, only ?? null, seen);
+      const extra = await extraRows(db, resource, only ?? null, seen, null, unlistedIds);
       this.#count(resource, extra, 0);
       if (this.#repair === null || extra.length === 0) continue;
       if (resource === 'sites' || only === undefined)
         await this.#retire(resource, only ?? null, {}, seen, beganAt);
     }
-    return only === undefined ? ids : [only];
+    if (only !== undefined) return [only];
+    return [...ids, ...unlisted.flatMap(({ id, wasRead }) => (wasRead ? id : []))];
   }
 
   /** One listing after the other, as a repair of one writes rows of another; then the readings of several meters at once. */

@@ -16,6 +16,7 @@ import {
   workflowIds,
   workflowNames,
 } from '../contract/names.ts';
+import type { ScheduleHealth } from '../contract/verdict.ts';
 import { cronComment, timesOf } from './schedule-times.ts';
 
 const minutes = 60_000;
@@ -40,7 +41,7 @@ interface Definition {
   readonly times: ScheduleTimes & { readonly jitterMs: number; readonly catchUpMs: number };
 }
 
-/** What a worker makes when it is not there, and what `set` begins with. */
+/** What a worker makes when it is not there, and `reset` gives. */
 const definitions: Readonly<Record<RunKind, Definition>> = {
   full: {
     scheduleId: scheduleIds.full,
@@ -91,22 +92,60 @@ export async function ensureSchedules(client: Client): Promise<void> {
   for (const name of runKinds) await create(client, name, definitions[name].times);
 }
 
-/** Makes the schedule or changes its times, which begin with the defaults each time; a paused one stays paused. */
+/**
+ * Changes what is given of a schedule's times and keeps the rest; a schedule that is not there, or that somebody removed, begins
+ * with the default. A paused one stays paused.
+ * @throws ScheduleRefused when a zone is given to a schedule without a cron expression, or Temporal does not take the times
+ */
 export async function setSchedule(client: Client, name: RunKind, times: ScheduleTimes): Promise<void> {
-  const { times: standard } = definitions[name];
-  const when =
-    times.cron === undefined && times.everyMs === undefined
-      ? { cron: standard.cron, everyMs: standard.everyMs }
-      : {};
-  const given = Object.fromEntries(Object.entries(times).filter(([, value]) => value !== undefined));
-  const whole = { jitterMs: standard.jitterMs, catchUpMs: standard.catchUpMs, ...when, ...given };
-  try {
-    if (await create(client, name, whole)) return;
+  const known = await describe(client, name);
+  if (known === undefined || isRemoved(known)) {
+    const { cron, everyMs, ...standard } = definitions[name].times;
+    const when = times.cron === undefined && times.everyMs === undefined ? { cron, everyMs } : {};
+    const { jitterMs = standard.jitterMs, catchUpMs = standard.catchUpMs } = times;
+    return await putSchedule(client, name, { ...when, ...givenOf(times), jitterMs, catchUpMs });
+  }
+  const { cron, everyMs, timeZone, jitterMs, catchUpMs } = times;
+  const isCron = cron !== undefined || (everyMs === undefined && (known.spec.calendars ?? []).length > 0);
+  if (timeZone !== undefined && !isCron)
+    throw new ScheduleRefused('--time-zone is the zone of --cron, and this schedule has none');
+  const timezone = timeZone ?? known.spec.timezone;
+  const spec: ScheduleSpec = {
+    ...(cron === undefined && everyMs === undefined ? known.spec : whenOf(times)),
+    ...(isCron && timezone !== undefined ? { timezone } : {}),
+    jitter: jitterMs ?? known.spec.jitter ?? 0,
+  };
+  await refusingTimes(() =>
+    handleOf(client, name).update((before) => ({
+      ...before,
+      spec,
+      policies: { ...before.policies, catchupWindow: catchUpMs ?? before.policies.catchupWindow },
+    })),
+  );
+}
+
+/** Gives a schedule the times that a worker would make it with, whatever it has. A paused one stays paused. */
+export async function resetSchedule(client: Client, name: RunKind): Promise<void> {
+  await putSchedule(client, name, definitions[name].times);
+}
+
+async function putSchedule(client: Client, name: RunKind, times: Definition['times']): Promise<void> {
+  await refusingTimes(async () => {
+    if (await create(client, name, times)) return;
     await handleOf(client, name).update((known) => ({
       ...known,
-      ...scheduleOf(name, whole),
+      ...scheduleOf(name, times),
       state: isRemoved(known) ? { paused: false } : known.state,
     }));
+  });
+}
+
+const givenOf = (times: ScheduleTimes): ScheduleTimes =>
+  Object.fromEntries(Object.entries(times).filter(([, value]) => value !== undefined));
+
+async function refusingTimes(change: () => Promise<void>): Promise<void> {
+  try {
+    await change();
   } catch (error) {
     // So the client tells what the server calls an invalid argument.
     if (!(error instanceof TypeError)) throw error;
@@ -158,6 +197,20 @@ export async function readSchedule(client: Client, name: RunKind): Promise<Sched
   };
 }
 
+/** A schedule, without the runs that it started. */
+export async function readScheduleHealth(client: Client, name: RunKind): Promise<ScheduleHealth> {
+  const known = await describe(client, name);
+  if (known === undefined) return { name, state: 'absent', reason: null, next: null };
+  const { info, state } = known;
+  const removed = isRemoved(known);
+  return {
+    name,
+    state: removed ? 'removed' : state.paused ? 'paused' : 'active',
+    reason: state.paused && !removed ? (state.note ?? null) : null,
+    next: state.paused ? null : (info.nextActionTimes[0]?.toISOString() ?? null),
+  };
+}
+
 async function create(client: Client, name: RunKind, times: Definition['times']): Promise<boolean> {
   const { scheduleId } = definitions[name];
   try {
@@ -171,11 +224,9 @@ async function create(client: Client, name: RunKind, times: Definition['times'])
 
 function scheduleOf(name: RunKind, times: Definition['times']) {
   const { workflowType, workflowId } = definitions[name];
-  const { cron, everyMs, timeZone, jitterMs, catchUpMs } = times;
+  const { timeZone, jitterMs, catchUpMs } = times;
   const spec: ScheduleSpec = {
-    // Temporal turns the expression into calendars; its comment is what still shows it.
-    ...(cron === undefined ? {} : { cronExpressions: [`${cron} ${cronComment(cron)}`] }),
-    ...(everyMs === undefined ? {} : { intervals: [{ every: everyMs }] }),
+    ...whenOf(times),
     ...(timeZone === undefined ? {} : { timezone: timeZone }),
     jitter: jitterMs,
   };
@@ -187,6 +238,12 @@ function scheduleOf(name: RunKind, times: Definition['times']) {
   const policies = { overlap: ScheduleOverlapPolicy.BUFFER_ONE, catchupWindow: catchUpMs };
   return { spec, action, policies };
 }
+
+const whenOf = ({ cron, everyMs }: ScheduleTimes): ScheduleSpec => ({
+  // Temporal turns the expression into calendars; its comment is what still shows it.
+  ...(cron === undefined ? {} : { cronExpressions: [`${cron} ${cronComment(cron)}`] }),
+  ...(everyMs === undefined ? {} : { intervals: [{ every: everyMs }] }),
+});
 
 const handleOf = (client: Client, name: RunKind): ScheduleHandle =>
   client.schedule.getHandle(definitions[name].scheduleId);
@@ -206,7 +263,7 @@ async function there(client: Client, name: RunKind): Promise<ScheduleHandle> {
   const known = await describe(client, name);
   if (known !== undefined && !isRemoved(known)) return handleOf(client, name);
   const what = known === undefined ? 'there is no' : 'somebody removed the';
-  throw new Error(`${what} schedule ${name}: metersync schedule set ${name} makes it`);
+  throw new Error(`${what} schedule ${name}: metersync schedule reset ${name} makes it`);
 }
 
 async function endOf(client: Client, run: ScheduleExecutionResult): Promise<ScheduleState['last'][number]> {

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { defaultEndpoints, type EndpointCatalogue, endpointOverrides } from '../contract/endpoints.ts';
 import { type CheckName, checkNames } from '../contract/names.ts';
+import { parseSecrets, SecretsError } from '../receiver/secrets.ts';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
 
 /** Everything that metersync takes from its environment, decoded once. */
@@ -186,6 +187,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
   if (given.TEMPORAL_CONFIG_FILE !== undefined && !existsSync(given.TEMPORAL_CONFIG_FILE)) {
     problems.push(`TEMPORAL_CONFIG_FILE has to name a TOML file: ${given.TEMPORAL_CONFIG_FILE} is not there`);
   }
+  problems.push(...problemsOfSecrets(list.parse(given.WEBHOOK_SECRETS)));
   const endpoints = readEndpoints(given.SERVICE_ENDPOINTS, problems);
   if (!decoded.success || problems.length > 0) throw new SettingsError(problems);
   const e = decoded.data;
@@ -227,6 +229,18 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
 
 /** Variables of Temporal's environment configuration that say where a server is. */
 const temporalVariables = ['TEMPORAL_ADDRESS', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_PROFILE'] as const;
+
+/** What is wrong with signing secrets, without showing any. */
+function problemsOfSecrets(secrets: readonly string[]): readonly string[] {
+  if (secrets.length === 0) return [];
+  try {
+    parseSecrets(secrets);
+    return [];
+  } catch (error) {
+    if (!(error instanceof SecretsError)) throw error;
+    return error.problems.map((problem) => `WEBHOOK_SECRETS: ${problem}`);
+  }
+}
 
 function readEndpoints(path: string | undefined, problems: string[]): EndpointCatalogue {
   if (path === undefined) return defaultEndpoints;

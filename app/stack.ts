@@ -1,6 +1,8 @@
-import { resolve } from 'node:path';
+import { accessSync, constants, existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { takeStartLock } from '../embedded/lock.ts';
 import type { OwnerRights } from '../embedded/postgres.ts';
-import { startEmbedded } from '../embedded/start.ts';
+import { hasData, runsTemporal, startEmbedded } from '../embedded/start.ts';
 import { embeddedCodecKey } from './embedded-codec-key.ts';
 import { makePrivateFolder } from './private-file.ts';
 import type { Settings } from './settings.ts';
@@ -8,11 +10,14 @@ import type { TemporalPlace } from './temporal-place.ts';
 
 export { childEnvironment } from '../embedded/environment.ts';
 export { readOwnFile } from '../embedded/ownership.ts';
+export { runnerOf } from '../embedded/start.ts';
 
 /** Database and Temporal: those that the environment names, or embedded ones that stand in. */
 export interface Stack {
   readonly databaseUrl: string;
   readonly temporal: TemporalPlace;
+  /** Whether the settings name a Temporal, or an embedded one runs. */
+  readonly hasTemporal: boolean;
   /** Temporal's web page, where the embedded one stands in. */
   readonly temporalUi: string | undefined;
   /** What stands in for what the environment does not name, for people. */
@@ -22,23 +27,74 @@ export interface Stack {
   stop(): Promise<void>;
 }
 
+/** Where the demo has its data, in the data folder. */
+export const demoFolder = 'demo';
+
+/** Nothing is configured, and nothing was made here yet. */
+export class NothingHere extends Error {
+  constructor(dir: string, unset: readonly string[]) {
+    const demo = join(dir, demoFolder);
+    const beside = existsSync(demo) ? `; the demo's data is in METERSYNC_DIR=${demo}` : '';
+    super(
+      `nothing is here yet (${dir}): run npm start (or metersync start) first; or set ${unset.join(' and ')}${beside}`,
+    );
+    this.name = 'NothingHere';
+  }
+}
+
 export const warehouseDatabase = 'metersync';
+
+/** Where psql looks for a table: what is made for questions first. */
+const readableSchemas = ['$user', 'public', 'analytics', 'ops', 'utility'];
+
+/** @throws Error that says what to do when the data folder cannot be made or written */
+function requireWritable(dir: string): void {
+  try {
+    makePrivateFolder(dir);
+    accessSync(dir, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Error(
+      `METERSYNC_DIR: the folder ${dir} cannot be written (${code}): let this user write it, or name another folder`,
+      { cause: error },
+    );
+  }
+}
+
+/** Holds a name in a folder for this process, until it ends or releases it; else tells which process holds it. */
+export function holdFolder(dir: string, name: string): { release(): void } | { readonly heldBy: number } {
+  requireWritable(resolve(dir));
+  const lock = takeStartLock(resolve(dir), name);
+  return 'release' in lock ? lock : { heldBy: lock.heldBy.pid };
+}
 
 /** Opens what a command needs; nothing is started that the environment names or another process already runs. */
 export async function openStack(
   settings: Settings,
   need: {
     readonly postgres: boolean;
-    readonly temporal: boolean;
+    /** `if running`: the one of the settings or an embedded one that runs; none is started. */
+    readonly temporal: boolean | 'if running';
     readonly sandbox: boolean;
+    /** Only what is there already: no folder and no database is made. */
+    readonly existing?: boolean;
     readonly log: (line: string) => void;
   },
 ): Promise<Stack> {
   const dir = resolve(settings.dataDir);
-  makePrivateFolder(dir);
-  const embeddedTemporal = need.temporal && !settings.temporalConfigured;
   const standInPostgres = need.postgres && settings.databaseUrl === undefined;
+  const wantsTemporal = need.temporal === 'if running' ? runsTemporal(dir) : need.temporal;
+  const embeddedTemporal = wantsTemporal && !settings.temporalConfigured;
+  if (need.existing) {
+    const unset = [
+      ...(standInPostgres && !hasData(dir, 'postgres') ? ['DATABASE_URL'] : []),
+      ...(embeddedTemporal && !hasData(dir, 'temporal') ? ['TEMPORAL_ADDRESS'] : []),
+      ...(need.sandbox && !hasData(dir, 'postgres') ? ['SERVICE_URL'] : []),
+    ];
+    if (unset.length > 0) throw new NothingHere(dir, unset);
+  }
   const embeddedPostgres = standInPostgres || need.sandbox;
+  if (embeddedPostgres || embeddedTemporal) requireWritable(dir);
   const ownKey = embeddedTemporal ? embeddedCodecKey(dir) : undefined;
   const embedded = await startEmbedded({
     dir,
@@ -52,7 +108,7 @@ export async function openStack(
   };
   // Migrations make the roles of writers and analysts, and its owner logins that have them.
   const databaseUrl = standInPostgres
-    ? await databaseFor(warehouseDatabase, { createRoles: true })
+    ? await databaseFor(warehouseDatabase, { createRoles: true, searchPath: readableSchemas })
     : (settings.databaseUrl ?? '');
   const standIns: string[] = [];
   if (standInPostgres)
@@ -71,6 +127,7 @@ export async function openStack(
       codecKeys: [...settings.temporalCodecKeys, ...(ownKey === undefined ? [] : [ownKey])],
       plaintext: settings.temporalPlaintext,
     },
+    hasTemporal: settings.temporalConfigured || embedded.temporal !== undefined,
     temporalUi: embedded.temporal?.uiUrl,
     standIns,
     databaseFor,

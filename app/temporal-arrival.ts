@@ -1,6 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { Connection, isGrpcServiceError } from '@temporalio/client';
+import { Connection } from '@temporalio/client';
 import type { Logger } from 'pino';
+import type { Arrival } from './running.ts';
+import { type Absence, absenceOf } from './temporal-absence.ts';
 import { connectOptions, type TemporalPlace, whereIs } from './temporal-place.ts';
 
 /** Waits that a test may shorten. */
@@ -16,12 +18,7 @@ const usualWaits: ArrivalWaits = { everyMs: 1_000, refusedForMs: 10_000 };
 const lookMs = 5_000;
 
 /** Whether Temporal has been there since the process began; a part that runs until then, and ends by itself never. */
-export interface TemporalArrival {
-  isThere(): boolean;
-  /** Resolves when Temporal is there, never after `stop`. @throws Error that says why it refuses us */
-  readonly arrived: Promise<void>;
-  stop(): Promise<void>;
-}
+export type TemporalArrival = Arrival;
 
 /**
  * Looks whether Temporal is there and knows our namespace. While it is away it is looked for again and again, which is
@@ -41,7 +38,10 @@ export async function awaitTemporal(
     const told = new Set<string>();
     let refusedAt: number | undefined;
     for (let absence = first; absence !== undefined; absence = await look(place, stopping.signal)) {
-      const { refused, words, reason } = absence;
+      const { refused, reason } = absence;
+      const words = refused
+        ? absence.words
+        : `${absence.words}: waiting for it; meanwhile deliveries are answered 503 and no work is done`;
       refusedAt = refused ? (refusedAt ?? performance.now()) : undefined;
       if (refusedAt !== undefined && performance.now() - refusedAt >= waits.refusedForMs) {
         throw new Error(`${words} (${reason})`);
@@ -70,14 +70,6 @@ export async function awaitTemporal(
   };
 }
 
-interface Absence {
-  /** Whether it answered, and waiting may not help. */
-  readonly refused: boolean;
-  /** What is missing and what to do: the same for every look that finds the same. */
-  readonly words: string;
-  readonly reason: string;
-}
-
 /** What keeps us from Temporal; undefined when nothing does. */
 async function look(place: TemporalPlace, signal: AbortSignal): Promise<Absence | undefined> {
   const { connectionOptions, namespace } = connectOptions(place);
@@ -94,43 +86,4 @@ async function look(place: TemporalPlace, signal: AbortSignal): Promise<Absence 
   } finally {
     await connection.close();
   }
-}
-
-/** Of gRPC. */
-const [notFound, permissionDenied, unauthenticated] = [5, 7, 16];
-
-function absenceOf(error: unknown, where: string, namespace: string): Absence {
-  const reason = reasonOf(error);
-  const refusal = (words: string): Absence => ({ refused: true, words, reason });
-  const code = isGrpcServiceError(error) ? error.code : undefined;
-  if (code === notFound) {
-    return refusal(
-      `${where} knows no namespace ${namespace}: correct TEMPORAL_NAMESPACE, or make the namespace`,
-    );
-  }
-  if (code === permissionDenied || code === unauthenticated) {
-    return refusal(
-      `${where} refuses us: correct TEMPORAL_API_KEY or the client certificate, and TEMPORAL_NAMESPACE`,
-    );
-  }
-  if (/\b(SSL|TLS)\b|certificate|CERT_/i.test(reason)) {
-    return refusal(`no secure connection to ${where} comes about: correct TEMPORAL_TLS and its certificates`);
-  }
-  return {
-    refused: false,
-    words: `${where} is away: waiting for it; meanwhile deliveries are answered 503 and no work is done`,
-    reason,
-  };
-}
-
-function reasonOf(error: unknown): string {
-  const said = isGrpcServiceError(error)
-    ? error.details
-    : error instanceof Error
-      ? error.message
-      : String(error);
-  return said
-    .replace(/^No connection established\. Last error: (Error: )?/, '')
-    .replace(/[.\s]*Resolution note:\s*$/, '')
-    .trim();
 }

@@ -16,14 +16,15 @@ import {
 } from '../contract/names.ts';
 import type { Start } from '../receiver/start-group.ts';
 import { payloadCodec } from './payload-codec.ts';
-import { connectOptions, inWords, type TemporalPlace } from './temporal-place.ts';
+import { absenceOf } from './temporal-absence.ts';
+import { connectOptions, type TemporalPlace, whereIs } from './temporal-place.ts';
 
 /** How payloads are written for Temporal, by clients, workers and replays alike. */
 export function dataConverterOf({ codecKeys = [], plaintext }: TemporalPlace): DataConverter {
   return { payloadCodecs: [payloadCodec(codecKeys, plaintext)] };
 }
 
-const connectTimeout = '10 seconds';
+const connectTimeoutMs = 10_000;
 
 /** How long a client that lost Temporal waits at most before it connects again. */
 const reconnectMs = 2_000;
@@ -37,18 +38,36 @@ export function lazyClient(place: TemporalPlace): { client: Client; close(): Pro
   return { client, close: () => connection.close() };
 }
 
-/** A client, and its connection to close. Connecting is tried for some seconds. */
+/**
+ * A client, and its connection to close. Connecting is tried for some seconds.
+ * @throws Error that says what to do where Temporal is away, or knows no such namespace
+ */
 export async function connectClient(
   place: TemporalPlace,
+  withinMs = connectTimeoutMs,
 ): Promise<{ client: Client; close(): Promise<void> }> {
   const { connectionOptions, namespace } = connectOptions(place);
-  const connection = await Connection.connect({ ...connectionOptions, connectTimeout }).catch(
-    (error: unknown) => {
-      throw inWords(error, place);
-    },
-  );
-  const client = new Client({ connection, namespace, dataConverter: dataConverterOf(place) });
-  return { client, close: () => connection.close() };
+  const connectTimeout = withinMs;
+  let connection: Connection | undefined;
+  try {
+    connection = await Connection.connect({ ...connectionOptions, connectTimeout });
+    const { workflowService } = connection;
+    await connection.withDeadline(Date.now() + withinMs, () =>
+      workflowService.describeNamespace({ namespace }),
+    );
+  } catch (error) {
+    await connection?.close();
+    const { refused, words, reason } = absenceOf(error, whereIs(place), namespace);
+    throw new Error(
+      refused ? `${words} (${reason})` : `${words}: bring it up, or correct TEMPORAL_ADDRESS (${reason})`,
+      {
+        cause: error,
+      },
+    );
+  }
+  const open = connection;
+  const client = new Client({ connection: open, namespace, dataConverter: dataConverterOf(place) });
+  return { client, close: () => open.close() };
 }
 
 /**

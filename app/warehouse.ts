@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { connectWarehouse, type Warehouse } from '../db/connect.ts';
 import type { Settings } from './settings.ts';
 
-export { companiesOfExternalId } from '../db/companies.ts';
+export { companiesOfExternalId, hasCompany } from '../db/companies.ts';
 export type { Database, Warehouse } from '../db/connect.ts';
 export {
   approveDeletes,
@@ -19,7 +19,6 @@ export {
   listDataIssues,
   readChecks,
 } from '../db/read/issues.ts';
-export { silenceOperator } from '../db/read/silence.ts';
 export {
   eventLatency,
   type Latency,

@@ -1,4 +1,4 @@
-import { companiesOfExternalId, type Database } from '../app/warehouse.ts';
+import { companiesOfExternalId, type Database, hasCompany } from '../app/warehouse.ts';
 import { CommandError, UsageError } from './errors.ts';
 
 /** How a command names one company. */
@@ -25,4 +25,12 @@ export async function companyOf(db: Database, options: CompanyOptions): Promise<
     );
   }
   return first;
+}
+
+/** The same, of a company that the warehouse holds: of another there is nothing to show. */
+export async function heldCompanyOf(db: Database, options: CompanyOptions): Promise<string | undefined> {
+  const id = await companyOf(db, options);
+  if (id !== undefined && !(await hasCompany(db, id)))
+    throw new CommandError(`the warehouse holds no company ${id}: check the id, or backfill it first`);
+  return id;
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createLog, type Logger } from '../app/log.ts';
 import type { ServiceAccess } from '../app/service.ts';
@@ -29,8 +30,12 @@ export interface Context {
 export interface Need {
   /** A warehouse: the receiver alone has none. */
   readonly postgres?: boolean;
-  readonly temporal: boolean;
-  readonly service: boolean;
+  /** `if running`: the one of the settings or an embedded one that runs; none is started. */
+  readonly temporal: boolean | 'if running';
+  /** `if known`: the one of the settings or a sandbox that runs; none is started, and its address is empty where there is none. */
+  readonly service: boolean | 'if known';
+  /** A command that looks: it makes no data folder, and no database. */
+  readonly existing?: boolean;
   /** Logs go to a file, as a progress display has the terminal. */
   readonly quiet: boolean;
   readonly sandbox?: Partial<SandboxSize>;
@@ -45,20 +50,20 @@ const standInSize: SandboxSize = { companies: 10, documents: 100, intervalDays: 
 /** Opens what a command needs: the environment's servers and service, or those that stand in for them. */
 export async function openContext(need: Need): Promise<Context> {
   const settings = settingsFor(need);
-  const { postgres = true, temporal, service: calls } = need;
-  const insecure = requireSafeTransport(settings, { postgres, temporal, service: calls });
+  const { postgres = true, temporal } = need;
+  const calls = need.service !== false;
+  const insecure = requireSafeTransport(settings, { postgres, temporal: temporal !== false, service: calls });
   const dir = resolve(settings.dataDir);
-  const log = createLog({
-    level: settings.logLevel,
-    ...(need.quiet ? { file: join(dir, 'metersync.log') } : {}),
-  });
+  const log = logOf(need, settings, dir);
   const onLine = need.onLine ?? say;
-  const wantsSandbox = need.service && settings.service.url === undefined;
-  const running = wantsSandbox ? await runningSandbox(dir) : undefined;
+  const standsIn = calls && settings.service.url === undefined;
+  const running = standsIn ? await runningSandbox(dir) : undefined;
+  const wantsSandbox = standsIn && need.service === true;
   const stack = await openStack(settings, {
     postgres,
     temporal,
     sandbox: wantsSandbox && running === undefined,
+    existing: need.existing ?? false,
     log: onLine,
   });
   try {
@@ -95,6 +100,19 @@ export async function openContext(need: Need): Promise<Context> {
   } catch (error) {
     await stack.stop();
     throw error;
+  }
+}
+
+/** A command that only looks has no log where no folder is. */
+function logOf({ quiet, existing = false }: Need, { logLevel: level }: Settings, dir: string): Logger {
+  if (!quiet) return createLog({ level });
+  if (existing && !existsSync(dir)) return createLog({ level: 'silent' });
+  try {
+    return createLog({ level, file: join(dir, 'metersync.log') });
+  } catch (error) {
+    // Who has servers of their own needs nothing of this folder.
+    say(`METERSYNC_DIR: no log is kept in ${dir} (${(error as NodeJS.ErrnoException).code})`);
+    return createLog({ level: 'silent' });
   }
 }
 

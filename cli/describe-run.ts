@@ -19,7 +19,8 @@ export function describeRun({ run, companies, rate }: RunView): string[] {
   const head = [
     `backfill: ${count(run.companiesDone)} of ${count(companies)} companies`,
     `${count(run.rows)} rows`,
-    `${count(rate)} rows/s`,
+    // Of one that ended there is no rate of lately, but that of the whole.
+    `${count(run.state === 'running' ? rate : run.rows / Math.max(run.seconds, 0.1))} rows/s`,
     ...(run.state === 'running' ? left(run.seconds, share) : [`${forSeconds(run.seconds)} in all`]),
   ];
   const more = run.running.length - runningShown;

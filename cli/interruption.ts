@@ -1,4 +1,5 @@
 import type { EventEmitter } from 'node:events';
+import { signalsCounted } from './repeated-signal.ts';
 
 /** A program that Ctrl-C ended says so by this status. */
 export const interruptedStatus = 130;
@@ -9,13 +10,15 @@ export const interruptedStatus = 130;
  */
 export function untilInterrupted(
   process: Pick<EventEmitter, 'on' | 'off'> & { exit(status: number): void },
+  now?: () => number,
 ): {
   readonly signal: AbortSignal;
   forget(): void;
 } {
   const detached = new AbortController();
+  const count = signalsCounted(now);
   const onInterrupt = (): void => {
-    if (detached.signal.aborted) process.exit(interruptedStatus);
+    if (count() === 'again') process.exit(interruptedStatus);
     detached.abort();
   };
   process.on('SIGINT', onInterrupt);

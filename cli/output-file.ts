@@ -1,5 +1,17 @@
+import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
+import { dirname } from 'node:path';
 import { createPrivateFile, type PrivateFile } from '../app/private-file.ts';
+import { CommandError } from './errors.ts';
+
+/** @throws CommandError when the folder of a file that is to be written is not there: said before the work, not after it */
+export function requireFolder(path: string): void {
+  const folder = dirname(path);
+  if (!existsSync(folder)) throw new CommandError(`${path}: the folder ${folder} is not there`);
+}
+
+/** Of a disk that is full, a quota, a file size that is limited, or a device that fails. */
+const noRoom = ['ENOSPC', 'EDQUOT', 'EFBIG', 'EIO'];
 
 /**
  * Writes a file that somebody asked for: for its user alone, and there only once it is whole. What a failure, Ctrl-C
@@ -20,6 +32,10 @@ export async function writeOutputFile<T>(
     const result = await write(file.stream);
     await file.keep();
     return result;
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    if (!noRoom.includes(code)) throw error;
+    throw new CommandError(`${path} could not be written, and nothing of it is left: ${message}`);
   } finally {
     process.off('SIGINT', interrupted);
     process.off('SIGTERM', interrupted);

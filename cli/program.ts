@@ -138,12 +138,11 @@ function addChecks(program: Command): void {
 export function buildProgram(): Command {
   const program = new Command('metersync')
     .description('Keeps your own Postgres equal to a Utility Data Service, and proves it.')
-    .version(readVersion())
-    .showHelpAfterError('(metersync --help tells more)');
+    .version(readVersion());
 
   program
     .command('start')
-    .description('run receiver and worker in one process; what the environment does not name is stood in for')
+    .description('run receiver and worker in one process, with embedded stand-ins for what is not configured')
     .action(async () => (await import('./commands/start.ts')).start(['worker', 'receiver']));
   program
     .command('receiver')
@@ -168,10 +167,12 @@ export function buildProgram(): Command {
     .action(async (scope, options) => (await import('./commands/backfill.ts')).backfill(scope, options));
   program
     .command('schedule')
-    .description('when everything is read again by itself, and how that went')
+    .description(
+      'show or change when everything is read again; set keeps what it does not name, reset goes back to the default',
+    )
     .addArgument(
       new Argument('<action>', 'what to do').choices([
-        ...['set', 'show', 'pause', 'resume', 'trigger', 'remove'],
+        ...['set', 'reset', 'show', 'pause', 'resume', 'trigger', 'remove'],
       ]),
     )
     .addArgument(
@@ -182,7 +183,7 @@ export function buildProgram(): Command {
     )
     .addOption(new Option('--cron <expression>', 'set: for example "0 3 * * *"').conflicts('every'))
     .option('--every <duration>', 'set: for example 15m, 6h, 1d', duration)
-    .option('--time-zone <zone>', 'set: zone of the cron expression; UTC when not given')
+    .option('--time-zone <zone>', 'set: zone of the cron expression; UTC at first')
     .option('--jitter <duration>', 'set: random part by which each start is put off', duration)
     .option('--catch-up <duration>', 'set: how late a start may be that Temporal missed', duration)
     .option('--reason <text>', 'pause: why, for show to tell')
@@ -192,7 +193,13 @@ export function buildProgram(): Command {
     );
   program
     .command('status')
-    .description('what has been applied, what waits and why')
+    .description(
+      'show a verdict, what is not well and what to do about it; what has been applied, what waits and why',
+    )
+    .option(
+      '--exit-code',
+      'for monitors: 0 in sync or catching up, 3 needs you, 4 broken, 5 unknown; 1 and 2 are errors of the command',
+    )
     .option('--json', 'as JSON')
     .action(async (options) => (await import('./commands/status.ts')).status(options));
   program
@@ -213,7 +220,7 @@ export function buildProgram(): Command {
     .action(async (options) => (await import('./commands/audit.ts')).auditCommand(options));
   program
     .command('versions')
-    .description('what differs between versions of the API, for whoever goes from one to another')
+    .description('show what differs between versions of the API: status 1 where anything does')
     .addArgument(new Argument('<action>', 'diff: read the same records in both').choices(['diff']))
     .requiredOption('--from <version>', 'for example v2', apiVersion)
     .requiredOption('--to <version>', 'for example v2.2', apiVersion)
@@ -223,7 +230,7 @@ export function buildProgram(): Command {
     .action(async (_action, options) => (await import('./commands/versions.ts')).versionsDiff(options));
   program
     .command('views')
-    .description('typed views of what the service sends, in schema analytics')
+    .description('make the typed views of what the service sends again, in schema analytics')
     .addArgument(
       new Argument('<action>', 'refresh: make them again from the fields that were seen').choices([
         'refresh',
@@ -245,16 +252,14 @@ export function buildProgram(): Command {
   addEvents(program);
   program
     .command('trace')
-    .description('the story of one record: events, workflows, runs, versions and times')
+    .description('tell the story of one record: events, workflows, runs, versions and times')
     .addArgument(new Argument('<kind>', 'what it is').choices(tracedKinds))
     .argument('<id>', 'its id')
     .option('--json', 'as JSON')
     .action(async (kind, id, options) => (await import('./commands/trace.ts')).trace(kind, id, options));
   program
     .command('deletes')
-    .description(
-      'rows that backfills and reconciles found gone from the service: see them, and decide where there were too many',
-    )
+    .description('review deletions that backfills and reconciles found; approve or reject those held back')
     .addArgument(new Argument('<action>', 'what to do').choices(['list', 'approve', 'reject', 'undo']))
     .addArgument(new Argument('[run]', 'the run that found them').argParser(uuid))
     .option('--all', 'list decided ones too')
@@ -265,13 +270,14 @@ export function buildProgram(): Command {
   addChecks(program);
   program
     .command('webhooks')
-    .description("the service's switch for webhook events, and the address of its portal")
+    .description("turn the service's webhook events on or off, and open its portal")
     .addArgument(new Argument('<action>', 'what to do').choices(['enable', 'disable', 'portal', 'status']))
+    .option('--yes', 'disable: without asking, for the whole organization')
     .option('--json', 'as JSON')
     .action(async (action, options) => (await import('./commands/webhooks.ts')).webhooks(action, options));
   program
     .command('export')
-    .description('a table or view of the warehouse as a file: exact, streamed, times in UTC')
+    .description('write a table or view of the warehouse as a file: exact, streamed, times in UTC')
     .argument('<view>', 'for example bills, or with its schema: analytics.bills, utility.documents')
     .addOption(new Option('--format <format>', 'of the file').choices(exportFormats).default('csv'))
     .option('--out <file>', 'where to; standard output when not given')
@@ -285,7 +291,7 @@ export function buildProgram(): Command {
   program
     .command('report')
     .description(
-      'cost, usage, load, coverage, corrections and what needs somebody: in figures, or as a page with charts',
+      'report cost, usage, load, coverage, corrections and what needs somebody: in figures, or as a page with charts',
     )
     .option('--company <id>', 'of one company, by its id', uuid)
     .option('--external-id <id>', 'of one company, by the id that you gave it')
@@ -299,6 +305,7 @@ export function buildProgram(): Command {
     .option('--documents <n>', 'documents for each company', count, 100)
     .option('--interval-days <n>', 'days of interval readings', count, 14)
     .option('--seed <n>', 'decides every generated id, value and time', count)
+    .option('--until <day>', 'last day of the generated history, as 2026-06-30')
     .option('--live <n>', 'plausible changes a minute', count)
     .option('--irregular <share>', 'bills that are superseded, sent twice, overlapping, …: 0 to 1', share)
     .option('--host <address>', 'address to listen on; loopback when not given')
@@ -315,11 +322,31 @@ export function buildProgram(): Command {
   program
     .command('demo')
     .description('see it all work: a service, a backfill, live changes, an audit')
-    .option('--companies <n>', 'companies to generate', count, 10)
+    .option('--companies <n>', 'companies to generate', atLeastOne, 10)
     .option('--documents <n>', 'documents for each company', count, 150)
     .option('--interval-days <n>', 'days of interval readings', count, 7)
     .option('--events <n>', 'live changes', count, 2_000)
     .option('--keep', 'keep everything running at the end', false)
     .action(async (options) => (await import('./commands/demo.ts')).demo(options));
+  hint(program, 'metersync');
+  for (const command of program.commands) command.helpGroup(groupOf(command.name()));
   return program;
+}
+
+/** What a command is for, in the order of the help. */
+const groups: Readonly<Record<string, readonly string[]>> = {
+  'Run:': ['start', 'receiver', 'worker', 'migrate', 'schedule', 'webhooks'],
+  'Look:': ['status', 'doctor', 'trace', 'events', 'versions'],
+  'Load and repair:': ['backfill', 'audit', 'resume', 'deletes', 'views'],
+  'Analyse:': ['report', 'export', 'checks'],
+  'Try:': ['demo', 'sandbox'],
+};
+
+const groupOf = (name: string): string =>
+  Object.entries(groups).find(([, names]) => names.includes(name))?.[0] ?? 'Commands:';
+
+/** After wrong usage each command points to its own help. */
+function hint(command: Command, name: string): void {
+  command.showHelpAfterError(`(${name} --help tells more)`);
+  for (const one of command.commands) hint(one, `${name} ${one.name()}`);
 }

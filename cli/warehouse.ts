@@ -11,7 +11,7 @@ export async function withWarehouse<T>(
     readonly context: Context;
   }) => Promise<T>,
 ): Promise<T> {
-  const context = await openContext({ ...need, service: false, quiet: true });
+  const context = await openContext({ ...need, service: false, quiet: true, existing: true });
   try {
     const { settings, stack, log } = context;
     await requireSchema(settings, stack.databaseUrl, log);

@@ -16,6 +16,12 @@ export async function noteCompanies(db: Executor, ids: readonly string[]): Promi
       and held.raw is null`);
 }
 
+/** Whether the warehouse has a row of a company, alive or not. */
+export async function hasCompany(db: Executor, id: string): Promise<boolean> {
+  const rows = await db.select({ id: companies.id }).from(companies).where(eq(companies.id, id));
+  return rows.length > 0;
+}
+
 /**
  * Ids of the companies that live and have an external id, which the service does not promise to be
  * of one alone.

@@ -115,7 +115,14 @@ async function forgetGivenUp(db: Executor, codes: SQL): Promise<StaleRecord[]> {
   return rows;
 }
 
-/** Companies whose last reading failed for one of these reasons; `everything` when the list of them could not be read. */
+/** Whether a company has a row that lives: what was tried of one that is gone is nobody's work any more. */
+export const livesCompany = (companyId: SQL): SQL => sql`exists (
+  select from utility.companies c where c.id = ${companyId} and c.deleted_at is null offset 0)`;
+
+/**
+ * Companies that live and whose last reading failed for one of these reasons; `everything` when the list of them could not be
+ * read.
+ */
 export async function failedParts(
   db: Executor,
   codes: readonly FailureCode[],
@@ -126,6 +133,7 @@ export async function failedParts(
       where resource is not null order by company_id, resource, started_at desc
     ) last
     where state in ('failed', 'partial') and error_code = any(${array(codes, 'text')})
+      and (company_id is null or ${livesCompany(sql`company_id`)})
     order by company_id`);
   const companies = result.rows.flatMap(({ company_id }) => company_id ?? []);
   return { companies, everything: companies.length < result.rows.length };

@@ -5,6 +5,7 @@ import type { RunKind, RunState } from '../contract/names.ts';
 import { array, columnNames, type RowOf, setToExcluded } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { runs } from './schema/metersync.ts';
+import { companies } from './schema/utility.ts';
 
 /** A run (company and resource null), or one company's or one resource's part of it. */
 export interface RunKey {
@@ -160,6 +161,32 @@ export async function forgetRunning(
   await db
     .delete(runs)
     .where(and(eq(runs.runId, runId), eq(runs.companyId, companyId), isNull(runs.finishedAt)));
+}
+
+/** Forgets the parts of a company in a run, unless the company lives. Returns whether it did. */
+export async function forgetPartsOfGone(
+  db: Executor,
+  { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
+): Promise<boolean> {
+  const result = await db.execute(sql`
+    delete from ${runs}
+    where ${runs.runId} = ${runId}::uuid
+      and ${runs.companyId} = ${companyId}::uuid
+      and not exists (
+        select
+        from ${companies}
+        where ${companies.id} = ${companyId}::uuid
+          and ${companies.deletedAt} is null
+      )`);
+  return (result.rowCount ?? 0) > 0;
+}
+
+/** Adds to what a run or a part says of itself, whatever its state. */
+export async function noteRunError(db: Executor, key: RunKey, error: string): Promise<void> {
+  await db
+    .update(runs)
+    .set({ error: sql`concat_ws('; ', ${runs.error}, ${error}::text)` })
+    .where(isRun(key));
 }
 
 /** Ends a run or a part. */

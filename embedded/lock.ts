@@ -7,16 +7,19 @@ export interface StartLock {
   release(): void;
 }
 
-/** Takes the lock of a data folder, also from a process that has ended; else tells which process holds it. */
-export function takeStartLock(dir: string): StartLock | { heldBy: ProcessIdentity } {
-  const file = lockFile(dir);
+/**
+ * Takes the lock of a data folder, also from a process that has ended; else tells which process holds it. By another name it is
+ * held for something else.
+ */
+export function takeStartLock(dir: string, name?: string): StartLock | { heldBy: ProcessIdentity } {
+  const file = lockFile(dir, name);
   const mine = `${file}.${process.pid}`;
   writeFileSync(mine, JSON.stringify(identify(process.pid)));
   try {
     for (;;) {
       // A link appears at once with what the file says, so nobody can read a lock that is not yet written.
       if (linkUnlessThere(mine, file)) return { release: () => rmSync(file, { force: true }) };
-      const heldBy = startLockHolder(dir);
+      const heldBy = startLockHolder(dir, name);
       if (heldBy !== undefined) return { heldBy };
       setAside(file);
     }
@@ -26,14 +29,14 @@ export function takeStartLock(dir: string): StartLock | { heldBy: ProcessIdentit
 }
 
 /** The process that holds the lock of a data folder now, if one does. */
-export function startLockHolder(dir: string): ProcessIdentity | undefined {
-  const holder = readHolder(lockFile(dir));
+export function startLockHolder(dir: string, name?: string): ProcessIdentity | undefined {
+  const holder = readHolder(lockFile(dir, name));
   return holder !== undefined && isRunning(holder) ? holder : undefined;
 }
 
 /** The path of the lock of a data folder. */
-export function lockFile(dir: string): string {
-  return join(dir, 'starting.lock');
+export function lockFile(dir: string, name = 'starting.lock'): string {
+  return join(dir, name);
 }
 
 /** Removes a lock whose holder has ended. What was moved away is looked at again: another may have taken it just now. */

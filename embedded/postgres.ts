@@ -18,6 +18,8 @@ export interface EmbeddedPostgres {
 export interface OwnerRights {
   /** Whether the owner may make roles and let them in; else the database is for its owner alone. */
   readonly createRoles?: boolean;
+  /** Schemas in which every session looks for a name without one, in order. */
+  readonly searchPath?: readonly string[];
 }
 
 type PostgresAddress = NonNullable<Addresses['postgres']>;
@@ -26,7 +28,7 @@ type PostgresAddress = NonNullable<Addresses['postgres']>;
 export function embeddedPostgres(address: PostgresAddress): EmbeddedPostgres {
   return {
     superuserUrl: (database) => postgresUrl(address, database),
-    ensureDatabase: async (name, { createRoles = false } = {}) => {
+    ensureDatabase: async (name, { createRoles = false, searchPath = [] } = {}) => {
       const owner = ownerOf(address, name);
       await connected(postgresUrl(address, 'postgres'), async (client) => {
         // Two commands may begin at once. Whoever is no superuser cannot come here and keep the lock.
@@ -34,6 +36,10 @@ export function embeddedPostgres(address: PostgresAddress): EmbeddedPostgres {
         await client.query('revoke connect on database postgres, template1 from public');
         await ensureOwner(client, owner, createRoles);
         await ensureOwned(client, address, { name, owner: owner.user, createRoles });
+        if (searchPath.length > 0) {
+          const schemas = searchPath.map((schema) => pg.escapeIdentifier(schema)).join(', ');
+          await client.query(`alter database ${pg.escapeIdentifier(name)} set search_path = ${schemas}`);
+        }
         if (!createRoles)
           await client.query(`revoke connect on database ${pg.escapeIdentifier(name)} from public`);
       });

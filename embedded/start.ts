@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { bounds } from './bounds.ts';
@@ -11,8 +12,15 @@ import { type EmbeddedPostgres, embeddedPostgres } from './postgres.ts';
 import { postgresServer, preparePostgres } from './postgres-server.ts';
 import { commandLine, isRunning } from './processes.ts';
 import { allAnswer, waitUntilReady } from './ready.ts';
-import { type Addresses, type Running, readRunning, removeRunning, runningFile } from './running.ts';
-import { endServers, serversOf } from './servers.ts';
+import {
+  type Addresses,
+  type Running,
+  readRunning,
+  removeRunning,
+  runningFile,
+  type ServerName,
+} from './running.ts';
+import { endServers, serversOf, temporalFile } from './servers.ts';
 import { type EmbeddedTemporal, temporalServer } from './temporal.ts';
 import { findTemporalBinary } from './temporal-binary.ts';
 import { temporalFetchers } from './temporal-fetchers.ts';
@@ -91,6 +99,32 @@ export async function attachEmbedded(
       return embedded(running.addresses, { owned: false, stop: async () => {} });
     }
     if (Date.now() > deadline) throw notAnswering(dir, running);
+    await delay(bounds.pollMs);
+  }
+}
+
+/** Whether a server ever ran on a data folder. */
+export function hasData(dir: string, server: ServerName): boolean {
+  const folder = resolve(dir);
+  if (!existsSync(folder)) return false;
+  return existsSync(server === 'postgres' ? join(folder, 'postgres') : temporalFile(folder));
+}
+
+/** Whether another process runs a Temporal in a data folder. */
+export function runsTemporal(dir: string): boolean {
+  const running = readRunning(resolve(dir));
+  return running?.state === 'running' && running.addresses.temporal !== undefined && isRunning(running.owner);
+}
+
+/** Waits for servers in a folder whose program has ended; returns the pid of a program that runs a stack there. */
+export async function runnerOf(dir: string, waitMs = bounds.otherStarterMs): Promise<number | undefined> {
+  const deadline = Date.now() + waitMs;
+  for (;;) {
+    const running = readRunning(resolve(dir));
+    if (running === undefined) return undefined;
+    if (isRunning(running.owner)) return running.owner.pid;
+    if (!isRunning(running.guardian)) return undefined;
+    if (Date.now() > deadline) return running.guardian.pid;
     await delay(bounds.pollMs);
   }
 }

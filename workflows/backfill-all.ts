@@ -67,10 +67,11 @@ export async function backfillAll(input: BackfillInput = {}): Promise<RunState> 
   };
 
   try {
-    if (input.after === undefined) await backfilling.beginRun({ runId, companies: input.companies ?? [] });
+    const refused = input.after === undefined ? await begin(runId, input.companies) : [];
     const after = input.after?.companyId ?? null;
     const ids =
-      input.companies ?? (await noting.companiesAfter({ after, limit: backfillBounds.companiesPerRun }));
+      input.companies?.filter((id) => !refused.includes(id.toLowerCase())) ??
+      (await noting.companiesAfter({ after, limit: backfillBounds.companiesPerRun }));
     // Runs of before gave each company a workflow of its own.
     if (ids.length > 1 && patched('small companies are read together'))
       await readAll(ids, readTogether, readCompany);
@@ -96,6 +97,14 @@ export async function backfillAll(input: BackfillInput = {}): Promise<RunState> 
     else if (error instanceof ActivityFailure) return await fail(runId, reasonOf(error));
     throw error;
   }
+}
+
+/** Returns companies that the service does not have; workers of before told of none. */
+async function begin(runId: string, companies: readonly string[] = []): Promise<readonly string[]> {
+  const begun: { readonly refused: readonly string[] } | undefined | null = await backfilling.beginRun({
+    ...{ runId, companies },
+  });
+  return begun?.refused ?? [];
 }
 
 async function fail(runId: string, error: string): Promise<RunState> {

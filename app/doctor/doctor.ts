@@ -1,24 +1,28 @@
 import type { Logger } from 'pino';
+import { type Finding, type Verdict, type VerdictWord, verdictOf, worst } from '../../contract/verdict.ts';
 import { sqlMessage } from '../../db/failures.ts';
 import { missingMigrations } from '../../db/migrate.ts';
 import { knownCompanies } from '../../db/read/audit.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
+import { readDeployment } from '../health.ts';
 import { openService, webhooksOf } from '../service.ts';
 import type { Settings } from '../settings.ts';
 import type { TemporalPlace } from '../temporal-place.ts';
 import type { Insecure } from '../transport.ts';
 import { type Database, openWarehouse } from '../warehouse.ts';
-import { type Check, check, fail, notChecked, ok, type Verdict, warn } from './check.ts';
+import { type Check, check, fail, type Verdict as Judged, notChecked, ok, warn } from './check.ts';
 import { checkEndpoints } from './endpoints.ts';
 import { checkReceiver } from './probe.ts';
-import { checkClock, checkVersion, checkWebhooks, pingService } from './service.ts';
+import { checkClock, checkVersion, checkWebhooks, pingService, wrongAddress } from './service.ts';
 import { checkTemporal } from './temporal.ts';
-import { askWarehouse, judgeEventTypes, judgeSchema, judgeSilence, judgeViews } from './warehouse.ts';
+import { askWarehouse, judgeEventTypes, judgeSchema, judgeViews } from './warehouse.ts';
 
 export interface DoctorOptions {
   readonly settings: Settings;
   readonly databaseUrl: string;
-  readonly temporal: TemporalPlace;
+  /** Undefined: this command knows of none. */
+  readonly temporal: TemporalPlace | undefined;
+  /** Its address is empty where none is configured and no sandbox runs. */
   readonly service: { readonly url: string; readonly apiKey: string };
   /** Connections that are not safe on their way. */
   readonly insecure: readonly Insecure[];
@@ -38,11 +42,17 @@ export interface DoctorOptions {
 /** Each request once, and not for long: the doctor says what it sees, and is not to wait for better. */
 const patience = { budget: { attemptsMax: 1, waitMaxMs: 0 }, timeoutMs: 15_000 };
 
+/** What the doctor saw: what a sync rests on, how the pipeline is, and one word for both. */
+export interface Examination {
+  readonly checks: readonly Check[];
+  readonly verdict: Verdict;
+}
+
 /**
  * Checks everything that a sync rests on, from the key to the silence of events; changes nothing but for one ignored
  * event, where the receiver's public address is known. Never rejects: what cannot be checked is a result.
  */
-export async function examine(options: DoctorOptions): Promise<Check[]> {
+export async function examine(options: DoctorOptions): Promise<Examination> {
   const { settings, databaseUrl, log } = options;
   const warehouse = openWarehouse(settings, databaseUrl, log, 2);
   try {
@@ -63,22 +73,37 @@ export async function examine(options: DoctorOptions): Promise<Check[]> {
           arrivesWithinMs: options.probeArrivesWithinMs,
         })
       : { name: 'receiver', ...notChecked('no secret to sign a probe with') };
-    return [
+    const health = verdictOf(
+      await readDeployment({
+        ...{
+          db: warehouse.db,
+          databaseUrl,
+          temporal: options.temporal,
+          silenceHours: settings.silenceHours,
+          timeZone: settings.service.timeZone,
+        },
+      }),
+    );
+    const checks = [
       ...service,
       ...stored.checks,
       ...temporal,
       { name: 'transport', ...judgeInsecure(options.insecure) },
       secrets,
       receiver,
-      ...(await examineEvents(stored, settings)),
+      await examineEvents(stored),
     ];
+    return {
+      checks: [...checks, ...health.findings.flatMap((finding) => checkOf(finding, checks))],
+      verdict: withChecks(health, checks),
+    };
   } finally {
     await warehouse.close();
   }
 }
 
 /** What is refused where STRICT_TLS is on never comes as far as here. */
-function judgeInsecure(insecure: readonly Insecure[]): Verdict {
+function judgeInsecure(insecure: readonly Insecure[]): Judged {
   if (insecure.length === 0)
     return ok('what leaves this machine goes over verified TLS, or to a host of PLAINTEXT_HOSTS');
   return warn(
@@ -132,6 +157,10 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
 
 async function examineService(stored: Stored, options: DoctorOptions): Promise<Check[]> {
   const { settings, service, log, now } = options;
+  if (service.url === '') {
+    const todo = 'Set SERVICE_URL and SERVICE_API_KEY; or run metersync start, which has a sandbox stand in.';
+    return [{ name: 'service', ...notChecked('SERVICE_URL is not set, and no sandbox runs', todo) }];
+  }
   const { client, apiVersion } = openService(
     settings.service,
     service.url,
@@ -141,18 +170,19 @@ async function examineService(stored: Stored, options: DoctorOptions): Promise<C
     patience,
   );
   try {
-    const { key, pinged } = await pingService(() => client.ping(), now);
+    const { checks, pinged, failed } = await pingService(() => client.ping(), now);
     const clock = checkClock(pinged, stored.aheadMs, settings.webhooks.toleranceSeconds);
-    const first = [key, checkVersion(pinged, apiVersion), clock];
+    const first = [...checks, checkVersion(pinged, apiVersion), clock];
     // A service that does not answer, or refuses the key, would say the same of all that follows.
-    if (key.state === 'fail' && !/SERVICE_NOT_FOUND/.test(key.saw)) {
-      const rest = ['webhooks', 'endpoints'].map((name) => ({
-        name,
-        ...notChecked('the service did not take the key'),
-      }));
-      return [...first, ...rest];
-    }
+    const withoutRest = (why: string): Check[] =>
+      ['webhooks', 'endpoints'].map((name) => ({ name, ...notChecked(why) }));
+    if (checks.some(({ name }) => name === 'service'))
+      return [...first, ...withoutRest('the service is away')];
+    if ('problem' in pinged && failed !== 'SERVICE_NOT_FOUND')
+      return [...first, ...withoutRest('the service did not take the key')];
     const webhooks = await checkWebhooks(webhooksOf(service));
+    if (failed === 'SERVICE_NOT_FOUND' && /SERVICE_NOT_FOUND/.test(webhooks.saw))
+      return [wrongAddress(service.url), ...withoutRest('SERVICE_URL is wrong')];
     const today = new Date(now()).toISOString().slice(0, 10);
     const noted = stored.db === undefined ? [] : await knownCompanies(stored.db);
     const known = [...settings.service.companies, ...noted];
@@ -177,13 +207,35 @@ async function checkSecrets({ secrets, settings, standIn }: DoctorOptions): Prom
   });
 }
 
-async function examineEvents({ db }: Stored, { silenceHours }: Settings): Promise<Check[]> {
-  const lacking = 'the warehouse cannot be asked';
-  if (db === undefined) {
-    return ['event types', 'silence'].map((name) => ({ name, ...notChecked(lacking) }));
-  }
-  return [
-    await check('event types', 'See metersync status.', () => judgeEventTypes(db)),
-    await check('silence', 'See metersync status.', () => judgeSilence(db, silenceHours)),
+async function examineEvents({ db }: Stored): Promise<Check> {
+  const name = 'event types';
+  if (db === undefined) return { name, ...notChecked('the warehouse cannot be asked') };
+  return await check(name, 'See metersync status.', () => judgeEventTypes(db));
+}
+
+const stateOf: Readonly<Record<VerdictWord, Check['state']>> = {
+  'In sync': 'ok',
+  'Catching up': 'warn',
+  'Needs you': 'warn',
+  Broken: 'fail',
+  Unknown: 'fail',
+};
+
+/** A finding of the pipeline's health as a check; none where a check of the same name says it already. */
+function checkOf({ name, word, saw, todo }: Finding, checks: readonly Check[]): Check[] {
+  return checks.some((one) => one.name === name && one.state !== 'ok')
+    ? []
+    : [{ name, state: stateOf[word], saw, todo }];
+}
+
+/** What a failed check is to the verdict: the pipeline rests on it. */
+function withChecks(health: Verdict, checks: readonly Check[]): Verdict {
+  const failed = checks.flatMap(({ name, state, saw, todo }): Finding[] =>
+    state === 'fail' ? [{ name, word: 'Broken', saw, todo }] : [],
+  );
+  const findings = [
+    ...failed,
+    ...health.findings.filter(({ name }) => !failed.some((one) => one.name === name)),
   ];
+  return { word: worst(findings.map(({ word }) => word)), findings };
 }

@@ -1,3 +1,4 @@
+import { Failure, type FailureCode } from '../../contract/failures.ts';
 import type { Ping } from '../../service/client.ts';
 import type { WebhookConfiguration } from '../../service/webhooks.ts';
 import { type Check, check, fail, notChecked, ok, type Verdict, warn } from './check.ts';
@@ -5,20 +6,52 @@ import { type Check, check, fail, notChecked, ok, type Verdict, warn } from './c
 /** What `GET /ping` said, or why it could not be asked. */
 export type Pinged = { readonly ping: Ping; readonly at: number } | { readonly problem: Check };
 
-/** @param now Unix milliseconds; `at` is the middle of the request */
+/**
+ * Asks `GET /ping`. A service that is away never saw the key, so nothing is said of that.
+ * @param now Unix milliseconds; `at` is the middle of the request
+ */
 export async function pingService(
   ping: () => Promise<Ping>,
   now: () => number,
-): Promise<{ key: Check; pinged: Pinged }> {
+): Promise<{ checks: readonly Check[]; pinged: Pinged; failed: FailureCode | undefined }> {
   const began = now();
   let answer: Ping | undefined;
+  let failed: FailureCode | undefined;
   const key = await check('API key', 'Check SERVICE_URL and SERVICE_API_KEY.', async () => {
-    answer = await ping();
+    try {
+      answer = await ping();
+    } catch (error) {
+      failed = error instanceof Failure ? error.code : undefined;
+      throw error;
+    }
     return ok('the service takes it (GET /ping)');
   });
-  if (answer === undefined) return { key, pinged: { problem: key } };
-  return { key, pinged: { ping: answer, at: (began + now()) / 2 } };
+  if (answer !== undefined)
+    return { checks: [key], pinged: { ping: answer, at: (began + now()) / 2 }, failed };
+  if (failed === undefined || !saysNothingOfKey.includes(failed))
+    return { checks: [key], pinged: { problem: key }, failed };
+  const service: Check = { name: 'service', ...judgeAway(failed, key) };
+  return {
+    checks: [service, { name: 'API key', ...notChecked('the service did not get to see it') }],
+    ...{ pinged: { problem: service }, failed },
+  };
 }
+
+const saysNothingOfKey: readonly FailureCode[] = ['SERVICE_UNREACHABLE', 'SERVICE_BUSY', 'SERVICE_ERROR'];
+
+function judgeAway(code: FailureCode, { saw, todo }: Check): Verdict {
+  if (code !== 'SERVICE_UNREACHABLE') return fail(saw, todo ?? '');
+  return fail(`away: ${saw}`, 'Check SERVICE_URL and the network; else wait for the service.');
+}
+
+/** Where neither `/ping` nor the webhook switch is found, the address is wrong and nothing else needs asking. */
+export const wrongAddress = (url: string): Check => ({
+  name: 'service',
+  ...fail(
+    `${url} answers 404 to /ping and to the webhook switch`,
+    'Correct SERVICE_URL: does it end in the version of the API, for example /v2.2?',
+  ),
+});
 
 /** Whether the service answers in the version that SERVICE_URL names (seed 9.5). The shape of its answer is not shown. */
 export function checkVersion(pinged: Pinged, asked: string): Check {

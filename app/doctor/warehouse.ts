@@ -4,7 +4,6 @@ import { describeWrong, readKnownViews, readRelations } from '../../db/fields/kn
 import { typesSeen } from '../../db/read/events.ts';
 import { readNarrowViews } from '../../db/read/narrow-views.ts';
 import { readServer } from '../../db/read/session.ts';
-import { readSilence, silenceOperator } from '../../db/read/silence.ts';
 import { countRows } from '../../db/read/status.ts';
 import { blockedOperator, sawBlocked } from '../typed-views.ts';
 import { fail, notChecked, ok, type Verdict, warn } from './check.ts';
@@ -67,10 +66,4 @@ export async function judgeEventTypes(db: Executor): Promise<Verdict> {
     `${saw}; no event at all of ${kinds}, which the warehouse holds`,
     'Look in the portal (metersync webhooks portal) whether the endpoint is subscribed to all types.',
   );
-}
-
-export async function judgeSilence(db: Executor, silenceHours: number): Promise<Verdict> {
-  const { signs, lastEventAt } = await readSilence(db, silenceHours);
-  if (signs.length > 0) return warn(signs.join('; '), silenceOperator);
-  return ok(lastEventAt === null ? 'no event came yet' : `the last event came at ${lastEventAt}`);
 }

@@ -3,6 +3,7 @@ import { requireSchema } from '../../app/prepare.ts';
 import { joinLimit } from '../../app/shared-limit.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import type { AuditResource } from '../../contract/names.ts';
+import { counted } from '../../contract/verdict.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { createProgress, table } from '../terminal.ts';
@@ -20,7 +21,7 @@ const listingsAtOnceMax = 16;
 
 /** `metersync audit`: reads the service again and prints each difference; changes nothing unless told to repair. */
 export async function auditCommand(options: AuditCommandOptions): Promise<void> {
-  const context = await openContext({ temporal: false, service: true, quiet: true });
+  const context = await openContext({ temporal: false, service: true, quiet: true, existing: true });
   const { settings, stack, log } = context;
   const { databaseUrl } = stack;
   try {
@@ -69,7 +70,10 @@ async function compare(
   if (options.json) {
     printJson(found === undefined ? report : { ...report, repaired: found });
   } else {
-    print(...describeAudit(report), ...(found === undefined ? [] : [describeRepair(found, report)]));
+    print(
+      ...describeAudit(report, options.resource),
+      ...(found === undefined ? [] : [describeRepair(found, report)]),
+    );
   }
   if (report.differences > 0) process.exitCode = 1;
 }
@@ -78,21 +82,20 @@ function describeRepair(found: AuditReport & { runId: string }, after: AuditRepo
   if (found.differences === 0) return 'There was nothing to repair.';
   const left =
     after.differences === 0 ? '' : `; ${after.differences} are left: the service changes, or see above`;
-  return `${found.differences} differences were found and written again as the service has them${left}. Rows that it no longer shows are tombstoned: metersync deletes undo ${found.runId} takes that back.`;
+  const were = found.differences === 1 ? 'was' : 'were';
+  return `${counted(found.differences, 'difference')} ${were} found and written again as the service has them${left}. Rows that it no longer shows are tombstoned: metersync deletes undo ${found.runId} takes that back.`;
 }
 
-export function describeAudit(report: AuditReport): string[] {
-  const rows = Object.entries(report.resources).map(([name, r]) => [
-    name,
-    r.compared,
-    r.missing,
-    r.extra,
-    r.different,
-  ]);
+/** @param only the resources that were compared; all when absent */
+export function describeAudit(report: AuditReport, only?: readonly AuditResource[]): string[] {
+  const compared = Object.entries(report.resources).filter(
+    ([name]) => only === undefined || only.includes(name as AuditResource),
+  );
+  const rows = compared.map(([name, r]) => [name, r.compared, r.missing, r.extra, r.different]);
   const lines = table(['audit', 'compared', 'missing', 'extra', 'different'], rows);
   for (const example of report.examples) lines.push(...describeExample(example));
   if (report.differences > report.examples.length && report.examples.length > 0) lines.push('…');
-  lines.push(`${report.differences} differences in ${report.compared.toLocaleString('en')} records`);
+  lines.push(`${counted(report.differences, 'difference')} in ${counted(report.compared, 'record')}`);
   return lines;
 }
 

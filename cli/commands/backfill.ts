@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { readRunProgress, runIsStarted, startBackfill, workerIsPolling } from '../../app/backfill.ts';
+import { whyRefused } from '../../app/named-company.ts';
 import { requireSchema } from '../../app/prepare.ts';
 import { connectClient } from '../../app/temporal.ts';
 import { type Database, openWarehouse } from '../../app/warehouse.ts';
@@ -8,7 +9,7 @@ import { type Context, openContext } from '../context.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { followBackfill } from '../follow-backfill.ts';
 import { interruptedStatus, untilInterrupted } from '../interruption.ts';
-import { print } from '../print.ts';
+import { print, say } from '../print.ts';
 import { createProgress } from '../terminal.ts';
 
 export interface BackfillOptions {
@@ -29,7 +30,10 @@ export async function backfill(scope: string | undefined, options: BackfillOptio
       'say what to backfill: all, --company ID or --external-id X; or which run to follow: --run ID',
     );
   }
-  const context = await openContext({ temporal: true, service: false, quiet: true });
+  const context = await openContext({
+    ...{ temporal: true, quiet: true, existing: true },
+    service: options.company === undefined ? false : 'if known',
+  });
   try {
     await run(context, options);
   } finally {
@@ -53,12 +57,29 @@ async function run(context: Context, options: BackfillOptions): Promise<void> {
       );
     }
     const company = await companyOf(warehouse.db, options);
+    if (options.company !== undefined) await refuseIfUnknown(context, warehouse.db, options.company);
     const runId = await startBackfill(client, company === undefined ? undefined : [company]);
     print(`backfill ${runId} started`);
     if (options.follow) await follow(client, warehouse.db, runId);
+    else say(`Follow it with: metersync backfill --run ${runId}`);
   } finally {
     await close();
     await warehouse.close();
+  }
+}
+
+/**
+ * Asks the service for a company that was typed, before anything of it is written. Where this command does not know the
+ * service, the worker asks.
+ */
+async function refuseIfUnknown(context: Context, db: Database, companyId: string): Promise<void> {
+  if (context.service.url === '') return;
+  const { client } = await context.access();
+  try {
+    const reason = await whyRefused(db, client, companyId);
+    if (reason !== undefined) throw new UsageError(reason);
+  } finally {
+    await client.close();
   }
 }
 

@@ -28,7 +28,7 @@ export async function deletes(
 ): Promise<void> {
   if (action !== 'list' && run === undefined)
     throw new UsageError(`name the run: metersync deletes ${action} RUN, as metersync deletes list shows it`);
-  const context = await openContext({ temporal: false, service: false, quiet: true });
+  const context = await openContext({ temporal: false, service: false, quiet: true, existing: true });
   try {
     const { settings, stack, log } = context;
     await requireSchema(settings, stack.databaseUrl, log);

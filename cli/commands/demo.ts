@@ -1,12 +1,14 @@
 import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { type AuditReport, audit } from '../../app/audit.ts';
 import { startBackfill } from '../../app/backfill.ts';
 import { migrate } from '../../app/prepare.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
 import type { Running } from '../../app/running.ts';
 import { webhooksOf } from '../../app/service.ts';
-import { psqlCommand } from '../../app/stack.ts';
+import { readSettings } from '../../app/settings.ts';
+import { demoFolder, holdFolder, psqlCommand, runnerOf } from '../../app/stack.ts';
 import { connectClient } from '../../app/temporal.ts';
 import { awaitTemporal } from '../../app/temporal-arrival.ts';
 import { installRuntime } from '../../app/temporal-native.ts';
@@ -22,7 +24,10 @@ import { startWorker } from '../../app/worker-part.ts';
 import { type Context, openContext } from '../context.ts';
 import { CommandError } from '../errors.ts';
 import { followBackfill } from '../follow-backfill.ts';
+import { howCalled } from '../how-called.ts';
+import { interruptedStatus } from '../interruption.ts';
 import { print } from '../print.ts';
+import { signalsCounted } from '../repeated-signal.ts';
 import { type SandboxControl, sandboxControl } from '../sandbox-control.ts';
 import { createProgress, milliseconds, type Progress, table } from '../terminal.ts';
 import { untilAsked } from '../until-asked.ts';
@@ -36,35 +41,51 @@ export interface DemoOptions {
   readonly keep: boolean;
 }
 
-const dataDir = '.metersync/demo';
 const settleWithinMs = 120_000;
 /** Of the warehouse: as many listings does the audit read at once. */
 const connections = 8;
 
 /** `metersync demo`: the whole way from the service to rows, on real parts, proven by an audit at the end. */
 export async function demo(options: DemoOptions): Promise<void> {
+  const base = readSettings({ METERSYNC_DIR: process.env.METERSYNC_DIR }).dataDir;
+  const held = holdFolder(base, 'demo.lock');
+  if ('heldBy' in held)
+    throw new CommandError(
+      `a demo runs here already, as process ${held.heldBy}: end it (Ctrl-C, or kill ${held.heldBy}), or give this one a folder of its own (METERSYNC_DIR)`,
+    );
+  try {
+    await demoIn(join(base, demoFolder), options);
+  } finally {
+    held.release();
+  }
+}
+
+async function demoIn(dataDir: string, options: DemoOptions): Promise<void> {
   const began = performance.now();
   const progress = await createProgress();
   progress.show(['starting Postgres, Temporal and the service…']);
-  const context = await openDemo(options, progress);
+  const context = await openDemo(dataDir, options, progress);
   const running: Running[] = [];
   const stop = async () => {
     await Promise.all(running.map((part) => part.stop()));
     await context.stop();
   };
+  const count = signalsCounted();
   const interrupted = () => {
+    const counted = count();
+    if (counted === 'again') process.exit(interruptedStatus);
+    if (counted !== 'first') return;
     progress.done();
-    stop().finally(() => process.exit(130));
+    stop().finally(() => process.exit(interruptedStatus));
   };
-  process.once('SIGINT', interrupted);
+  process.on('SIGINT', interrupted);
   const warehouse = openWarehouse(context.settings, context.stack.databaseUrl, context.log, connections);
   try {
     const result = await play(context, warehouse, options, progress, running);
     print(...describe(result, (performance.now() - began) / 1000));
-    print('', psqlCommand(context.stack.databaseUrl));
     if (result.report.differences > 0) process.exitCode = 1;
-    if (options.keep) await keepRunning(context, running, interrupted);
-    else print('(while it runs: npm run demo -- --keep)');
+    print('', ...(await describeNext(context, dataDir, options.keep)));
+    if (options.keep) await keepRunning(running, interrupted);
   } finally {
     process.off('SIGINT', interrupted);
     await warehouse.close();
@@ -72,24 +93,48 @@ export async function demo(options: DemoOptions): Promise<void> {
   }
 }
 
-async function openDemo(options: DemoOptions, progress: Progress): Promise<Context> {
-  const open = () =>
-    openContext({
-      temporal: true,
-      service: true,
-      quiet: true,
-      standalone: true,
-      dataDir,
-      sandbox: options,
-      onLine: (line) => progress.show([line]),
-    });
-  forgetLastDemo();
-  return await open();
+/** What to do with what the demo made; while it is kept running also what answers. */
+async function describeNext(context: Context, dataDir: string, keep: boolean): Promise<string[]> {
+  const { service, sandbox, stack } = context;
+  const psql = psqlCommand(stack.databaseUrl);
+  const query = 'select provider, currency, sum(cost) as cost from bills group by 1, 2 order by 1, 2';
+  const call = howCalled();
+  return [
+    'Its data stays until the next demo. Try:',
+    `  export METERSYNC_DIR=${dataDir}`,
+    `  ${call} status`,
+    `  ${call} report --html report.html`,
+    ...(keep
+      ? [
+          `  ${psql} -c '${query}'`,
+          psql,
+          `Temporal: ${stack.temporalUi}`,
+          `Service: ${service.url}, API key ${service.apiKey}`,
+          ...(sandbox === undefined ? [] : [`Portal: ${await webhooksOf(service).portal()}`]),
+          'Ctrl-C ends it.',
+        ]
+      : [
+          `  ${call} export bills --out bills.csv`,
+          'To open psql and the pages of Temporal and the service, keep it running: npm run demo -- --keep',
+        ]),
+  ];
 }
 
-/** Every demo begins with nothing. The servers of one that was left running with --keep would still hold the data. */
-function forgetLastDemo(): void {
+async function openDemo(dataDir: string, options: DemoOptions, progress: Progress): Promise<Context> {
+  // Every demo begins with nothing; what runs on the data of the last one keeps it.
+  const runner = await runnerOf(dataDir);
+  if (runner !== undefined)
+    throw new CommandError(`process ${runner} runs on the data of the last demo (${dataDir}): end it first`);
   rmSync(dataDir, { recursive: true, force: true });
+  return await openContext({
+    temporal: true,
+    service: true,
+    quiet: true,
+    standalone: true,
+    dataDir,
+    sandbox: options,
+    onLine: (line) => progress.show([line]),
+  });
 }
 
 interface Played {
@@ -210,17 +255,10 @@ function describe(played: Played, seconds: number): string[] {
   ];
 }
 
-async function keepRunning(
-  context: Context,
-  running: readonly Running[],
-  interrupted: () => void,
-): Promise<void> {
+async function keepRunning(running: readonly Running[], interrupted: () => void): Promise<void> {
   process.off('SIGINT', interrupted);
   await untilAsked(process, {
-    begin: async () => {
-      print(`Temporal: ${context.stack.temporalUi}`, `Service: ${context.sandbox?.url}`, 'Ctrl-C ends it.');
-      return running.map((part) => part.finished);
-    },
+    begin: async () => running.map((part) => part.finished),
     onAsked: () => print('stopping…'),
     drain: async () => {},
   });

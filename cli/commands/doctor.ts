@@ -2,30 +2,34 @@ import { randomUUID } from 'node:crypto';
 import type { Check } from '../../app/doctor/check.ts';
 import { examine } from '../../app/doctor/doctor.ts';
 import { secretsOf } from '../../app/receiver-part.ts';
+import { headline, verdictStatus } from '../../contract/verdict.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 
 /** Long enough for a worker that is busy. */
 const probeArrivesWithinMs = 15_000;
 
-/** `metersync doctor`: checks what a sync rests on; status 1 when a check fails. */
+/** `metersync doctor`: a verdict and what it rests on; status 1 unless all is in sync or catching up. */
 export async function doctor(options: { json?: boolean }): Promise<void> {
-  const context = await openContext({ temporal: true, service: true, quiet: true });
+  const context = await openContext({
+    ...{ temporal: 'if running', service: 'if known', quiet: true, existing: true },
+  });
   try {
-    const { settings, stack, service, sandbox, insecure, log } = context;
-    const checks = await examine({
-      ...{ settings, service, log, databaseUrl: stack.databaseUrl, temporal: stack.temporal },
+    const { settings, stack, service, insecure, log } = context;
+    const { checks, verdict } = await examine({
+      ...{ settings, service, log, databaseUrl: stack.databaseUrl },
       insecure,
-      standIn: sandbox !== undefined,
+      temporal: stack.hasTemporal ? stack.temporal : undefined,
+      standIn: settings.service.url === undefined,
       secrets: () => secretsOf(settings.webhooks, log),
       now: Date.now,
       probeId: `metersync-probe-${randomUUID()}`,
       probeArrivesWithinMs,
     });
-    const failed = checks.filter(({ state }) => state === 'fail').length;
-    if (options.json) printJson({ ok: failed === 0, checks });
-    else print(...describe(checks));
-    if (failed > 0) process.exitCode = 1;
+    const ok = verdictStatus[verdict.word] === 0;
+    if (options.json) printJson({ ok, verdict: { word: verdict.word, says: headline(verdict) }, checks });
+    else print(headline(verdict), ...describe(checks));
+    if (!ok) process.exitCode = 1;
   } finally {
     await context.stop();
   }

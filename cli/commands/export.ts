@@ -2,9 +2,9 @@ import { exportRelation } from '../../app/export/export.ts';
 import { UnknownRelation } from '../../app/export/relation.ts';
 import type { Warehouse } from '../../app/warehouse.ts';
 import type { ExportFormat } from '../../contract/names.ts';
-import { type CompanyOptions, companyOf } from '../company.ts';
+import { type CompanyOptions, heldCompanyOf } from '../company.ts';
 import { UsageError } from '../errors.ts';
-import { writeOutputFile } from '../output-file.ts';
+import { requireFolder, writeOutputFile } from '../output-file.ts';
 import { printingStream } from '../print.ts';
 import { createProgress } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
@@ -22,8 +22,9 @@ export async function exportCommand(relation: string, options: ExportCommandOpti
     throw new UsageError(`--spreadsheet is for CSV: no program takes a text in ${format} for a formula`);
   if (out === undefined && format === 'parquet' && process.stdout.isTTY)
     throw new UsageError('Parquet is not for a terminal: name a file with --out, or send it on with | or >');
+  if (out !== undefined) requireFolder(out);
   await withWarehouse({ temporal: false }, async ({ db, warehouse }) => {
-    const companyId = await companyOf(db, options);
+    const companyId = await heldCompanyOf(db, options);
     const input = { warehouse, relation, format, companyId, spreadsheet };
     try {
       if (out === undefined) await toStandardOutput(input);

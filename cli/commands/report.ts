@@ -1,6 +1,6 @@
 import { readReport, reportPage, reportText } from '../../app/report/report.ts';
-import { type CompanyOptions, companyOf } from '../company.ts';
-import { writeOutputFile } from '../output-file.ts';
+import { type CompanyOptions, heldCompanyOf } from '../company.ts';
+import { requireFolder, writeOutputFile } from '../output-file.ts';
 import { print, printJson, say } from '../print.ts';
 import { createProgress } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
@@ -12,9 +12,10 @@ export interface ReportOptions extends CompanyOptions {
 
 /** `metersync report`: cost, usage, load, coverage, corrections and what needs somebody, of a company or of all. */
 export async function report(options: ReportOptions): Promise<void> {
+  if (options.html !== undefined) requireFolder(options.html);
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const progress = await createProgress();
-    const read = await readReport(db, await companyOf(db, options), (part) =>
+    const read = await readReport(db, await heldCompanyOf(db, options), (part) =>
       progress.show([`report: reading ${part}`]),
     );
     progress.done();

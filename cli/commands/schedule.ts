@@ -3,6 +3,7 @@ import {
   pauseSchedule,
   readSchedule,
   removeSchedule,
+  resetSchedule,
   resumeSchedule,
   ScheduleRefused,
   type ScheduleState,
@@ -15,7 +16,7 @@ import { openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 
-export type ScheduleAction = 'set' | 'show' | 'pause' | 'resume' | 'trigger' | 'remove';
+export type ScheduleAction = 'set' | 'reset' | 'show' | 'pause' | 'resume' | 'trigger' | 'remove';
 
 export interface ScheduleOptions {
   cron?: string;
@@ -32,6 +33,7 @@ const everyMinMs = 60_000;
 
 const optionsOf: Readonly<Record<ScheduleAction, readonly (keyof ScheduleOptions)[]>> = {
   set: ['cron', 'every', 'timeZone', 'jitter', 'catchUp'],
+  reset: [],
   show: [],
   pause: ['reason'],
   resume: [],
@@ -46,7 +48,13 @@ export async function schedule(
   options: ScheduleOptions,
 ): Promise<void> {
   checkOptions(action, options);
-  const context = await openContext({ postgres: false, temporal: true, service: false, quiet: true });
+  const context = await openContext({
+    postgres: false,
+    temporal: true,
+    service: false,
+    quiet: true,
+    existing: true,
+  });
   try {
     const { client, close } = await connectClient(context.stack.temporal);
     try {
@@ -69,6 +77,11 @@ function checkOptions(action: ScheduleAction, options: ScheduleOptions): void {
   );
   const flag = (option: string) => `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   if (strays.length > 0) throw new UsageError(`schedule ${action} takes no ${strays.map(flag).join(', ')}`);
+  if (action === 'set' && !optionsOf.set.some((option) => options[option] !== undefined)) {
+    throw new UsageError(
+      'schedule set: say what to change: --cron, --every, --time-zone, --jitter or --catch-up; schedule reset goes back to the default',
+    );
+  }
   if (options.every !== undefined && options.every < everyMinMs) {
     throw new UsageError('--every has to be a minute or more');
   }
@@ -88,6 +101,7 @@ async function act(
   const { cron, every: everyMs, timeZone, jitter: jitterMs, catchUp: catchUpMs } = options;
   const actions: Readonly<Record<ScheduleAction, () => Promise<void>>> = {
     set: () => setSchedule(client, name, { cron, everyMs, timeZone, jitterMs, catchUpMs }),
+    reset: () => resetSchedule(client, name),
     show: async () => {},
     pause: () => pauseSchedule(client, name, options.reason ?? 'paused with metersync schedule pause'),
     resume: () => resumeSchedule(client, name),
@@ -104,8 +118,8 @@ async function act(
 const states: Readonly<Record<ScheduleState['state'], string>> = {
   active: '',
   paused: 'paused',
-  removed: 'removed: no worker makes it anew, metersync schedule set does',
-  absent: 'not there: a worker makes it when it starts, or metersync schedule set',
+  removed: 'removed: workers do not make it again; metersync schedule reset does',
+  absent: 'not there: a worker makes it when it starts, or metersync schedule reset',
 };
 
 /** A schedule in lines for a person. */

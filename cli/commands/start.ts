@@ -1,5 +1,5 @@
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
-import { type Running, whenThere } from '../../app/running.ts';
+import { allOf, type Running, whenThere } from '../../app/running.ts';
 import { awaitTemporal, type TemporalArrival } from '../../app/temporal-arrival.ts';
 import type { RunningWorker } from '../../app/worker-part.ts';
 import { type Context, openContext } from '../context.ts';
@@ -11,7 +11,7 @@ export type Part = 'receiver' | 'worker';
 
 /**
  * `metersync start`, `receiver`, `worker`: runs until it is asked to stop. While Temporal is away the receiver runs and
- * gives deliveries back, and the worker waits.
+ * gives deliveries back, and the worker waits; while Postgres is, the receiver takes them.
  */
 export async function start(parts: readonly Part[]): Promise<void> {
   const works = parts.includes('worker');
@@ -64,21 +64,22 @@ async function work(
   const { settings, stack, service, log } = context;
   const { databaseUrl, temporal } = stack;
   // Loaded where there is a worker: a receiver alone has neither a warehouse nor Temporal's native library.
-  const [{ migrate, requireSchema }, { installRuntime }, { startWorker }] = await Promise.all([
+  const [{ migrate }, { awaitWarehouse }, { installRuntime }, { startWorker }] = await Promise.all([
     import('../../app/prepare.ts'),
+    import('../../app/warehouse-arrival.ts'),
     import('../../app/temporal-native.ts'),
     import('../../app/worker-part.ts'),
   ]);
   installRuntime(log);
   if (settings.databaseUrl === undefined) await migrate(settings, databaseUrl, log);
-  await requireSchema(settings, databaseUrl, log);
+  const needed = allOf([arrival, await awaitWarehouse({ settings, url: databaseUrl, log })]);
   const begin = async (): Promise<Running> => {
     const worker = await startWorker({ settings, service, databaseUrl, temporal, log });
     log.info({ service: service.url }, 'worker: running');
     onBegun(worker);
     return worker;
   };
-  return arrival.isThere() ? await begin() : whenThere(arrival, begin);
+  return needed.isThere() ? await begin() : whenThere(needed, begin);
 }
 
 /**

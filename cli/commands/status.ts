@@ -1,27 +1,32 @@
-import { requireSchema } from '../../app/prepare.ts';
+import { readDeployment } from '../../app/health.ts';
 import { describeBlocked } from '../../app/typed-views.ts';
-import {
-  openWarehouse,
-  type ParkedWork,
-  readStatus,
-  silenceOperator,
-  type WarehouseStatus,
-} from '../../app/warehouse.ts';
+import { openWarehouse, type ParkedWork, readStatus, type WarehouseStatus } from '../../app/warehouse.ts';
+import { counted, headline, type Verdict, verdictOf, verdictStatus } from '../../contract/verdict.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { table } from '../terminal.ts';
 
-/** `metersync status`: what has been applied, what waits and why. */
-export async function status(options: { json?: boolean }): Promise<void> {
-  const context = await openContext({ temporal: false, service: false, quiet: true });
+/** `metersync status`: a verdict, what is not well and what to do about it, then what has been applied and what waits. */
+export async function status(options: { json?: boolean; exitCode?: boolean }): Promise<void> {
+  const context = await openContext({
+    ...{ temporal: 'if running', service: false, quiet: true, existing: true },
+  });
   const { settings, stack, log } = context;
   try {
-    await requireSchema(settings, stack.databaseUrl, log);
-    const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
+    const warehouse = openWarehouse(settings, stack.databaseUrl, log, 2);
     try {
-      const now = await readStatus(warehouse.db, settings);
-      if (options.json) printJson(now);
-      else print(...describe(now));
+      const health = await readDeployment({
+        ...{ db: warehouse.db, databaseUrl: stack.databaseUrl, silenceHours: settings.silenceHours },
+        timeZone: settings.service.timeZone,
+        temporal: stack.hasTemporal ? stack.temporal : undefined,
+      });
+      const verdict = verdictOf(health);
+      const asked = !('away' in health.warehouse);
+      const now = asked ? await readStatus(warehouse.db, settings) : undefined;
+      if (options.json) printJson({ verdict, ...now });
+      else print(...describeVerdict(verdict), ...(now === undefined ? [] : ['', ...describe(now)]));
+      if (options.exitCode) process.exitCode = verdictStatus[verdict.word];
+      else if (!asked) process.exitCode = 1;
     } finally {
       await warehouse.close();
     }
@@ -30,10 +35,23 @@ export async function status(options: { json?: boolean }): Promise<void> {
   }
 }
 
+/** The verdict on one line; then what is not well, with what to do, and on one line each what is. */
+export function describeVerdict(verdict: Verdict): string[] {
+  const ill = verdict.findings.filter(({ word }) => word !== 'In sync');
+  const well = verdict.findings.filter(({ word }) => word === 'In sync');
+  return [
+    headline(verdict),
+    ...ill.flatMap(({ name, word, saw, todo }) => [
+      `  ${word}: ${name}: ${saw}`,
+      ...(todo === null ? [] : [`    What to do: ${todo}`]),
+    ]),
+    ...well.map(({ name, saw }) => `  ${name}: ${saw}`),
+  ];
+}
+
 function describeRuns(name: string, { running, last }: WarehouseStatus['backfills']): string {
   const ended = last === null ? 'none' : `${last.state}, ended ${last.finishedAt}, run ${last.runId}`;
-  const why = last === null || last.error === null ? '' : `: ${last.error}`;
-  return `${name} running: ${running}; last: ${ended}${why}`;
+  return `${name} running: ${running}; last: ${ended}`;
 }
 
 function describe(now: WarehouseStatus): string[] {
@@ -41,51 +59,46 @@ function describe(now: WarehouseStatus): string[] {
   const lines = [
     ...table(['events', 'count'], Object.entries(now.events)),
     ...table(['live rows', 'count'], Object.entries(now.rows)),
-    `last event: ${ago(now.lastEventSecondsAgo)}; oldest pending: ${Math.round(now.oldestPendingSeconds)} s`,
+    `last event: ${ago(now.lastEventSecondsAgo)}; oldest pending: ${now.events.pending === 0 ? 'none' : ago(now.oldestPendingSeconds)}`,
     describeRuns('backfills', now.backfills),
     describeRuns('reconciles', now.reconciles),
   ];
-  if (now.rejectedRecords > 0)
-    lines.push(`records that Postgres refused: ${now.rejectedRecords}, see metersync.rejected_records`);
-  if (now.quarantinedDeletes > 0)
-    lines.push(
-      `rows that wait for a decision, as too many were gone at once: ${now.quarantinedDeletes} (metersync deletes list)`,
-    );
   lines.push(...describeIssues(now.issues), ...now.blockedViews.map(describeBlocked));
   lines.push(...now.parked.flatMap(describeParked));
   if (now.events.missing > 0)
     lines.push(
-      `records that the service never showed, or not as new: ${now.events.missing} events, see metersync.events`,
+      `${counted(now.events.missing, 'event')} missing: the service never showed what they told of, or not as new (metersync events list --outcome missing)`,
     );
   const { events: short, readings } = now.intervalShortfall;
   if (short > 0)
     lines.push(
-      `readings that the service told of and does not show: ${readings}, of ${short} events, see metersync.interval_ledger`,
+      `readings that the service told of and does not show: ${readings}, of ${counted(short, 'event')}, see metersync.interval_ledger`,
     );
-  if (now.silence.signs.length > 0)
-    lines.push(now.silence.signs.join('; '), `  What to do: ${silenceOperator}`);
   const parked = now.parked.map(({ code }) => code);
   for (const { code, events, owners, nextAttemptAt, reason } of now.waiting)
     if (!parked.includes(code))
       lines.push(
-        `${events} events of ${owners} companies or meters wait, tried again from ${nextAttemptAt} on: ${reason}`,
+        `${counted(events, 'event')} of ${ownersOf(owners)} ${events === 1 ? 'waits' : 'wait'}, tried again from ${nextAttemptAt} on: ${reason}`,
       );
   return lines;
 }
+
+const ownersOf = (owners: number): string =>
+  owners === 1 ? '1 company or meter' : `${owners} companies or meters`;
 
 function describeIssues({ error, warning, info, acknowledged }: WarehouseStatus['issues']): string[] {
   if (error + warning + info + acknowledged === 0) return [];
   const known = acknowledged === 0 ? '' : `; acknowledged: ${acknowledged} more`;
   return [
-    `open issues of the data: ${error} errors, ${warning} warnings, ${info} infos${known} (metersync checks list)`,
+    `open issues of the data: ${counted(error, 'error')}, ${counted(warning, 'warning')}, ${info} for information${known} (metersync checks list)`,
   ];
 }
 
 function describeParked(parked: ParkedWork): string[] {
   const { code, events, owners, backfillParts, since, nextAttemptAt, operator } = parked;
   const what = [
-    ...(events > 0 ? [`${events} events of ${owners} companies or meters`] : []),
-    ...(backfillParts > 0 ? [`${backfillParts} parts of backfills`] : []),
+    ...(events > 0 ? [`${counted(events, 'event')} of ${ownersOf(owners)}`] : []),
+    ...(backfillParts > 0 ? [`${counted(backfillParts, 'part')} of backfills`] : []),
   ];
   const next = nextAttemptAt === null ? '' : `, tried again at ${nextAttemptAt}`;
   return [

@@ -17,10 +17,16 @@ export interface VersionsOptions {
   readonly json?: boolean;
 }
 
-/** `metersync versions diff`: what changes, field by field, for whoever goes from one version of the API to another. */
+/** `metersync versions diff`: status 1 where anything differs. What changes, field by field, for whoever goes from one version of the API to another. */
 export async function versionsDiff({ from, to, company, records, json }: VersionsOptions): Promise<void> {
   if (from === to) throw new UsageError('--from and --to are the same version');
-  const context = await openContext({ postgres: false, temporal: false, service: true, quiet: true });
+  const context = await openContext({
+    postgres: false,
+    temporal: false,
+    service: true,
+    quiet: true,
+    existing: true,
+  });
   try {
     const progress = await createProgress();
     const diff = await diffVersions({
@@ -32,6 +38,7 @@ export async function versionsDiff({ from, to, company, records, json }: Version
     progress.done();
     if (json) printJson(diff);
     else print(...describe(diff));
+    if (diff.resources.some(({ fields }) => fields.length > 0)) process.exitCode = 1;
   } finally {
     await context.stop();
   }

@@ -1,19 +1,44 @@
+import { createInterface } from 'node:readline/promises';
 import { webhooksOf } from '../../app/service.ts';
 import { type Context, openContext } from '../context.ts';
-import { CommandError } from '../errors.ts';
-import { print, printJson } from '../print.ts';
+import { CommandError, UsageError } from '../errors.ts';
+import { print, printJson, say } from '../print.ts';
 
 export type WebhooksAction = 'enable' | 'disable' | 'portal' | 'status';
 
 /** `metersync webhooks`: the service's switch for events and the door to its portal, with the user's API key. */
-export async function webhooks(action: WebhooksAction, options: { json?: boolean }): Promise<void> {
-  const context = await openContext({ postgres: false, temporal: false, service: true, quiet: true });
+export async function webhooks(
+  action: WebhooksAction,
+  options: { json?: boolean; yes?: boolean },
+): Promise<void> {
+  if (action === 'disable' && !options.yes) await confirm();
+  const context = await openContext({
+    postgres: false,
+    temporal: false,
+    service: true,
+    quiet: true,
+    existing: true,
+  });
   try {
     const result = await act(context, action);
     if (options.json) printJson(result);
-    else print(...describe(result));
+    else print(describe(result));
+    if ('portal' in result && !options.json) say('(valid for 7 days)');
   } finally {
     await context.stop();
+  }
+}
+
+/** Turning events off is for the whole organization, whoever else listens. */
+async function confirm(): Promise<void> {
+  const what = 'This turns events off for every endpoint of the organization';
+  if (!process.stdin.isTTY || !process.stderr.isTTY) throw new UsageError(`${what}: say --yes`);
+  const asked = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await asked.question(`${what}. Go on? [y/N] `);
+    if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError('nothing was changed');
+  } finally {
+    asked.close();
   }
 }
 
@@ -34,11 +59,9 @@ async function act(context: Context, action: WebhooksAction): Promise<Result> {
   return { portal: await configuration.portal() };
 }
 
-function describe(result: Result): string[] {
-  if ('portal' in result) return [result.portal, '(valid for 7 days)'];
-  return [
-    result.enabled
-      ? 'Webhooks are enabled: the service sends events.'
-      : 'Webhooks are disabled: the service sends no events (metersync webhooks enable).',
-  ];
+function describe(result: Result): string {
+  if ('portal' in result) return result.portal;
+  return result.enabled
+    ? 'Webhooks are enabled: the service sends events.'
+    : 'Webhooks are disabled: the service sends no events (metersync webhooks enable).';
 }

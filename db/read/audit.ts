@@ -5,6 +5,7 @@ import { isRefusal } from '../failures.ts';
 import { halving } from '../halving.ts';
 import { isVersioned, type RecordResource, resources, tableOf } from '../resources.ts';
 import { connectionSites } from '../schema/utility.ts';
+import { recordRead } from '../strangers.ts';
 import { sitesOfCompanies } from '../write/companies.ts';
 import { relatedSites, tellsSites } from '../write/connection-sites.ts';
 import { type IntervalColumns, plainReadings, readingsAt } from '../write/interval-text.ts';
@@ -120,6 +121,8 @@ export async function extraRows(
   companyId: string | null,
   seenIds: readonly string[],
   since: string | null = null,
+  /** Companies of which no list tells. */
+  unlisted: readonly string[] = [],
 ): Promise<Difference[]> {
   const recent = since === null || !isVersioned(resource) ? sql`true` : sql`updated >= ${since}::timestamptz`;
   const owner = resource === 'companies' ? sql`id` : sql`company_id`;
@@ -127,8 +130,28 @@ export async function extraRows(
   const result = await db.execute<{ id: string }>(sql`
     select id::text as id from ${tableOf(resource)}
     where deleted_at is null and (${companyId}::uuid is null or ${owner} = ${companyId}::uuid)
-      and not (id::text = any(${array(seen, 'text')})) and ${recent} order by id`);
+      and not (id::text = any(${array(seen, 'text')})) and ${recent}
+      and (${owner} = any(${array(unlisted, 'uuid')})) is not true
+    order by id`);
   return result.rows.map((row) => ({ id: row.id, state: 'extra' }));
+}
+
+/** Companies that live though the service's list does not show them: settings name them, or records of them were read. */
+export async function unlistedCompanies(
+  db: Executor,
+  configured: readonly string[],
+): Promise<{ readonly id: string; readonly wasRead: boolean }[]> {
+  const result = await db.execute<{ id: string; wasRead: boolean }>(sql`
+    with unlisted as (
+      select c.id, ${recordRead(sql`c.id`)} as was_read
+      from utility.companies c
+      where c.deleted_at is null and c.raw is null
+    )
+    select id, was_read as "wasRead"
+    from unlisted
+    where was_read or id = any(${array(configured, 'uuid')})
+    order by id`);
+  return result.rows;
 }
 
 export interface ReadingsCompared {

@@ -17,10 +17,6 @@ export interface Silence {
   readonly signs: readonly string[];
 }
 
-/** What an operator does about any of the signs. */
-export const silenceOperator =
-  'The webhook endpoint may be disabled: it is after 5 days of failed deliveries. Run metersync doctor; enable the endpoint in the portal (metersync webhooks portal) and replay there what failed.';
-
 /** Looks for signs of silence; `silenceHours` without any event are one, never when 0. Probes are no events of the service. */
 export async function readSilence(db: Executor, silenceHours: number): Promise<Silence> {
   const [quiet] = (

@@ -4,6 +4,7 @@ import type { EventOutcome, RunKind, RunState } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import type { BlockedView } from '../fields/refresh-views.ts';
+import { livesCompany } from '../parking.ts';
 import { recordResources, tableName, tableOf } from '../resources.ts';
 import { intervals } from '../schema/utility.ts';
 import { eventsOf } from './events.ts';
@@ -92,10 +93,13 @@ export async function readParked(db: Executor): Promise<ParkedWork[]> {
       select code, message, 0, 0, 0, since, next_attempt_at from metersync.parked
       union all
       select error_code, min(error), 0, 0, count(*)::int, min(started_at), null from (
-        select distinct on (company_id, resource) state, error, error_code, started_at from metersync.runs
+        select distinct on (company_id, resource) company_id, state, error, error_code, started_at
+        from metersync.runs
         where resource is not null order by company_id, resource, started_at desc
       ) last
-      where state in ('failed', 'partial') and error_code = any(${codes}) group by error_code
+      where state in ('failed', 'partial') and error_code = any(${codes})
+        and (company_id is null or ${livesCompany(sql`company_id`)})
+      group by error_code
     )
     select code, min(reason) as reason, sum(events)::int as events, sum(owners)::int as owners,
       sum(parts)::int as "backfillParts", min(since)::text as since, max(next_attempt_at)::text as "nextAttemptAt"
@@ -177,7 +181,8 @@ const of = (step: 'came' | 'settled', outcome: EventOutcome): SQL =>
     `coalesce((select events from ${step} where ${step === 'came' ? 'arrived_as' : 'outcome'} = '${outcome}'), 0)`,
   );
 
-async function readRuns(db: Executor, kind: RunKind): Promise<RunsStatus> {
+/** Whole runs of a kind: how many are running, and the last that ended. */
+export async function readRuns(db: Executor, kind: RunKind): Promise<RunsStatus> {
   const whole = sql`from metersync.runs where resource is null and company_id is null and kind = ${kind}`;
   const running = await db.execute<{ count: number }>(
     sql`select count(*)::int as count ${whole} and state = 'running'`,

@@ -142,6 +142,8 @@ describe('companies that one activity reads', () => {
       companyId === refused ? { status: 403, json: { detail: 'not yours' } } : undefined,
     );
     refused = ids[1] as string;
+    // The service listed it before.
+    await under.warehouse.db.execute(sql`insert into utility.companies (id, raw) values (${refused}, '{}')`);
     const runId = randomUUID();
     expect(await under.run(under.activities.readCompanies, { runId, companies: ids })).toEqual({ left: [] });
     const parts = await partsOf(under, runId);

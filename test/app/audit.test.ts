@@ -286,6 +286,30 @@ describe('an audit', () => {
     expect(report).toMatchObject({ differences: 0, compared: 9 });
   });
 
+  test('a company that settings name or whose records were read needs no list; one that nothing vouches for is extra, until a repair', async () => {
+    await store(everything());
+    const [named, read, typed] = [randomUUID(), randomUUID(), randomUUID()];
+    const bill = randomUUID();
+    for (const id of [named, read, typed])
+      await warehouse.db.execute(sql`insert into utility.companies (id, first_synced_at)
+        values (${id}, now() - interval '1 day')`);
+    await writeRecords(warehouse, 'documents', [{ id: bill }], { companyId: read });
+    const others = ['connection', 'usage', 'meter'].map((of) => [`/${of}/company/${read}`, []]);
+    const now: Held = { ...everything(), ...Object.fromEntries(others) };
+    now[`/document/company/${read}`] = [{ id: bill }];
+    const configured = [named];
+    expect(await auditOf(now, defaultEndpoints, { configured })).toMatchObject({
+      differences: 1,
+      examples: [{ id: typed, resource: 'companies', state: 'extra' }],
+    });
+    await repairOf(now, { configured });
+    expect(await auditOf(now, defaultEndpoints, { configured })).toMatchObject({ differences: 0 });
+    const gone = { ...now, [`/document/company/${read}`]: [] };
+    expect(await auditOf(gone, defaultEndpoints, { configured })).toMatchObject({
+      examples: [{ id: bill, resource: 'documents', state: 'extra' }],
+    });
+  });
+
   test('shows the events behind a difference', async () => {
     await store(everything());
     const [, , third = ''] = ids.documents;

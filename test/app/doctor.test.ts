@@ -12,6 +12,7 @@ import { readSilence } from '../../db/read/silence.ts';
 import { finishRun, startRun } from '../../db/runs.ts';
 import { runCommand } from '../support/command.ts';
 import { company } from '../support/events.ts';
+import { createNamespace } from '../support/namespace.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { freePort } from '../support/port.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -34,7 +35,7 @@ describe('the doctor', () => {
     const settings = readSettings({ ...pipeline.env, RECEIVER_PUBLIC_URL: publicUrl, ...env });
     const { url = '', apiKey = '' } = settings.service;
     const { TEMPORAL_NAMESPACE: namespace = '' } = pipeline.env;
-    return await examine({
+    const { checks } = await examine({
       settings,
       databaseUrl: settings.databaseUrl ?? '',
       temporal: { address: inject('temporalAddress'), namespace, ...temporal },
@@ -47,6 +48,7 @@ describe('the doctor', () => {
       probeId: `probe-${randomUUID()}`,
       probeArrivesWithinMs: 30_000,
     });
+    return [...checks];
   }
   const worse = async (env: Readonly<Record<string, string>>, temporal?: object) =>
     (await examined(env, temporal)).filter(({ state }) => state === 'fail' || state === 'warn');
@@ -78,6 +80,7 @@ describe('the doctor', () => {
         'webhook secrets': 'ok',
       },
       ...{ receiver: 'ok', 'event types': 'not checked', silence: 'ok' },
+      ...{ events: 'ok', 'last backfill': 'ok', 'schedule full': 'ok', 'schedule reconcile': 'ok' },
     });
     const probes = await pipeline.warehouse.db.execute(
       sql`select type, outcome, record_id, company_id from metersync.events`,
@@ -120,13 +123,42 @@ describe('the doctor', () => {
       { name: 'receiver', saw: expect.stringContaining('ECONNREFUSED') },
     ]);
     expect(await worse({ SERVICE_URL: `http://${nobody}/v2.2` })).toMatchObject([
-      { name: 'API key', saw: expect.stringContaining('SERVICE_UNREACHABLE') },
+      { name: 'service', saw: expect.stringMatching(/^away: SERVICE_UNREACHABLE/) },
+    ]);
+    const away = await examined({ SERVICE_URL: `http://${nobody}/v2.2` });
+    expect(states(away)).toMatchObject({ 'API key': 'not checked', webhooks: 'not checked' });
+    const { apiUrl } = pipeline.service;
+    expect(await worse({ SERVICE_URL: apiUrl.replace('/v2.2', '/v9') })).toMatchObject([
+      { name: 'service', saw: expect.stringContaining('404'), todo: expect.stringContaining('SERVICE_URL') },
     ]);
     expect(await worse({ DATABASE_URL: `postgres://user:geheim@${nobody}/warehouse` })).toMatchObject([
       { name: 'warehouse', state: 'fail', saw: expect.not.stringContaining('geheim') },
       { name: 'receiver', state: 'warn', saw: expect.stringContaining('cannot be asked') },
     ]);
     expect(await worse({}, { namespace: 'nowhere' })).toMatchObject([{ name: 'Temporal', state: 'fail' }]);
+  });
+
+  test('is not well without a worker, nor with an event that is dead or a schedule that is paused', async () => {
+    const idle = { ...pipeline.env, TEMPORAL_NAMESPACE: await createNamespace() };
+    const noWorker = await runCommand(['doctor'], { env: idle });
+    expect(noWorker.status).toBe(1);
+    expect(noWorker.stdout).toMatch(/^Broken: workers: no worker is running for events, backfill/);
+    expect(noWorker.stdout).toMatch(/^fail +workers /m);
+
+    const { db } = pipeline.warehouse;
+    await runCommand(['schedule', 'reset', 'full'], { env: pipeline.env });
+    await runCommand(['schedule', 'pause', 'full', '--reason', 'a move'], { env: pipeline.env });
+    await db.execute(sql`insert into metersync.journal (id, type, kind, body, received_at, recorded_at, arrived_as, error)
+      values ('dead', 'document.created.v2', 'document', '', now(), now(), 'dead', 'EVENT_UNREADABLE: no id')`);
+    const ill = await runCommand(['doctor'], { env: pipeline.env });
+    const same = await runCommand(['status', '--exit-code'], { env: pipeline.env });
+    await db.execute(sql`delete from metersync.journal where id = 'dead'`);
+    await runCommand(['schedule', 'remove', 'full'], { env: pipeline.env });
+    expect([ill.status, same.status]).toEqual([1, 3]);
+    const [first] = ill.stdout.split('\n');
+    expect(first).toMatch(/^Needs you: schedule full: paused: a move; and 1 more$/);
+    expect(same.stdout.split('\n')[0]).toBe(first);
+    expect(ill.stdout).toMatch(/^warn +dead events +1 event cannot be applied\n +What to do: See why with/m);
   });
 
   test('says so where the service sends no events, and where an endpoint is missing', async () => {

@@ -52,6 +52,8 @@ describe('defaults', () => {
   });
 });
 
+const signingSecrets = [7, 8].map((byte) => `whsec_${Buffer.alloc(32, byte).toString('base64')}`);
+
 describe('what is set', () => {
   test('is taken: numbers as numbers, lists without blanks, the base address without its last slash', () => {
     const companies = ['0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f', '11111111-2222-3333-4444-555555555555'];
@@ -60,7 +62,7 @@ describe('what is set', () => {
       ...{ SERVICE_COMPANIES: ` ${companies.join(' , ')},`, SERVICE_TIME_ZONE: 'Europe/Berlin' },
       ...{ SERVICE_MAX_CONCURRENCY: '3', SERVICE_MAX_PER_SECOND: '20' },
       ...{ DELETES_CAP_ROWS: '7', DELETES_CAP_PERCENT: '0' },
-      ...{ WEBHOOK_SECRETS: 'whsec_a, whsec_b' },
+      ...{ WEBHOOK_SECRETS: signingSecrets.join(', ') },
       JOURNAL_PAYLOAD_DAYS: '0',
       ...{ WEBHOOK_SECRETS_FILE: '/run/secrets', WEBHOOK_HEADER_PREFIX: 'Acme-' },
       ...{ WEBHOOK_TOLERANCE_SECONDS: '60', DATABASE_URL: 'postgresql://u:p@h/w' },
@@ -81,7 +83,7 @@ describe('what is set', () => {
       },
       ...{ deletesCap: { rows: 7, percent: 0 }, journalPayloadDays: 0 },
       webhooks: {
-        ...{ secrets: ['whsec_a', 'whsec_b'], secretsFile: '/run/secrets' },
+        ...{ secrets: signingSecrets, secretsFile: '/run/secrets' },
         ...{ headerPrefix: 'Acme-', toleranceSeconds: 60, publicUrl: 'https://hooks.example/webhooks' },
       },
       silenceHours: 0,

@@ -1,3 +1,7 @@
+import { execFile } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { auditResources } from '../../contract/names.ts';
@@ -61,8 +65,12 @@ const nothingCompared = { compared: anyNumber, missing: 0, extra: 0, different: 
 
 describe('before anything runs', () => {
   test('a warehouse without tables says what to do', async () => {
-    const { status, stdout, stderr } = await metersync('status');
-    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    const { status, stdout } = await metersync('status');
+    expect(status).toBe(1);
+    expect(stdout).toMatch(
+      /warehouse: the warehouse lacks \d+ migrations\n +What to do: Run metersync migrate first\.$/m,
+    );
+    const { stderr } = await metersync('report');
     expect(stderr).toMatch(/^metersync: the warehouse lacks \d+ migrations: run metersync migrate first$/);
   });
 
@@ -75,10 +83,22 @@ describe('before anything runs', () => {
     });
   });
 
+  test('status of an empty warehouse without workers is not well, and says what to do', async () => {
+    const { status, stdout } = await metersync('status', '--exit-code');
+    expect(status).toBe(4);
+    const [first, ...more] = stdout.split('\n');
+    expect(first).toMatch(/^Broken: workers: no worker is running for events, backfill/);
+    expect(more.join('\n')).toContain('What to do: Run metersync start, or metersync worker.');
+    expect(more.join('\n')).toContain('nothing was ever loaded');
+    expect(more.join('\n')).toContain('What to do: Run metersync backfill all.');
+    expect(stdout).toContain('oldest pending: none');
+  });
+
   test('status --json of an empty warehouse', async () => {
     expect(await json('status')).toEqual({
       status: 0,
       said: {
+        verdict: { word: 'Broken', findings: expect.any(Array) },
         events: { pending: 0, applied: 0, superseded: 0, ignored: 0, dead: 0, missing: 0 },
         ...{ oldestPendingSeconds: 0, lastEventSecondsAgo: null },
         ...{ backfills: { running: 0, last: null }, reconciles: { running: 0, last: null } },
@@ -137,6 +157,25 @@ describe('while metersync start runs', () => {
     expect(stderr).toMatch(/^metersync: no company with external id nobody is known yet: .*--company/);
   });
 
+  test('backfill of a company that the service does not have is wrong usage, and writes nothing', async () => {
+    const typo = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
+    const before = [await count('utility.companies'), await count('metersync.runs')];
+    const { status, stdout, stderr } = await metersync('backfill', '--company', typo);
+    expect({ status, stdout }, stderr).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(`the service has no company ${typo}`);
+    expect([await count('utility.companies'), await count('metersync.runs')]).toEqual(before);
+    // A command that knows of no service leaves it to the worker, which refuses it as well.
+    const { SERVICE_URL: _, ...elsewhere } = env;
+    const run = await runCommand(['backfill', '--company', typo, '--follow'], {
+      cwd: folder.path,
+      env: elsewhere,
+    });
+    expect(run).toMatchObject({ status: 1, stdout: expect.stringContaining(`has no company ${typo}`) });
+    expect(await count('utility.companies where deleted_at is null')).toBe(
+      await count('utility.companies where deleted_at is null and raw is not null'),
+    );
+  });
+
   test('backfill all --follow shows how far it is and ends with status 0 when all is read', async () => {
     const { status, stdout, stderr } = await metersync('backfill', 'all', '--follow');
     expect(status, stderr).toBe(0);
@@ -161,12 +200,13 @@ describe('while metersync start runs', () => {
 
   test('versions diff says what another version of the API has, as a table and as JSON', async () => {
     const { status, stdout, stderr } = await metersync('versions', 'diff', '--from', 'v2', '--to', 'v2.2');
-    expect(status, stderr).toBe(0);
+    expect(status, stderr).toBe(1);
     expect(stdout).toMatch(/^documents: 20 records in v2 and v2\.2$/m);
     expect(stdout).toMatch(/ \/accountNumber +│ appears +│/);
     expect(stdout).toMatch(/^meters: \d+ records in v2 and v2\.2: the same$/m);
     const { said } = await json('versions', 'diff', '--from', 'v2.1', '--to', 'v2.2', '--records', '5');
     expect(said).toMatchObject({ from: 'v2.1', to: 'v2.2' });
+    expect((await metersync('versions', 'diff', '--from', 'v2.2', '--to', 'v2.2')).status).toBe(2);
   });
 
   test('backfill of one company, by external id or by id, reads that company alone', async () => {
@@ -210,8 +250,9 @@ describe('while metersync start runs', () => {
   });
 
   test('without --follow it returns at once, and status --json tells how the run goes', async () => {
-    const { status, stdout } = await metersync('backfill', 'all');
+    const { status, stdout, stderr } = await metersync('backfill', 'all');
     const [, runId = ''] = /^backfill (\S+) started$/.exec(stdout) ?? [];
+    expect(stderr).toBe(`Follow it with: metersync backfill --run ${runId}`);
     expect({ status, runId }).toEqual({ status: 0, runId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
     const last = await until(
       'the run is over',
@@ -269,8 +310,64 @@ describe('while metersync start runs', () => {
     const { stdout } = await metersync('status');
     const { applied } = said.events as { applied: number };
     expect(stdout).toMatch(new RegExp(`│ applied +│ +${applied} │`));
-    expect(stdout).toMatch(/^open issues of the data: .* warnings, .*; acknowledged: 1 more/m);
+    expect(stdout).toMatch(/^open issues of the data: .* warnings?, .*; acknowledged: 1 more/m);
     expect(stdout).toMatch(/^backfills running: 0; last: complete, ended /m);
+  });
+
+  test('report and export of a company that is not held, or into a folder that is not there, say so at once', async () => {
+    const typo = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
+    for (const command of [['report'], ['export', 'bills']])
+      expect(await metersync(...command, '--company', typo)).toMatchObject({
+        ...{ status: 1, stdout: '', stderr: expect.stringContaining(`holds no company ${typo}`) },
+      });
+    for (const command of [
+      ['report', '--html', 'nowhere/report.html'],
+      ['export', 'bills', '--out', 'nowhere/bills.csv'],
+    ])
+      expect(await metersync(...command)).toMatchObject({
+        ...{ status: 1, stdout: '', stderr: expect.stringMatching(/: the folder nowhere is not there$/) },
+      });
+  });
+
+  test('a disk that is full under an export or a report leaves no unfinished file, and is told with its name', async () => {
+    const main = resolve(import.meta.dirname, '../../cli/main.ts');
+    for (const [args, file] of [
+      ['export documents --out', 'documents.csv'],
+      ['export documents --format parquet --out', 'documents.parquet'],
+      ['report --html', 'report.html'],
+    ]) {
+      // A limit of 1 kB to a file, which Node is told of as of a disk without room.
+      const limited = `ulimit -f 2; exec "$0" "${main}" ${args} ${file}`;
+      const run = promisify(execFile)('sh', ['-c', limited, process.execPath], {
+        cwd: folder.path,
+        env: { ...process.env, ...env },
+      });
+      await expect(run).rejects.toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining(`${file} could not be written, and nothing of it is left: EFBIG`),
+      });
+    }
+    const left = readdirSync(folder.path).filter((name) => /unfinished|documents|report/.test(name));
+    expect(left).toEqual([]);
+  });
+
+  test('a data folder that cannot be written keeps nobody from servers of their own', async () => {
+    // Where a file is no folder can be made, by root neither.
+    const dir = join(folder.path, 'metersync.log');
+    const { status, stderr } = await runCommand(['status', '--json'], {
+      env: { ...env, METERSYNC_DIR: dir },
+    });
+    expect({ status, stderr }).toEqual({
+      ...{ status: 0, stderr: expect.stringMatching(/^METERSYNC_DIR: no log is kept in .*\(E\w+\)$/) },
+    });
+    const none = await runCommand(['start'], { env: { METERSYNC_DIR: dir } });
+    expect(none).toMatchObject({
+      ...{
+        status: 1,
+        stdout: '',
+        stderr: expect.stringMatching(/METERSYNC_DIR: the folder .* cannot be written/),
+      },
+    });
   });
 
   test('deletes shows what a backfill found absent beyond the cap, and does what is decided', async () => {
@@ -287,7 +384,10 @@ describe('while metersync start runs', () => {
     expect(await json('deletes', 'list')).toMatchObject({
       said: { deletes: [{ runId, companyId, resource: 'documents', state: 'quarantined', rows: 60 }] },
     });
-    expect((await metersync('status')).stdout).toMatch(/^rows that wait for a decision.*: 60 /m);
+    const undecided = await metersync('status', '--exit-code');
+    expect(undecided.status).toBe(3);
+    expect(undecided.stdout).toMatch(/^Needs you: /);
+    expect(undecided.stdout).toMatch(/deletes: 60 rows gone from the service at once/);
     expect(await json('deletes', 'approve', runId)).toEqual({
       status: 0,
       said: { tombstoned: 60, spared: 0 },
@@ -325,10 +425,13 @@ describe('while metersync start runs', () => {
       examples: [{ id, resource: 'documents', state: 'different' }],
       resources: { companies: { compared: 1 }, documents: { different: 1, missing: 0, extra: 0 } },
     });
+    const some = await metersync('audit', '--resource', 'documents');
+    expect(some.stdout).toMatch(/│ documents +│/);
+    expect(some.stdout).not.toMatch(/│ meters +│/);
     const forPeople = await metersync('audit');
     expect(forPeople.status).toBe(1);
     expect(forPeople.stdout).toContain(`different: documents ${id}`);
-    expect(forPeople.stdout).toMatch(/^1 differences in [\d,]+ records$/m);
+    expect(forPeople.stdout).toMatch(/^1 difference in [\d,]+ records$/m);
 
     const [{ id: other = '' } = {}] = await rows(
       sql`select id from utility.companies where id <> ${companyId}::uuid limit 1`,
@@ -340,7 +443,10 @@ describe('while metersync start runs', () => {
 describe('webhooks', () => {
   test('status, disable, enable and portal move the switch of the service', async () => {
     expect(await json('webhooks', 'status')).toEqual({ status: 0, said: { enabled: true } });
-    expect(await json('webhooks', 'disable')).toEqual({ status: 0, said: { enabled: false } });
+    const unasked = await metersync('webhooks', 'disable');
+    expect(unasked).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('--yes') });
+    expect(await json('webhooks', 'status')).toEqual({ status: 0, said: { enabled: true } });
+    expect(await json('webhooks', 'disable', '--yes')).toEqual({ status: 0, said: { enabled: false } });
     expect(await json('webhooks', 'status')).toEqual({ status: 0, said: { enabled: false } });
     const closed = await metersync('webhooks', 'portal', '--json');
     expect(closed).toMatchObject({ status: 1, stdout: '' });
@@ -350,5 +456,10 @@ describe('webhooks', () => {
     const { status, said } = await json('webhooks', 'portal');
     expect({ status, said }).toEqual({ status: 0, said: { portal: expect.stringMatching(/^http:\/\//) } });
     expect((await fetch(said.portal as string)).status).toBe(200);
+    // For `open "$(metersync webhooks portal)"`: the address alone.
+    expect(await metersync('webhooks', 'portal')).toMatchObject({
+      stdout: expect.stringMatching(/^http:\/\/\S+$/),
+      stderr: '(valid for 7 days)',
+    });
   });
 });

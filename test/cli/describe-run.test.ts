@@ -20,7 +20,7 @@ describe('the lines of a run', () => {
     ]);
     expect(lines(run())[0]).toBe('backfill: 0 of 10 companies, 12,345 rows, 820 rows/s');
     expect(lines(run({ state: 'complete', companiesDone: 10 }))[0]).toBe(
-      'backfill: 10 of 10 companies, 12,345 rows, 820 rows/s, 60 s in all',
+      'backfill: 10 of 10 companies, 12,345 rows, 206 rows/s, 60 s in all',
     );
   });
 

@@ -25,10 +25,15 @@ test('Ctrl-C aborts, and is still listened to when others ask who listens', () =
   expect(program.listenerCount('SIGINT')).toBe(1);
 });
 
-test('a second Ctrl-C ends the program with status 130', () => {
+test('a second Ctrl-C ends the program with status 130; the same one once more does not', () => {
   const program = new Program();
-  untilInterrupted(program);
+  let ms = 0;
+  untilInterrupted(program, () => ms);
   program.emit('SIGINT');
+  ms = 999;
+  program.emit('SIGINT');
+  expect(program.ends).toEqual([]);
+  ms = 1_000;
   program.emit('SIGINT');
   expect(program.ends).toEqual([130]);
 });

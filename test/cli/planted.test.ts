@@ -2,7 +2,7 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { temporalVersion } from '../../embedded/temporal-release.ts';
-import { runCommand } from '../support/command.ts';
+import { startCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { projectBinDir } from '../support/stack.ts';
 
@@ -21,14 +21,18 @@ test('a program that lies in the folder where a command is started is not run', 
   mkdirSync(cache, { recursive: true });
   copyFileSync(join(projectBinDir(), 'temporal'), join(cache, 'temporal'));
 
-  const shown = await runCommand(['schedule', 'show'], {
+  const receiver = startCommand(['receiver'], {
     cwd: join(folder.path, 'cloned'),
     env: {
       PATH: '/usr/bin:/bin',
       XDG_CACHE_HOME: join(folder.path, 'cache'),
       METERSYNC_DIR: join(folder.path, 'data'),
+      RECEIVER_PORT: '0',
+      WEBHOOK_SECRETS: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
     },
   });
+  onTestFinished(async () => void (await receiver.end('SIGKILL')));
+  await receiver.printed(/receiver: POST /);
   expect(existsSync(mark)).toBe(false);
-  expect(shown.status, shown.stderr).toBe(0);
+  expect(await receiver.end('SIGTERM'), receiver.stderr()).toEqual({ status: 0, signal: null });
 });

@@ -28,18 +28,19 @@ async function workerStarts(): Promise<void> {
 }
 
 const now = () => readSchedule(pipeline.client, 'full');
+const anything = expect.any(String);
 const nightly = {
   ...{ name: 'full', state: 'active', reason: null, times: '0 3 * * * (UTC)' },
   ...{ jitterSeconds: 1_800, catchUpSeconds: 43_200, running: [], last: [], missed: 0 },
 };
 
 describe('a schedule that is not there', { timeout: 120_000 }, () => {
-  test('is shown as such, and nothing can be done with it but set', async () => {
+  test('is shown as such, and nothing can be done with it but set and reset', async () => {
     expect(await json('show')).toMatchObject({ state: 'absent', times: null, next: [] });
     for (const action of ['pause', 'resume', 'trigger', 'remove']) {
       const { status, stdout, stderr } = await metersync(action);
       expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
-      expect(stderr).toBe('metersync: there is no schedule full: metersync schedule set full makes it');
+      expect(stderr).toBe('metersync: there is no schedule full: metersync schedule reset full makes it');
     }
   });
 
@@ -64,21 +65,45 @@ describe('a schedule that is there', { timeout: 120_000 }, () => {
     expect(await now()).toMatchObject({ times: 'every 6h', jitterSeconds: 60 });
   });
 
+  test('keeps what set does not name; set without anything is wrong usage', async () => {
+    await json('set', '--cron', '30 1 * * 6', '--time-zone', 'Europe/Berlin', '--jitter', '1m');
+    expect(await json('set', '--jitter', '5m')).toMatchObject({
+      ...{ ...nightly, times: '30 1 * * 6 (Europe/Berlin)', jitterSeconds: 300, catchUpSeconds: 3_600 },
+      next: [expect.stringMatching(/T0[01]:3[0-5]:/), ...Array(4).fill(anything)],
+    });
+    const kept = { jitterSeconds: 300, catchUpSeconds: 3_600 };
+    expect(await json('set', '--time-zone', 'Asia/Tokyo')).toMatchObject({
+      ...{ ...kept, times: '30 1 * * 6 (Asia/Tokyo)' },
+    });
+    expect(await json('set', '--cron', '0 5 * * *')).toMatchObject({
+      ...{ ...kept, times: '0 5 * * * (Asia/Tokyo)' },
+    });
+    const bare = await metersync('set');
+    expect(bare).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('schedule reset') });
+    expect(await now()).toMatchObject({ ...kept, times: '0 5 * * * (Asia/Tokyo)' });
+    expect(await json('set', '--every', '6h')).toMatchObject({ ...kept, times: 'every 6h' });
+    expect(await json('set', '--catch-up', '2h')).toMatchObject({
+      ...{ times: 'every 6h', jitterSeconds: 300, catchUpSeconds: 7_200 },
+    });
+  });
+
   test('with times that Temporal does not take ends with status 2 and stays as it was', async () => {
     const { status, stdout, stderr } = await metersync('set', '--cron', 'at night');
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toMatch(/^metersync: Temporal does not take these times: .*CronString/);
-    const zone = await metersync('set', '--time-zone', 'Mars/Olympus');
+    const noZone = await metersync('set', '--time-zone', 'Europe/Berlin');
+    expect(noZone).toMatchObject({ status: 2, stderr: expect.stringContaining('this schedule has none') });
+    const zone = await metersync('set', '--cron', '0 3 * * *', '--time-zone', 'Mars/Olympus');
     expect(zone).toMatchObject({ status: 2, stderr: expect.stringContaining('Mars/Olympus') });
     expect(await now()).toMatchObject({ times: 'every 6h' });
   });
 
-  test('is paused with its reason, which set and a worker leave, until it is resumed', async () => {
+  test('is paused with its reason, which reset and a worker leave, until it is resumed', async () => {
     expect(await json('pause', '--reason', 'the service moves house')).toMatchObject({
       ...{ state: 'paused', reason: 'the service moves house', next: [] },
     });
     await workerStarts();
-    expect(await json('set')).toMatchObject({
+    expect(await json('reset')).toMatchObject({
       ...nightly,
       state: 'paused',
       reason: 'the service moves house',
@@ -102,16 +127,16 @@ describe('a schedule that is there', { timeout: 120_000 }, () => {
     await worker.end('SIGTERM');
   });
 
-  test('removed is remembered: no worker makes it anew, only set does', async () => {
+  test('removed is remembered: no worker makes it anew, only set and reset do', async () => {
     expect(await json('remove')).toMatchObject({ state: 'removed', times: null, next: [], reason: null });
     await workerStarts();
     expect(await now()).toMatchObject({ state: 'removed', next: [] });
     const { status, stderr } = await metersync('resume');
     expect(status).toBe(1);
     expect(stderr).toBe(
-      'metersync: somebody removed the schedule full: metersync schedule set full makes it',
+      'metersync: somebody removed the schedule full: metersync schedule reset full makes it',
     );
-    const { next } = await json('set');
+    const { next } = await json('reset');
     expect(next.length).toBeGreaterThan(0);
     expect(await now()).toMatchObject({ ...nightly, last: expect.any(Array) });
   });

@@ -15,6 +15,7 @@ import { type RunningCommand, startCommand } from '../support/command.ts';
 import { deliver } from '../support/deliver.ts';
 import { delivery } from '../support/events.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { outageOf } from '../support/outage.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 import { freePort } from '../support/port.ts';
@@ -40,9 +41,10 @@ describe('metersync start on servers of the user', () => {
   };
 
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    'drains on %s and ends with status 0 within 10 s',
+    'drains on %s, which comes twice under npm, and ends with status 0 within 10 s',
     async (signal) => {
       await begin();
+      start.child.kill(signal);
       // Draining that takes longer than 9.5 s ends with status 1.
       const ended = await start.end(signal);
       expect(ended, start.stderr()).toEqual({ status: 0, signal: null });
@@ -107,6 +109,34 @@ describe('metersync start on servers of the user', () => {
     expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
   });
 
+  test('while Postgres is away the receiver takes deliveries and the worker waits; when it is there they are applied', {
+    timeout: 120_000,
+  }, async () => {
+    const outage = await outageOf(pipeline.env.DATABASE_URL ?? '');
+    onTestFinished(() => outage.close());
+    await outage.begin();
+    start = startCommand(['start'], { env: pipeline.env });
+    await start.printed(/receiver: POST /);
+    expect(start.stdout()).toMatch(/Postgres at .*waiting for it; events are taken meanwhile/);
+    expect(start.stdout()).not.toContain('worker: running');
+    const { id, status } = await deliver(pipeline, { eventType: 'weather.changed' });
+    expect(status).toBe(204);
+    await outage.end();
+    await start.printed(/the warehouse is there now/);
+    await until('the event is in the journal', async () => {
+      const kept = await pipeline.warehouse.db.execute(sql`select from metersync.events where id = ${id}`);
+      return kept.rowCount === 1;
+    });
+    expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
+
+    // Asked to stop while it waits, it does.
+    await outage.begin();
+    start = startCommand(['worker'], { env: pipeline.env });
+    await start.printed(/waiting for it; events are taken meanwhile/);
+    expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
+    await outage.end();
+  });
+
   test('a second signal ends it at once in the middle of its work, and the next start does that work', {
     timeout: 120_000,
   }, async () => {
@@ -122,6 +152,8 @@ describe('metersync start on servers of the user', () => {
       });
       start.child.kill('SIGTERM');
       await start.printed(/draining; once more to force/);
+      const toldAt = performance.now();
+      await until('it is no longer the same signal', () => performance.now() - toldAt > 1_000);
       expect(await start.end('SIGTERM')).toEqual({ status: 1, signal: null });
       expect(start.stdout()).not.toContain('"stopped"');
     });

@@ -15,6 +15,7 @@ class Process extends EventEmitter {
 function running(begin: () => Promise<readonly Promise<void>[]>) {
   const process = new Process();
   const happened: string[] = [];
+  const clock = { ms: 5_000 };
   const ended = untilAsked(process, {
     begin: () => {
       happened.push('begins');
@@ -22,8 +23,9 @@ function running(begin: () => Promise<readonly Promise<void>[]>) {
     },
     onAsked: (signal) => happened.push(signal),
     drain: async () => void happened.push('drains'),
+    now: () => clock.ms,
   });
-  return { process, happened, ended };
+  return { process, happened, ended, clock };
 }
 
 test('a signal that comes before all has begun is not lost: it drains', async () => {
@@ -35,14 +37,25 @@ test('a signal that comes before all has begun is not lost: it drains', async ()
 });
 
 test('what has begun runs until a signal comes; a second one ends the process at once', async () => {
-  const { process, happened, ended } = running(async () => [endless]);
+  const { process, happened, ended, clock } = running(async () => [endless]);
   await new Promise(setImmediate);
   expect(happened).toEqual(['begins']);
   process.emit('SIGINT', 'SIGINT');
+  clock.ms += 1_000;
   process.emit('SIGTERM', 'SIGTERM');
   await ended;
   expect(happened).toEqual(['begins', 'SIGINT', 'drains']);
   expect(process.statuses).toEqual([1]);
+});
+
+test('one Ctrl-C that comes twice, as under npm, drains once and forces nothing', async () => {
+  const { process, happened, ended, clock } = running(async () => [endless]);
+  process.emit('SIGINT', 'SIGINT');
+  clock.ms += 999;
+  process.emit('SIGINT', 'SIGINT');
+  await ended;
+  expect(happened).toEqual(['begins', 'SIGINT', 'drains']);
+  expect(process.statuses).toEqual([]);
 });
 
 test.each([

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -26,8 +27,8 @@ describe('help', () => {
     worker: [],
     migrate: [],
     backfill: ['--company <id>', '--external-id <id>', '--follow', '--run <id>'],
-    schedule: ['--cron <expression>', '--every <duration>', '--reason <text>', 'set', 'trigger'],
-    status: ['--json'],
+    schedule: ['--cron <expression>', '--every <duration>', '--reason <text>', 'set', 'reset', 'trigger'],
+    status: ['--json', '--exit-code'],
     doctor: ['--json'],
     audit: ['--company <id>', '--json'],
     resume: ['--code <code>', '--json'],
@@ -40,6 +41,7 @@ describe('help', () => {
       '--companies <n>',
       '--documents <n>',
       '--interval-days <n>',
+      '--until <day>',
       '--port <n>',
       'SANDBOX_DATABASE_URL',
     ],
@@ -86,7 +88,8 @@ describe('wrong usage ends with status 2, in words and on standard error alone',
     [['backfill', '--company'], 'argument missing'],
     [['audit', '--company', 'acme'], 'has to be a UUID'],
     [['schedule'], "missing required argument 'action'"],
-    [['schedule', 'stop'], 'Allowed choices are set, show, pause, resume, trigger, remove'],
+    [['schedule', 'stop'], 'Allowed choices are set, reset, show, pause, resume, trigger, remove'],
+    [['schedule', 'set'], 'say what to change'],
     [['schedule', 'set', 'weekly'], 'Allowed choices are full, reconcile'],
     [['schedule', 'set', '--every', 'hourly'], 'has to be a number and s, m, h or d'],
     [['schedule', 'set', '--every', '30s'], '--every has to be a minute or more'],
@@ -109,8 +112,19 @@ describe('wrong usage ends with status 2, in words and on standard error alone',
   });
 });
 
+test('after wrong usage a command points to its own help', async () => {
+  const { stderr } = await metersync(['backfill', '--run', 'abc']);
+  expect(stderr).toContain('(metersync backfill --help tells more)');
+  expect((await metersync(['events', 'list', '--limit', 'x'])).stderr).toContain(
+    '(metersync events list --help tells more)',
+  );
+});
+
 describe('wrong settings end with status 2', () => {
-  const wrong = { SERVICE_URL: 'service.example', DATABASE_URL: 'mysql://u:geheim@h', LOG_LEVEL: 'loud' };
+  const wrong = {
+    ...{ SERVICE_URL: 'service.example', DATABASE_URL: 'mysql://u:geheim@h', LOG_LEVEL: 'loud' },
+    WEBHOOK_SECRETS: 'whsec_geheim',
+  };
 
   test.each(['start', 'receiver', 'worker', 'migrate', 'status', 'audit'])(
     '%s lists them all, and shows no value',
@@ -119,8 +133,8 @@ describe('wrong settings end with status 2', () => {
       expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
       const [first, ...problems] = stderr.split('\n');
       expect(first).toBe('metersync: Wrong settings:');
-      expect(problems.map((line) => line.trim().split(' ')[0]).sort()).toEqual([
-        ...['DATABASE_URL', 'LOG_LEVEL', 'SERVICE_API_KEY', 'SERVICE_URL'],
+      expect(problems.map((line) => line.trim().split(/[ :]/)[0]).sort()).toEqual([
+        ...['DATABASE_URL', 'LOG_LEVEL', 'SERVICE_API_KEY', 'SERVICE_URL', 'WEBHOOK_SECRETS'],
       ]);
       expect(stderr).not.toContain('geheim');
     },
@@ -159,8 +173,30 @@ describe("Temporal's own configuration that is wrong ends with status 2", () => 
   });
 });
 
+describe('where nothing ever ran, a command that looks makes nothing and says how to begin', () => {
+  test.each([
+    [['status'], 'DATABASE_URL'],
+    [['doctor'], 'DATABASE_URL'],
+    [['report'], 'DATABASE_URL'],
+    [['export', 'bills'], 'DATABASE_URL'],
+    [['events', 'list'], 'DATABASE_URL'],
+    [['audit'], 'DATABASE_URL and SERVICE_URL'],
+    [['schedule', 'show'], 'TEMPORAL_ADDRESS'],
+    [['backfill', 'all'], 'DATABASE_URL and TEMPORAL_ADDRESS'],
+    [['webhooks', 'status'], 'SERVICE_URL'],
+  ])('%s', async (args, unset) => {
+    const dir = join(folder.path, 'nothing');
+    const { status, stdout, stderr } = await runCommand(args, { env: { METERSYNC_DIR: dir } });
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toBe(
+      `metersync: nothing is here yet (${dir}): run npm start (or metersync start) first; or set ${unset}`,
+    );
+    expect(existsSync(dir)).toBe(false);
+  });
+});
+
 describe('a command that fails ends with status 1 and one line that says what and where', () => {
-  test.each([['migrate'], ['status', '--json'], ['audit', '--json']])(
+  test.each([['migrate'], ['checks', 'list'], ['audit', '--json']])(
     '%s %s while Postgres is away',
     async (...args) => {
       const place = `127.0.0.1:${await freePort()}/warehouse`;
@@ -175,11 +211,28 @@ describe('a command that fails ends with status 1 and one line that says what an
     },
   );
 
+  test('status while Postgres is away says that nobody knows how things are', async () => {
+    const place = `127.0.0.1:${await freePort()}/warehouse`;
+    const env = { DATABASE_URL: `postgres://user:geheim@${place}` };
+    const { status, stdout } = await metersync(['status'], env);
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/^Unknown: /);
+    expect(stdout).toContain(`warehouse: Postgres at ${place} (DATABASE_URL) does not answer: connect ECONN`);
+    expect(stdout).toContain('What to do: Bring Postgres up, or correct DATABASE_URL.');
+    expect(stdout).not.toContain('geheim');
+    expect(await metersync(['status', '--json', '--exit-code'], env)).toMatchObject({
+      status: 5,
+      stdout: expect.stringMatching(/^\{"verdict":\{"word":"Unknown",/),
+    });
+  });
+
   test('schedule while Temporal is away', async () => {
     const address = `127.0.0.1:${await freePort()}`;
     const { status, stderr } = await metersync(['schedule', 'show'], { TEMPORAL_ADDRESS: address });
     expect(status).toBe(1);
-    expect(stderr).toMatch(new RegExp(`^metersync: Temporal at ${address} \\(TEMPORAL_ADDRESS\\): .+$`));
+    expect(stderr).toMatch(
+      new RegExp(`^metersync: Temporal at ${address} \\(TEMPORAL_ADDRESS\\) is away: bring it up.+$`),
+    );
   });
 
   test('webhooks while the service is away', async () => {

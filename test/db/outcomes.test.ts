@@ -7,6 +7,7 @@ import { eventOutcomes } from '../../contract/names.ts';
 import { olderShownAttemptsMax, postponeDocuments, settleRecords, warehouseNow } from '../../db/catch-up.ts';
 import { reviveParked } from '../../db/parking.ts';
 import { listEvents } from '../../db/read/events.ts';
+import { readHealth } from '../../db/read/health.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
@@ -96,6 +97,8 @@ class Story {
       from metersync.events where outcome = 'pending' group by 1, 2 order by 1, 2`);
     expect(stale.rows).toEqual(pending.rows);
     const { events } = await readStatus(db);
+    // All of it happened within the day.
+    expect(await readHealth(db)).toMatchObject({ dead: events.dead, missingLately: events.missing });
     for (const outcome of eventOutcomes) {
       const { rows } = await db.execute<{ id: string }>(sql`
         select id from metersync.events where outcome = ${outcome} order by received_at desc, id desc`);

@@ -150,3 +150,14 @@ async function expectAnalyst(url: string): Promise<void> {
   expect(await query(jane, 'select count(*)::int as n from utility.companies')).toEqual([{ n: 0 }]);
   await expect(query(jane, 'delete from utility.companies')).rejects.toEqual(refused);
 }
+
+test('sessions of a database find tables in the schemas that it is given, in their order', async () => {
+  const postgres = await startPostgres();
+  const searchPath = ['$user', 'public', 'analytics', 'ops'];
+  const url = await postgres.ensureDatabase('metersync', { createRoles: true, searchPath });
+  await query(url, 'create schema ops; create table ops.bills as select 2 as n');
+  expect(await query(url, 'select n from bills')).toEqual([{ n: 2 }]);
+  await query(url, 'create schema analytics; create table analytics.bills as select 1 as n');
+  await postgres.ensureDatabase('metersync', { createRoles: true, searchPath });
+  expect(await query(url, 'select n from bills')).toEqual([{ n: 1 }]);
+});

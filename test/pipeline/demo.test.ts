@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
-import { startCommand } from '../support/command.ts';
+import { runCommand, startCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { until } from '../support/poll.ts';
 import { projectBinDir } from '../support/stack.ts';
@@ -22,6 +22,9 @@ test('the demo goes from an empty folder to an audit without differences, and le
       timeoutMs: 60_000,
     });
     expect(started.map(isRunning)).toEqual([true, true, true, true]);
+    const second = await runCommand(['demo', ...size], { cwd: folder.path });
+    expect(second).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining(`${demo.pid}`) });
+    expect(started.map(isRunning)).toEqual([true, true, true, true]);
     expect(await demo.ended, demo.stderr()).toEqual({ status: 0, signal: null });
 
     const said = demo.stdout();
@@ -31,8 +34,29 @@ test('the demo goes from an empty folder to an audit without differences, and le
     expect(said).toMatch(/│ p99\s+│/);
     expect(said).not.toMatch(/│ pending\s+│/);
     expect(said).toMatch(/^0 differences in [1-9][\d,]* records$/m);
-    expect(said).toMatch(/^PGPASSWORD=\w+ psql postgres:\/\/metersync_owner@127\.0\.0\.1:\d+\/metersync$/m);
     expect(started.filter(isRunning)).toEqual([]);
+
+    // What it says to try works on what it made.
+    expect(said).toMatch(/^ {2}metersync status$/m);
+    const [, dir = ''] = /^ {2}export METERSYNC_DIR=(.+)$/m.exec(said) ?? [];
+    const told = { cwd: folder.path, env: { METERSYNC_DIR: dir } };
+    const status = await runCommand(['status', '--json'], told);
+    expect(JSON.parse(status.stdout)).toMatchObject({
+      rows: { companies: 2 },
+      verdict: {
+        word: 'Unknown',
+        findings: expect.arrayContaining([
+          expect.objectContaining({ name: 'Temporal', saw: expect.stringContaining('no Temporal') }),
+        ]),
+      },
+    });
+    const report = await runCommand(['report', '--html', 'report.html'], told);
+    expect(report, report.stderr).toMatchObject({ status: 0 });
+    expect(existsSync(join(folder.path, 'report.html'))).toBe(true);
+    // Who forgets the first line is told of it, and no second warehouse is made.
+    const beside = await runCommand(['status'], { cwd: folder.path });
+    expect(beside).toMatchObject({ status: 1, stderr: expect.stringContaining(`METERSYNC_DIR=`) });
+    expect(existsSync(join(folder.path, '.metersync/postgres'))).toBe(false);
   } finally {
     await demo.end('SIGKILL');
     await folder.remove();

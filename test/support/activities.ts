@@ -34,6 +34,7 @@ export interface ActivitiesUnderTest {
 export async function activitiesOn(
   script: Script,
   endpoints: Partial<EndpointCatalogue> = {},
+  { companies = [] }: { readonly companies?: readonly string[] } = {},
 ): Promise<ActivitiesUnderTest> {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
@@ -54,7 +55,7 @@ export async function activitiesOn(
     catalogue,
     service: client,
     apiVersion: 'v2.2',
-    companies: [],
+    companies,
     deletesCap: { rows: 50, percent: 5 },
     journalPayloadDays: 90,
     reconcileDays: 2,

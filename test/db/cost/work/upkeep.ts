@@ -9,6 +9,7 @@ import {
 import { createFieldCatalogue } from '../../../../db/fields/field-catalogue.ts';
 import { failedParts } from '../../../../db/parking.ts';
 import { eventsOfRecord, keptEvents, listEvents, outcomesOf, readEvent } from '../../../../db/read/events.ts';
+import { readHealth } from '../../../../db/read/health.ts';
 import { listDataIssues } from '../../../../db/read/issues.ts';
 import { readStatus } from '../../../../db/read/status.ts';
 import { traceRecord } from '../../../../db/read/trace.ts';
@@ -83,6 +84,7 @@ export const upkeep: readonly Work[] = [
     asksForAll: 'It counts what there is.',
     run: async ({ db }) => {
       await readStatus(db, { silenceHours: 1 });
+      await readHealth(db, { silenceHours: 1 });
       await failedParts(db, ['SERVICE_ACCESS_DENIED']);
       await listDataIssues(db, {}, 20);
     },

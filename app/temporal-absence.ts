@@ -1,0 +1,50 @@
+import { isGrpcServiceError } from '@temporalio/client';
+
+/** Why Temporal does nothing for us. */
+export interface Absence {
+  /** Whether it answered, and waiting may not help. */
+  readonly refused: boolean;
+  /** What is missing and what to do: the same for every look that finds the same. */
+  readonly words: string;
+  readonly reason: string;
+}
+
+/** Of gRPC. */
+const [notFound, permissionDenied, unauthenticated] = [5, 7, 16];
+
+/** What an error of Temporal's means for whoever wanted something of it. */
+export function absenceOf(error: unknown, where: string, namespace: string): Absence {
+  const reason = reasonOf(error);
+  const refusal = (words: string): Absence => ({ refused: true, words, reason });
+  const code = isGrpcServiceError(error) ? error.code : undefined;
+  if (code === notFound) {
+    return refusal(
+      `${where} knows no namespace ${namespace}: correct TEMPORAL_NAMESPACE, or make the namespace`,
+    );
+  }
+  if (code === permissionDenied || code === unauthenticated) {
+    return refusal(
+      `${where} refuses us: correct TEMPORAL_API_KEY or the client certificate, and TEMPORAL_NAMESPACE`,
+    );
+  }
+  if (/\b(SSL|TLS)\b|certificate|CERT_/i.test(reason)) {
+    return refusal(`no secure connection to ${where} comes about: correct TEMPORAL_TLS and its certificates`);
+  }
+  return {
+    refused: false,
+    words: `${where} is away`,
+    reason,
+  };
+}
+
+function reasonOf(error: unknown): string {
+  const said = isGrpcServiceError(error)
+    ? error.details
+    : error instanceof Error
+      ? error.message
+      : String(error);
+  return said
+    .replace(/^No connection established\. Last error: (Error: )?/, '')
+    .replace(/[.\s]*Resolution note:\s*$/, '')
+    .trim();
+}

@@ -1,0 +1,68 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { sqlState } from '../db/failures.ts';
+import { requireSchema } from './prepare.ts';
+import type { Arrival } from './running.ts';
+import type { Settings } from './settings.ts';
+
+/** From one look to the next. */
+const lookEveryMs = 1_000;
+
+/** Classes of SQLSTATE in which a server says that it cannot be used now, and may be soon. */
+const passing = ['08', '53', '55', '57', '58'];
+
+/**
+ * Looks whether the warehouse is there, with the schema of this metersync. While it is away it is looked for again and again,
+ * which is logged once, and once more when it is there. What it refuses, as a password, or lacks, as a migration, ends the search.
+ * @throws Error that says what is refused or lacking, where the first look finds that
+ */
+export async function awaitWarehouse(options: {
+  readonly settings: Settings;
+  readonly url: string;
+  readonly log: Logger;
+  readonly everyMs?: number;
+}): Promise<Arrival> {
+  const { settings, url, log, everyMs = lookEveryMs } = options;
+  const stopping = new AbortController();
+  const absence = async (): Promise<Error | undefined> => {
+    try {
+      await requireSchema(settings, url, log);
+      return undefined;
+    } catch (error) {
+      if (isAway(error)) return error as Error;
+      throw error;
+    }
+  };
+  const first = await absence();
+  let there = first === undefined;
+  const search = async (): Promise<void> => {
+    if (first === undefined) return;
+    log.warn(`${first.message}: waiting for it; events are taken meanwhile, and no work is done`);
+    do await wait(everyMs, undefined, { signal: stopping.signal });
+    while ((await absence()) !== undefined);
+    there = true;
+    log.info('the warehouse is there now');
+  };
+  const searched = search();
+  const arrived = searched.catch((error: unknown) => {
+    if (stopping.signal.aborted) return new Promise<void>(() => {});
+    throw error;
+  });
+  // Whoever waits for it is told; that nobody does yet is no failure of its own.
+  arrived.catch(() => {});
+  return {
+    isThere: () => there,
+    arrived,
+    stop: async () => {
+      stopping.abort();
+      await Promise.allSettled([searched]);
+    },
+  };
+}
+
+/** Whether nobody answers, or a server that is just starting, ending or full; what says what to do is no such error. */
+function isAway(error: unknown): boolean {
+  if (!(error instanceof Error) || error.cause === undefined) return false;
+  const state = sqlState(error.cause);
+  return state === undefined || passing.includes(state.slice(0, 2));
+}

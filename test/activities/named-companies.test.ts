@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { describe, expect, test } from 'vitest';
+import { whyRefused } from '../../app/named-company.ts';
+import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
+import { parkingCodes } from '../../contract/failures.ts';
+import { failedParts } from '../../db/parking.ts';
+import { readStatus } from '../../db/read/status.ts';
+import { pageOf } from '../service/listing.ts';
+import type { Asked, Reply } from '../service/scripted-server.ts';
+import { setup } from '../service/setup.ts';
+import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
+
+const listed = randomUUID();
+const unlisted = randomUUID();
+const typed = randomUUID();
+
+/** How the service answers a listing of a company that it does not have. */
+const unknown = {
+  'not found': { status: 404, json: {} },
+  denied: { status: 403, json: {} },
+  empty: undefined,
+} satisfies Record<string, Reply | undefined>;
+type Unknown = keyof typeof unknown;
+
+/** Has two companies with a document each, one of which its list of companies shows. */
+const answering =
+  (how: Unknown) =>
+  (asked: Asked): Reply => {
+    const [, , resource = '', , id = ''] = asked.path.split('/');
+    const page = (records: readonly { readonly id: string }[]): Reply =>
+      pageOf(records, asked, { key: `${resource}s`, total: 'total' });
+    if (resource === 'company') return { json: [{ id: listed }] };
+    if (id !== listed && id !== unlisted) return unknown[how] ?? page([]);
+    return resource === 'document' ? page([{ id, ...{ company: { id } } }]) : page([]);
+  };
+
+const noUsage = { usageData: null, documentUsage: null } as const;
+const noList = { ...noUsage, companies: null } as const;
+const cases = (Object.keys(unknown) as Unknown[]).flatMap((how) =>
+  [noUsage, noList].map((catalogue) => ({ how, catalogue, list: catalogue === noUsage ? 'a' : 'no' })),
+);
+/** Nothing proves that a company does not exist whose listings are answered, where there is no list of companies. */
+const proven = cases.filter(({ how, list }) => how !== 'empty' || list === 'a');
+
+async function backfill({ run, activities }: ActivitiesUnderTest, only: readonly string[] = []) {
+  const runId = randomUUID();
+  const { refused } = await run(activities.beginRun, { runId, companies: only });
+  const named = only.filter((id) => !refused.includes(id));
+  const ids = only.length > 0 ? named : await run(activities.companiesAfter, { after: null, limit: 100 });
+  for (const companyId of ids) await run(activities.readCompany, { runId, companyId, cursor: null });
+  return await run(activities.concludeRun, { runId });
+}
+
+const lives = async ({ warehouse }: ActivitiesUnderTest): Promise<string[]> =>
+  (
+    await warehouse.db.execute<{ id: string }>(
+      sql`select id from utility.companies where deleted_at is null order by id`,
+    )
+  ).rows.map(({ id }) => id);
+
+async function under(
+  how: Unknown,
+  catalogue: Partial<EndpointCatalogue>,
+  companies: readonly string[] = [],
+): Promise<ActivitiesUnderTest> {
+  return await activitiesOn(answering(how), catalogue, { companies });
+}
+
+describe.each(proven)(
+  'where a company that is none is answered $how, and there is $list list of companies',
+  ({ how, catalogue }) => {
+    test('one that a person mistyped is refused, and nothing of it is written', async () => {
+      const at = await under(how, catalogue);
+      await expect(backfill(at, [typed])).rejects.toThrow(`the service has no company ${typed}`);
+      expect(await lives(at)).not.toContain(typed);
+      expect(await failedParts(at.warehouse.db, parkingCodes)).toMatchObject({ companies: [] });
+    });
+
+    test('the others of a run are read without it', async () => {
+      const at = await under(how, catalogue);
+      expect(await backfill(at, [typed, unlisted])).toBe('complete');
+      expect(await lives(at)).toEqual(catalogue === noUsage ? [listed, unlisted].toSorted() : [unlisted]);
+      expect((await readStatus(at.warehouse.db)).parked).toEqual([]);
+    });
+
+    test('the row and the failed parts that it left before are gone after a backfill, and no resume brings it back', async () => {
+      const at = await under(how, catalogue);
+      const { db } = at.warehouse;
+      await db.execute(sql`insert into utility.companies (id) values (${typed}), (${unlisted})`);
+      await db.execute(sql`insert into metersync.runs (run_id, company_id, resource, state, error_code, started_at, finished_at)
+      values (${randomUUID()}::uuid, ${typed}::uuid, 'documents', 'failed', 'SERVICE_NOT_FOUND', now(), now())`);
+      expect(await failedParts(db, parkingCodes)).toMatchObject({ companies: [typed] });
+      await backfill(at);
+      expect(await lives(at)).toEqual(catalogue === noUsage ? [listed] : [unlisted]);
+      expect(await failedParts(db, parkingCodes)).toMatchObject({ companies: [] });
+      expect((await readStatus(db)).parked).toEqual([]);
+      expect(await backfill(at)).toBe('complete');
+    });
+  },
+);
+
+test.each(['not found', 'empty'] as const)(
+  'an id in SERVICE_COMPANIES that the service does not have makes no row, and the run names it (%s)',
+  async (how) => {
+    const at = await under(how, noUsage, [typed, unlisted]);
+    expect(await backfill(at)).toBe('complete');
+    expect(await lives(at)).toEqual([listed, unlisted].toSorted());
+    const { last } = (await readStatus(at.warehouse.db)).backfills;
+    expect(last?.error).toContain(`SERVICE_COMPANIES names ${typed}, which the service does not have`);
+  },
+);
+
+test('without a list of companies a run whose settings name none that the service has is not complete', async () => {
+  const at = await under('not found', noList, [typed]);
+  expect(await backfill(at)).toBe('failed');
+  expect(await lives(at)).toEqual([]);
+});
+
+test('a company of the settings that the key may not see yet is parked, until it is left out of them', async () => {
+  const at = await under('denied', noUsage, [typed]);
+  expect(await backfill(at)).toBe('partial');
+  expect((await readStatus(at.warehouse.db)).parked).toMatchObject([{ code: 'SERVICE_ACCESS_DENIED' }]);
+});
+
+describe('asked before a run begins', () => {
+  test.each(proven)('a mistyped company is refused ($how, $list list)', async ({ how, catalogue }) => {
+    const { warehouse } = await under(how, catalogue);
+    const { client } = await setup(answering(how), { endpoints: { ...defaultEndpoints, ...catalogue } });
+    expect(await whyRefused(warehouse.db, client, typed)).toContain(`no company ${typed}`);
+    expect(await whyRefused(warehouse.db, client, unlisted)).toBeUndefined();
+    expect(await whyRefused(warehouse.db, client, listed.toUpperCase())).toBeUndefined();
+  });
+
+  test('nothing is refused that the answers do not tell, nor what the warehouse knows', async () => {
+    const { warehouse } = await under('empty', noList);
+    const failing = await setup(() => ({ status: 500, json: {} }));
+    expect(await whyRefused(warehouse.db, failing.client, typed)).toBeUndefined();
+    const { client } = await setup(answering('empty'), { endpoints: { ...defaultEndpoints, ...noList } });
+    expect(await whyRefused(warehouse.db, client, typed)).toBeUndefined();
+    await warehouse.db.execute(sql`insert into utility.companies (id, raw) values (${typed}, '{}')`);
+    const gone = await setup(() => ({ status: 404, json: {} }));
+    expect(await whyRefused(warehouse.db, gone.client, typed)).toBeUndefined();
+    expect(gone.server.asked).toEqual([]);
+  });
+});

@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { readHealth } from '../../db/read/health.ts';
+import { recordEvents } from '../../db/record/record-events.ts';
+import { finishRun, startRun } from '../../db/runs.ts';
+import { company, delivery, documentEvent } from '../support/events.ts';
+import { createWarehouse } from '../support/warehouse.ts';
+
+let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
+beforeAll(async () => {
+  warehouse = await createWarehouse();
+});
+afterAll(() => warehouse.drop());
+beforeEach(async () => {
+  for (const table of ['metersync.journal', 'metersync.stale_records', 'metersync.runs', 'utility.companies'])
+    await warehouse.db.execute(sql.raw(`delete from ${table}`));
+});
+
+async function part(resource: string, state: 'complete' | 'failed', error?: string): Promise<void> {
+  const key = { runId: randomUUID(), companyId: company.id, resource };
+  await startRun(warehouse.db, key);
+  await finishRun(warehouse.db, key, state, error === undefined ? {} : { error });
+}
+
+test('an empty warehouse has nothing amiss but that nothing was loaded', async () => {
+  expect(await readHealth(warehouse.db)).toMatchObject({
+    ...{ loaded: false, oldestDueSeconds: null, dead: 0, missingLately: 0, parked: [] },
+    runs: { full: { running: 0, last: null }, reconcile: { running: 0, last: null } },
+  });
+});
+
+test('a run that is under way has loaded nothing yet, one that failed neither', async () => {
+  const key = { runId: randomUUID(), companyId: null, resource: null };
+  await startRun(warehouse.db, key);
+  expect(await readHealth(warehouse.db)).toMatchObject({ loaded: false, runs: { full: { running: 1 } } });
+  await finishRun(warehouse.db, key, 'failed', { error: 'SERVICE_KEY_REFUSED: no' });
+  expect(await readHealth(warehouse.db)).toMatchObject({ loaded: false });
+  await finishRun(warehouse.db, key, 'partial', {});
+  expect(await readHealth(warehouse.db)).toMatchObject({
+    ...{ loaded: true, runs: { full: { running: 0, last: { runId: key.runId, state: 'partial' } } } },
+  });
+});
+
+test('what is due tells since when; what waits for its next try does not', async () => {
+  const { db } = warehouse;
+  await recordEvents(db, [delivery(documentEvent('created', randomUUID(), '2026-03-01T00:00:00.000001'))]);
+  await db.execute(sql`update metersync.stale_records set due_at = now() - interval '5 minutes'`);
+  const { oldestDueSeconds } = await readHealth(db);
+  expect(oldestDueSeconds).toBeGreaterThan(299);
+  expect(oldestDueSeconds).toBeLessThan(360);
+  await db.execute(sql`update metersync.stale_records set due_at = now() + interval '5 minutes'`);
+  expect(await readHealth(db)).toMatchObject({ oldestDueSeconds: null });
+});
+
+test('parked are the events and the last parts of companies that live, until a later run reads them', async () => {
+  const { db } = warehouse;
+  await db.execute(sql`insert into utility.companies (id) values (${company.id})`);
+  await part('documents', 'failed', 'SERVICE_ACCESS_DENIED: no');
+  await part('meters', 'failed', 'SERVICE_UNREACHABLE: later');
+  await part('companies', 'failed', 'SERVICE_ACCESS_DENIED: not of a company');
+  await recordEvents(db, [delivery(documentEvent('created', randomUUID(), '2026-03-01T00:00:00.000001'))]);
+  await db.execute(
+    sql`update metersync.stale_records set error_code = 'SERVICE_ACCESS_DENIED', error = 'no'`,
+  );
+  expect(await readHealth(db)).toMatchObject({
+    parked: [{ code: 'SERVICE_ACCESS_DENIED', events: 1, parts: 1 }],
+  });
+  await part('documents', 'complete');
+  await db.execute(sql`delete from metersync.stale_records`);
+  expect(await readHealth(db)).toMatchObject({ parked: [] });
+  await part('documents', 'failed', 'SERVICE_ACCESS_DENIED: no');
+  await db.execute(sql`update utility.companies set deleted_at = now(), deleted_reason = 'absent'`);
+  expect(await readHealth(db)).toMatchObject({ parked: [] });
+});
+
+test('an event that cannot be applied is dead', async () => {
+  await recordEvents(warehouse.db, [delivery({ eventType: 'document.created.v2' })]);
+  expect(await readHealth(warehouse.db)).toMatchObject({ dead: 1 });
+});
