@@ -65,7 +65,9 @@ const hasListOfSites = sql`exists (
  */
 export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
   const isAbout =
-    resource === 'companies' ? sql`${event.companyId} = ${row.id}` : sql`${event.recordId} = ${row.id}::text`;
+    resource === 'companies'
+      ? sql`${event.companyId} = ${row.id}`
+      : sql`${event.recordId} = ${row.id}::text`;
   return sql`${row.firstSyncedAt} < ${moment}
     and (${row.syncedAt} is null or ${row.syncedAt} < ${moment})
     and not exists (
@@ -90,7 +92,8 @@ const notAwaited = (resource: RecordResource): SQL => {
 const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
   const seen = printedUuids(ids);
   // An empty list of companies is no word about those that it never showed.
-  const told = resource === 'companies' && ids.length === 0 ? sql`${row.raw} is not null and` : sql``;
+  const told =
+    resource === 'companies' && ids.length === 0 ? sql`${row.raw} is not null and` : sql``;
   return sql`${told} not (${row.id}::text = any(${array(seen, 'text')}))
     and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)}
     ${notAwaited(resource)}`;
@@ -219,7 +222,11 @@ export const tombstonedBy = (runId: string, { resource, companyId }: Listing): S
       or ${deletes.resource} = 'sites' and ${resource} = 'companies'
     )`;
 
-export async function countTombstoned(db: Executor, runId: string, listing: Listing): Promise<number> {
+export async function countTombstoned(
+  db: Executor,
+  runId: string,
+  listing: Listing,
+): Promise<number> {
   const result = await db.execute<{ rows: number }>(
     sql`select (${tombstonedBy(runId, listing)})::int as rows`,
   );

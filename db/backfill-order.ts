@@ -4,7 +4,11 @@ import type { Executor } from './connect.ts';
 import { companies, intervals, meters } from './schema/utility.ts';
 
 /** Ids of companies to backfill, in order, after the given one. */
-export async function companiesAfter(db: Executor, after: string | null, limit: number): Promise<string[]> {
+export async function companiesAfter(
+  db: Executor,
+  after: string | null,
+  limit: number,
+): Promise<string[]> {
   const next = await db
     .select({ id: companies.id })
     .from(companies)

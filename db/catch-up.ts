@@ -7,23 +7,28 @@ import { serviceParked } from './parking.ts';
 import { eventKind, keyOf, postpone, refreshStale, staleOf, type WaitingReason } from './stale.ts';
 
 /**
- * Tries after which a record that the service never showed is no longer looked for: four minutes, as they lie further
- * apart each time. A later sight of it has its events looked at again.
+ * Tries after which a record that the service never showed is no longer looked for: four minutes,
+ * as they lie further apart each time. A later sight of it has its events looked at again.
  */
 export const notShownAttemptsMax = 8;
 
 /**
- * Tries after which the service is believed that shows an older state than an event told of each time, or does not prove
- * what it does not show: an hour and a half. The event is `missing` then, until its state is seen.
+ * Tries after which the service is believed that shows an older state than an event told of each
+ * time, or does not prove what it does not show: an hour and a half. The event is `missing` then,
+ * until its state is seen.
  */
 export const olderShownAttemptsMax = 15;
 
-/** Rows of stale records of which the owners are told, longest due first, before owners are looked for one by one. */
+/**
+ * Rows of stale records of which the owners are told, longest due first, before owners are looked
+ * for one by one.
+ */
 const dueRowsMax = 500;
 
 /**
- * Companies, or meters for intervals, that have something due; those that are due longest come first, so that none keeps
- * others waiting by being tried again. None while nothing may be asked of the service. Of the given ones alone where they are given.
+ * Companies, or meters for intervals, that have something due; those that are due longest come
+ * first, so that none keeps others waiting by being tried again. None while nothing may be asked of
+ * the service. Of the given ones alone where they are given.
  */
 export async function dueOwners(
   db: Executor,
@@ -38,7 +43,10 @@ export async function dueOwners(
       where not ${serviceParked}
       group by owner
       order by min(due_at), owner limit ${limit}`);
-    return { owners: rows.map(({ owner }) => owner), rows: rows.reduce((sum, row) => sum + row.rows, 0) };
+    return {
+      owners: rows.map(({ owner }) => owner),
+      rows: rows.reduce((sum, row) => sum + row.rows, 0),
+    };
   };
   if (among !== undefined) {
     const { owners: due } =
@@ -105,15 +113,20 @@ export async function dueRecords(
   return { readAt: first.now, due: result.rows.flatMap(({ record_id }) => record_id ?? []) };
 }
 
-/** A record that is looked for, by its id and when it was created: texts that compare as times do. */
+/**
+ * A record that is looked for, by its id and when it was created: texts that compare as times do.
+ */
 export interface WantedDocument {
   readonly id: string;
   readonly key: string | null;
 }
 
-const comparable = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')`;
+const comparable = (time: SQL): SQL =>
+  sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')`;
 
-/** Documents of a company that wait to be read, longest waiting first, and the warehouse's clock. */
+/**
+ * Documents of a company that wait to be read, longest waiting first, and the warehouse's clock.
+ */
 export async function dueDocuments(
   db: Executor,
   companyId: string,
@@ -133,7 +146,10 @@ export async function dueDocuments(
     order by due.due_at, due.record_id`);
   const [first] = result.rows;
   if (first === undefined) throw new Error('a clock without a time');
-  return { readAt: first.now, due: result.rows.flatMap(({ id, key }) => (id === null ? [] : [{ id, key }])) };
+  return {
+    readAt: first.now,
+    due: result.rows.flatMap(({ id, key }) => (id === null ? [] : [{ id, key }])),
+  };
 }
 
 /** Ids of the usage rows of documents that live, by the id of the document. */
@@ -167,15 +183,20 @@ export async function createdTimes(
 }
 
 /**
- * The usage rows of documents, where each document's record tells its usage and the warehouse holds just these rows;
- * else undefined.
+ * The usage rows of documents, where each document's record tells its usage and the warehouse holds
+ * just these rows; else undefined.
  */
 export async function usageToldByRecords(
   db: Executor,
   documentIds: readonly string[],
 ): Promise<WantedDocument[] | undefined> {
-  const ids = (of: SQL): SQL => sql`array_agg(distinct ${of} collate "C" order by ${of} collate "C")`;
-  const result = await db.execute<{ id: string | null; key: string | null; told: boolean | null }>(sql`
+  const ids = (of: SQL): SQL =>
+    sql`array_agg(distinct ${of} collate "C" order by ${of} collate "C")`;
+  const result = await db.execute<{
+    id: string | null;
+    key: string | null;
+    told: boolean | null;
+  }>(sql`
     select u.id, ${comparable(sql`u.created`)} as key, d.told
     from (
       select id, jsonb_typeof(raw -> 'usageData') = 'array'
@@ -192,11 +213,12 @@ export async function usageToldByRecords(
 }
 
 /**
- * Settles what waited for the given records before the read began: events whose state, or a newer one, is now in the
- * warehouse are applied, those of records that are gone are superseded, those of records that Postgres refused are dead. What
- * was due and is none of these waits, each time longer. `notShown` are records that the service proved not to have: when
- * that has been so for a while they are taken for gone, and what told of them is `missing`. A record that has moved to another
- * company is not postponed for the given one.
+ * Settles what waited for the given records before the read began: events whose state, or a newer
+ * one, is now in the warehouse are applied, those of records that are gone are superseded, those of
+ * records that Postgres refused are dead. What was due and is none of these waits, each time
+ * longer. `notShown` are records that the service proved not to have: when that has been so for a
+ * while they are taken for gone, and what told of them is `missing`. A record that has moved to
+ * another company is not postponed for the given one.
  */
 export async function settleRecords(
   db: Executor,
@@ -223,7 +245,10 @@ export async function settleRecords(
   return { applied: settled, waiting };
 }
 
-/** Settles what the read showed. Returns how many records it settled, and those of which events still wait. */
+/**
+ * Settles what the read showed. Returns how many records it settled, and those of which events
+ * still wait.
+ */
 async function settleShown(
   db: Executor,
   kind: 'connections' | 'documents',
@@ -264,7 +289,8 @@ async function settleShown(
           where resource = ${kind} and record_id = w.record_id and rejected_at >= ${readAt}::timestamptz offset 0
         ) refused on true
     ), partly as materialized (
-      -- Of a record that was shown in an older state than all of its events told of, some may be settled.
+      -- Of a record that was shown in an older state than all of its events told of, some may be
+      -- settled.
       select j.record_id
       from judged j
       where not j.all_shown and j.shown is not null and exists (
@@ -312,8 +338,8 @@ const recordTable = (kind: 'connections' | 'documents'): SQL =>
   kind === 'documents' ? sql`utility.documents` : sql`utility.connections`;
 
 /**
- * Gives what waits for documents that turned out to be another company's to that company, whose listings tell of them: their
- * usage, their meters. Returns those documents.
+ * Gives what waits for documents that turned out to be another company's to that company, whose
+ * listings tell of them: their usage, their meters. Returns those documents.
  */
 export async function handOver(
   db: Executor,
@@ -342,8 +368,9 @@ export async function handOver(
 }
 
 /**
- * Has the events of a document wait that could not be read, each time longer. What the service does not answer for when an
- * older state would be believed is `missing`; a document that was never read is gone then.
+ * Has the events of a document wait that could not be read, each time longer. What the service does
+ * not answer for when an older state would be believed is `missing`; a document that was never read
+ * is gone then.
  */
 export async function postponeFailed(
   db: Executor,
@@ -364,8 +391,9 @@ export async function postponeFailed(
 }
 
 /**
- * Has the events of documents of whose usage not all was shown wait, each time longer. When one of a document has
- * waited as long as an older state needs to be believed, they are `missing`: the usage stays as it is.
+ * Has the events of documents of whose usage not all was shown wait, each time longer. When one of
+ * a document has waited as long as an older state needs to be believed, they are `missing`: the
+ * usage stays as it is.
  */
 export async function postponeDocuments(
   db: Executor,
@@ -381,8 +409,9 @@ export async function postponeDocuments(
 }
 
 /**
- * Events told of a newer state than the service shows whenever it is asked: its record is the truth, and whatever is read
- * next is taken, as long as it is not older than what other events still wait for.
+ * Events told of a newer state than the service shows whenever it is asked: its record is the
+ * truth, and whatever is read next is taken, as long as it is not older than what other events
+ * still wait for.
  */
 async function takeOlder(
   db: Executor,

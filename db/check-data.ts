@@ -64,7 +64,10 @@ export async function refreshDataIssues(
 export async function acknowledgeIssue(
   db: Executor,
   id: number,
-  { note, undo = false }: { readonly note?: string | undefined; readonly undo?: boolean | undefined },
+  {
+    note,
+    undo = false,
+  }: { readonly note?: string | undefined; readonly undo?: boolean | undefined },
 ): Promise<boolean> {
   const { acknowledgedAt, acknowledgedNote } = dataIssues;
   const known = {

@@ -124,7 +124,10 @@ export async function forgetChanged(db: Executor, off: readonly CheckName[]): Pr
 }
 
 /** Lists companies whose data was not checked since it changed, each with the checks to make. */
-export async function companiesToCheck(db: Executor, kinds: readonly CheckKind[]): Promise<CompanyToCheck[]> {
+export async function companiesToCheck(
+  db: Executor,
+  kinds: readonly CheckKind[],
+): Promise<CompanyToCheck[]> {
   const { companyId, runWith } = dataChecks;
   const result = await db.execute<{ id: string; kinds: CheckKind[] }>(sql`
     select

@@ -8,7 +8,10 @@ import { utility } from './schema/utility.ts';
  * columns that were changed. lz4 takes a fraction of the time of Postgres's own. What is stored
  * stays as it is, and is read as before.
  */
-export async function compressRecords(tx: Executor, method: 'lz4' | 'pglz' = 'lz4'): Promise<string[]> {
+export async function compressRecords(
+  tx: Executor,
+  method: 'lz4' | 'pglz' = 'lz4',
+): Promise<string[]> {
   const { rows } = await tx.execute<{ relation: string }>(sql`
     select c.oid::regclass::text as relation
     from pg_class c

@@ -72,7 +72,14 @@ export function connectWarehouse(options: {
   const db = drizzle(pool);
   db.transaction = (work, config) => inTransaction(pool, work, config);
   const zoneIsUtc = /^(etc\/)?(utc|gmt|zulu)$/i.test(options.timeZone);
-  return { db, pool, zoneIsUtc, intervalMonths: new Set(), rowsAdded: new Map(), close: () => pool.end() };
+  return {
+    db,
+    pool,
+    zoneIsUtc,
+    intervalMonths: new Set(),
+    rowsAdded: new Map(),
+    close: () => pool.end(),
+  };
 }
 
 /**

@@ -22,7 +22,10 @@ export interface InferredDeletes {
 }
 
 /** Reads inferred deletions, the newest first: those that wait for a decision, or all. */
-export async function readDeletes(db: Executor, { all }: { all: boolean }): Promise<InferredDeletes[]> {
+export async function readDeletes(
+  db: Executor,
+  { all }: { all: boolean },
+): Promise<InferredDeletes[]> {
   const { runId, companyId, resource, state, reason, recordId, notedAt } = deletes;
   return await db
     .select({
@@ -96,7 +99,11 @@ async function lockNotes(
 }
 
 /** Marks what was quarantined and is tombstoned now. */
-async function noteTombstoned(tx: Executor, runId: string, resource: RecordResource): Promise<void> {
+async function noteTombstoned(
+  tx: Executor,
+  runId: string,
+  resource: RecordResource,
+): Promise<void> {
   await tx
     .update(note)
     .set({ state: 'applied', decidedAt: sql`clock_timestamp()` })

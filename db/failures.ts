@@ -56,12 +56,16 @@ export function withoutStatement(error: unknown): unknown {
   if (error instanceof DrizzleQueryError || isFromPostgres(error)) return inPostgresWords(error);
   const cause = withoutStatement(error.cause);
   if (cause === error.cause) return error;
-  const copy = Object.create(Object.getPrototypeOf(error), Object.getOwnPropertyDescriptors(error)) as Error;
+  const copy = Object.create(
+    Object.getPrototypeOf(error),
+    Object.getOwnPropertyDescriptors(error),
+  ) as Error;
   copy.cause = cause;
   return copy;
 }
 
-const isFromPostgres = (error: Error): boolean => 'severity' in error && sqlState(error) !== undefined;
+const isFromPostgres = (error: Error): boolean =>
+  'severity' in error && sqlState(error) !== undefined;
 
 function inPostgresWords(error: Error): Error {
   const message = `Postgres: ${messageWithState(error)}`;

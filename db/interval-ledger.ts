@@ -4,8 +4,8 @@ import type { Executor } from './connect.ts';
 import { keyOf, staleOf, type WaitingReason } from './stale.ts';
 
 /**
- * Looks at a range that shows fewer readings than its event told of, some seconds apart in all: then what it shows is
- * taken, and the shortfall kept.
+ * Looks at a range that shows fewer readings than its event told of, some seconds apart in all:
+ * then what it shows is taken, and the shortfall kept.
  */
 export const shortfallAttemptsMax = 4;
 
@@ -18,7 +18,10 @@ export interface TimeRange {
   readonly end: string;
 }
 
-/** How dense a meter's readings are, as its events say: seconds of its shortest and of its longest ones. */
+/**
+ * How dense a meter's readings are, as its events say: seconds of its shortest and of its longest
+ * ones.
+ */
 export interface Granularity {
   readonly shortest: number;
   readonly longest: number;
@@ -91,13 +94,19 @@ export async function dueRanges(db: Executor, meterId: string, limit: number): P
     ranges: result.rows.flatMap(({ start, end, seconds }) =>
       start === null || end === null || seconds === null ? [] : [{ start, end, seconds }],
     ),
-    granularity: { shortest: shortest ?? usualSeconds, longest: Math.max(longest ?? 0, daySeconds) },
+    granularity: {
+      shortest: shortest ?? usualSeconds,
+      longest: Math.max(longest ?? 0, daySeconds),
+    },
     known: first.known,
     anyRefused: first.any_refused,
   };
 }
 
-/** How far the pieces of a range are: where the next begins, and how many times the usual width it has. */
+/**
+ * How far the pieces of a range are: where the next begins, and how many times the usual width it
+ * has.
+ */
 export interface RangeProgress {
   readonly from: string;
   readonly width: number;
@@ -107,9 +116,10 @@ export interface RangeProgress {
 const overlapSecondsMax = 93 * daySeconds;
 
 /**
- * The next piece of a range, of so many readings of the length that events told, and where the one after it begins; null
- * behind the last. Each begins earlier than the one before ends by the length of the longest reading: the service may leave
- * out a reading that crosses the bounds that it is asked for.
+ * The next piece of a range, of so many readings of the length that events told, and where the one
+ * after it begins; null behind the last. Each begins earlier than the one before ends by the length
+ * of the longest reading: the service may leave out a reading that crosses the bounds that it is
+ * asked for.
  */
 export async function nextPiece(
   db: Executor,
@@ -123,7 +133,9 @@ export async function nextPiece(
   // Most are one piece: their length says so.
   if (from === start && length !== undefined && length <= seconds)
     return { piece: { start, end }, next: null };
-  const result = await db.execute<TimeRange & { next: string | null } & Record<string, unknown>>(sql`
+  const result = await db.execute<
+    TimeRange & { next: string | null } & Record<string, unknown>
+  >(sql`
     select ${isoTime(sql`greatest(whole.from, ${from}::timestamptz - make_interval(secs => ${overlap}))`)} as start,
       ${isoTime(sql`case when is_last then whole.to else cut end`)} as end,
       case when not is_last then ${isoTime(sql`cut`)} end as next
@@ -136,15 +148,19 @@ export async function nextPiece(
 }
 
 /**
- * The width of the next piece, after one that held so many readings: a stretch that holds few is gone through in steps that
- * double, so that a range costs what there is in it, however wide an event claims that it is.
+ * The width of the next piece, after one that held so many readings: a stretch that holds few is
+ * gone through in steps that double, so that a range costs what there is in it, however wide an
+ * event claims that it is.
  */
 export function nextWidth(width: number, held: number, readings: number): number {
   if (held * 2 <= readings) return width * 2;
   return held > readings ? Math.max(1, width / 2) : width;
 }
 
-/** Notes that a range of a meter, or all of it, was fetched; events whose readings came late are counted anew. */
+/**
+ * Notes that a range of a meter, or all of it, was fetched; events whose readings came late are
+ * counted anew.
+ */
 export async function noteFetched(
   db: Executor,
   { meterId, start, end }: { readonly meterId: string } & Partial<TimeRange>,
@@ -177,8 +193,9 @@ export interface Shortfall extends Record<string, unknown> {
 }
 
 /**
- * Settles the announcements of a meter that the given ranges, read from `readAt` on, cover. Where fewer readings are
- * found than an event told of it waits, and is settled short after some looks. Returns those.
+ * Settles the announcements of a meter that the given ranges, read from `readAt` on, cover. Where
+ * fewer readings are found than an event told of it waits, and is settled short after some looks.
+ * Returns those.
  */
 export async function settleRanges(
   db: Executor,

@@ -31,7 +31,11 @@ interface PassKey {
 const noCompany = '00000000-0000-0000-0000-000000000000';
 
 const isOfListing = ({ runId, companyId, resource }: Omit<PassKey, 'pass'>): SQL | undefined =>
-  and(eq(pages.runId, runId), eq(pages.companyId, companyId ?? noCompany), eq(pages.resource, resource));
+  and(
+    eq(pages.runId, runId),
+    eq(pages.companyId, companyId ?? noCompany),
+    eq(pages.resource, resource),
+  );
 
 /**
  * Notes what pages held, with their rows or after them; returns the warehouse's clock. What was

@@ -40,7 +40,10 @@ export interface Migrated extends Pick<RefreshedViews, 'blocked' | 'warnings'> {
  * of its own; and one that names the sessions that use what has to be changed, when they go on for
  * long
  */
-export async function migrateWarehouse(db: Database, waiting: Patience = patience): Promise<Migrated> {
+export async function migrateWarehouse(
+  db: Database,
+  waiting: Patience = patience,
+): Promise<Migrated> {
   const before = await appliedMigrations(db);
   await ensureMigrationsTable(db);
   await waitingShortly(db, waiting, async (tx) => {
@@ -104,7 +107,8 @@ async function waitingShortly<T>(
       });
     } catch (error) {
       if (!waitedTooLong.includes(sqlState(error))) throw error;
-      if (attempt === tries) throw new Error(inUse(await sessionsAtWork(db), attempt), { cause: error });
+      if (attempt === tries)
+        throw new Error(inUse(await sessionsAtWork(db), attempt), { cause: error });
     }
     await delay(pauseMs);
   }
@@ -138,6 +142,8 @@ export async function missingMigrations(db: Executor): Promise<number> {
 
 async function appliedMigrations(db: Executor): Promise<number> {
   if (!(await hasMigrations(db))) return 0;
-  const counted = await db.execute<{ count: number }>(sql`select count(*)::int as count from ${migrations}`);
+  const counted = await db.execute<{ count: number }>(
+    sql`select count(*)::int as count from ${migrations}`,
+  );
   return counted.rows[0]?.count ?? 0;
 }

@@ -27,7 +27,11 @@ export async function countMissed(
 }
 
 /** The same, as a query of one number. */
-export function missedBy(runId: string, { resource, companyId }: Listing, graceSeconds: number): SQL {
+export function missedBy(
+  runId: string,
+  { resource, companyId }: Listing,
+  graceSeconds: number,
+): SQL {
   if (resources[resource].eventKind === null) return sql`0`;
   const ofListing = sql`${part.companyId} = ${companyId}::uuid and ${part.resource} = ${resource}`;
   return sql`

@@ -5,13 +5,16 @@ import { array } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
 import { eventKind, keyOf, refreshEach, type StaleKind, type StaleRecord } from './stale.ts';
 
-/** Whether nothing may be asked of the service now, as it refused for a reason that is the same for all. */
+/**
+ * Whether nothing may be asked of the service now, as it refused for a reason that is the same for
+ * all.
+ */
 export const serviceParked: SQL = sql`exists (
   select from metersync.parked where next_attempt_at > clock_timestamp())`;
 
 /**
- * Parks everything that is asked of the service, for 10 seconds at first and a quarter of an hour in the end. Those
- * who were refused at the same time count as one attempt.
+ * Parks everything that is asked of the service, for 10 seconds at first and a quarter of an hour
+ * in the end. Those who were refused at the same time count as one attempt.
  */
 export async function parkService(db: Executor, code: FailureCode, message: string): Promise<void> {
   const until = (attempts: SQL): SQL =>
@@ -57,8 +60,8 @@ export interface Revived {
 }
 
 /**
- * Makes due at once what waits for one of these failures. `over` ends the parking of the service: the cause is known
- * to be gone; otherwise it is only tried again, from the first pause on.
+ * Makes due at once what waits for one of these failures. `over` ends the parking of the service:
+ * the cause is known to be gone; otherwise it is only tried again, from the first pause on.
  */
 export async function reviveParked(
   db: Database,
@@ -106,7 +109,10 @@ async function reviveTogether(
   };
 }
 
-/** Forgets that events were given up for one of these failures. Returns their records, a row for each time. */
+/**
+ * Forgets that events were given up for one of these failures. Returns their records, a row for
+ * each time.
+ */
 async function forgetGivenUp(db: Executor, codes: SQL): Promise<StaleRecord[]> {
   const { rows } = await db.execute<StaleRecord>(sql`
     delete from metersync.settlements
@@ -115,13 +121,16 @@ async function forgetGivenUp(db: Executor, codes: SQL): Promise<StaleRecord[]> {
   return rows;
 }
 
-/** Whether a company has a row that lives: what was tried of one that is gone is nobody's work any more. */
+/**
+ * Whether a company has a row that lives: what was tried of one that is gone is nobody's work any
+ * more.
+ */
 export const livesCompany = (companyId: SQL): SQL => sql`exists (
   select from utility.companies c where c.id = ${companyId} and c.deleted_at is null offset 0)`;
 
 /**
- * Companies that live and whose last reading failed for one of these reasons; `everything` when the list of them could not be
- * read.
+ * Companies that live and whose last reading failed for one of these reasons; `everything` when the
+ * list of them could not be read.
  */
 export async function failedParts(
   db: Executor,

@@ -8,7 +8,10 @@ import { companies, connections, documents, meters, sites, usageData } from './s
 /** Resources whose records have a table of rows with `raw`. */
 export type RecordResource = Exclude<AuditResource, 'intervals'>;
 
-/** Resources with a listing of their own; sites stand in the records of companies, which show them whole. */
+/**
+ * Resources with a listing of their own; sites stand in the records of companies, which show them
+ * whole.
+ */
 export type ListedResource = Exclude<RecordResource, 'sites'>;
 
 /** A column that a record tells. */
@@ -16,13 +19,19 @@ export interface RecordColumn {
   readonly column: PgColumn;
   /** Its value: of a record `r`, which stands with the company `owner`. */
   readonly of: SQL;
-  /** Whether a record that leaves it out leaves what is known: it may be told by events alone, or by other records. */
+  /**
+   * Whether a record that leaves it out leaves what is known: it may be told by events alone, or by
+   * other records.
+   */
   readonly kept?: true;
   /** Whether only records tell it, and events do not. */
   readonly ofRecords?: true;
 }
 
-/** A resource of the service: what its records, as its endpoints and its events tell them, are in the warehouse. */
+/**
+ * A resource of the service: what its records, as its endpoints and its events tell them, are in
+ * the warehouse.
+ */
 export interface Resource {
   readonly name: RecordResource;
   /** The endpoint that lists its records; null where they stand in the records of companies. */
@@ -61,8 +70,12 @@ const owner = sql.raw('owner');
 const company = sql.raw(`coalesce(metersync.id_of(r -> 'company')::uuid, owner)`);
 
 /** Of a usage row: the company and the document that it names. */
-export const companyNamed = sql.raw(`coalesce(owner, metersync.id_of(r #> '{document,company}')::uuid)`);
-export const documentNamed = sql.raw(`coalesce(metersync.id_of(r -> 'document'), r ->> 'documentId')::uuid`);
+export const companyNamed = sql.raw(
+  `coalesce(owner, metersync.id_of(r #> '{document,company}')::uuid)`,
+);
+export const documentNamed = sql.raw(
+  `coalesce(metersync.id_of(r -> 'document'), r ->> 'documentId')::uuid`,
+);
 
 export const resources: Readonly<Record<RecordResource, Resource>> = {
   companies: {
@@ -118,7 +131,10 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
     table: meters,
     columns: [
       { column: meters.companyId, of: owner },
-      { column: meters.siteId, of: sql.raw(`coalesce(metersync.id_of(r -> 'site'), r ->> 'siteId')::uuid`) },
+      {
+        column: meters.siteId,
+        of: sql.raw(`coalesce(metersync.id_of(r -> 'site'), r ->> 'siteId')::uuid`),
+      },
       { column: meters.accountId, of: sql.raw(`metersync.id_of(r -> 'account')`) },
       { column: meters.datasourceType, of: text('datasourceType') },
     ],
@@ -132,7 +148,8 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
     table: documents,
     columns: [
       { column: documents.companyId, of: company },
-      // Records name the site on each usage row rather than at the top (service-facts 2): the first one stands for all.
+      // Records name the site on each usage row rather than at the top (service-facts 2): the first
+      // one stands for all.
       {
         column: documents.siteId,
         of: sql.raw(
@@ -165,7 +182,9 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
       },
       {
         column: usageData.meterId,
-        of: sql.raw(`metersync.canonical_id(coalesce(metersync.id_of(r -> 'meter'), r ->> 'meterId'))`),
+        of: sql.raw(
+          `metersync.canonical_id(coalesce(metersync.id_of(r -> 'meter'), r ->> 'meterId'))`,
+        ),
       },
       { column: usageData.startDate, of: day('startDate') },
       { column: usageData.endDate, of: day('endDate') },
@@ -182,7 +201,8 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
 export const recordResources = Object.keys(resources) as RecordResource[];
 
 /** The name of a resource's table, in `utility` as in `history`. */
-export const tableName = (resource: RecordResource): string => getTableName(resources[resource].table);
+export const tableName = (resource: RecordResource): string =>
+  getTableName(resources[resource].table);
 
 /** The table of a resource's rows, with its schema. */
 export const tableOf = (resource: RecordResource): SQL => sql`${resources[resource].table}`;
@@ -191,8 +211,12 @@ export const tableOf = (resource: RecordResource): SQL => sql`${resources[resour
 export const isVersioned = (resource: RecordResource): boolean =>
   resources[resource].table.updated !== undefined;
 
-/** Whether the ids of a resource are UUIDs, which the service may spell in more than one way; else any text. */
-const hasUuids = (resource: RecordResource): boolean => resources[resource].table.id.getSQLType() === 'uuid';
+/**
+ * Whether the ids of a resource are UUIDs, which the service may spell in more than one way; else
+ * any text.
+ */
+const hasUuids = (resource: RecordResource): boolean =>
+  resources[resource].table.id.getSQLType() === 'uuid';
 
 /** An id of a resource, given as text, as its table has it; null where it is none. */
 export const idOf = (resource: RecordResource, id: SQL): SQL =>

@@ -38,7 +38,9 @@ export async function ensureRoles(db: Executor): Promise<string[]> {
   const there = (names: readonly string[]) =>
     names.filter((name) => schemas.rows.some((row) => row.name === name)).join(', ');
   const statements = [
-    ...(missing.includes(roles.writer) ? [] : writerGrants(there(written), there([...written, analytics]))),
+    ...(missing.includes(roles.writer)
+      ? []
+      : writerGrants(there(written), there([...written, analytics]))),
     ...(missing.includes(roles.analyst) ? [] : analystGrants(there(read))),
   ];
   for (const statement of statements) await db.execute(sql.raw(statement));

@@ -52,7 +52,11 @@ export interface Started {
 }
 
 /** Begins a run or a part, or begins it again. */
-export async function startRun(db: Executor, key: RunKey, kind: RunKind = 'full'): Promise<Started> {
+export async function startRun(
+  db: Executor,
+  key: RunKey,
+  kind: RunKind = 'full',
+): Promise<Started> {
   const begun = [runs.runId, runs.companyId, runs.resource, runs.kind, runs.state];
   const earlier = alias(runs, 'earlier');
   const result = await db.execute<{ now: string; readBefore: boolean }>(sql`
@@ -97,7 +101,11 @@ export async function notePartsMissing(
 }
 
 /** Lists the resources of a company whose part of a run has ended, however it did. */
-export async function finishedResources(db: Executor, runId: string, companyId: string): Promise<string[]> {
+export async function finishedResources(
+  db: Executor,
+  runId: string,
+  companyId: string,
+): Promise<string[]> {
   const parts = await db
     .select({ resource: runs.resource })
     .from(runs)
@@ -217,7 +225,9 @@ export async function finishRun(
 }
 
 /** Why a run or a part failed, in words and by its code. */
-const failure = (error: string | undefined): { error: string | null; errorCode: string | null } => ({
+const failure = (
+  error: string | undefined,
+): { error: string | null; errorCode: string | null } => ({
   error: error ?? null,
   errorCode: error === undefined ? null : codeOfReason(error),
 });
@@ -229,7 +239,10 @@ const failure = (error: string | undefined): { error: string | null; errorCode: 
 export async function noteProgress(
   db: Executor,
   key: RunKey,
-  counts: Pick<RunCounts, 'pages' | 'totalSaid' | 'distinctIds' | 'inserted' | 'changed' | 'unchanged'>,
+  counts: Pick<
+    RunCounts,
+    'pages' | 'totalSaid' | 'distinctIds' | 'inserted' | 'changed' | 'unchanged'
+  >,
 ): Promise<string | undefined> {
   const { pages, totalSaid, distinctIds, inserted, changed, unchanged } = counts;
   const [noted] = await db

@@ -19,7 +19,12 @@ export interface LimitState {
 /** Notes that a worker lives, and reads what the others noted. */
 export async function beat(db: Executor, workerId: string): Promise<LimitState> {
   const { closedUntil } = serviceGate;
-  const result = await db.execute<{ workers: number; rank: number; until: string; left: number }>(sql`
+  const result = await db.execute<{
+    workers: number;
+    rank: number;
+    until: string;
+    left: number;
+  }>(sql`
     with own as (
       insert into ${serviceWorkers} (worker_id)
       values (${workerId}::uuid)

@@ -25,8 +25,9 @@ export const isStale = (kind: 'connection' | 'document', recordId: SQL): SQL => 
   where s.key = ${keyOf(kind, recordId)} offset 0)`;
 
 /**
- * Stale records as a table `s`, locked in the order of all. They are looked up by nothing but their keys, or their queue: of
- * another condition beside these the planner may think that its index is the better one.
+ * Stale records as a table `s`, locked in the order of all. They are looked up by nothing but their
+ * keys, or their queue: of another condition beside these the planner may think that its index is
+ * the better one.
  */
 export const staleOf = {
   records: (kind: CatchUpKind, ids: readonly string[]): SQL => {
@@ -68,9 +69,9 @@ export interface Postponement {
 }
 
 /**
- * Has stale records wait, longer each time that they wait for the same reason: from one second to a quarter of an hour.
- * Those that were tried too often are given up: the events that these tries were for are `missing`. Returns how many
- * wait, and the ids of records that were given up.
+ * Has stale records wait, longer each time that they wait for the same reason: from one second to a
+ * quarter of an hour. Those that were tried too often are given up: the events that these tries
+ * were for are `missing`. Returns how many wait, and the ids of records that were given up.
  */
 export async function postpone(
   db: Executor,
@@ -127,7 +128,9 @@ export interface StaleRecord extends Record<string, unknown> {
   readonly record_id: string;
 }
 
-/** The same as `refreshStale`, for records of several kinds, which are locked in the order of all. */
+/**
+ * The same as `refreshStale`, for records of several kinds, which are locked in the order of all.
+ */
 export async function refreshEach(db: Executor, records: readonly StaleRecord[]): Promise<void> {
   const byKind = Map.groupBy(records, ({ kind }) => kind);
   for (const [kind, some] of [...byKind].sort(([one], [other]) => (one < other ? -1 : 1))) {
@@ -140,8 +143,9 @@ export async function refreshEach(db: Executor, records: readonly StaleRecord[])
 }
 
 /**
- * Makes stale records what the journal says is pending of them: where events of a record were settled and others were
- * not, and where what was settled waits again. They are tried from the beginning.
+ * Makes stale records what the journal says is pending of them: where events of a record were
+ * settled and others were not, and where what was settled waits again. They are tried from the
+ * beginning.
  */
 export async function refreshStale(
   db: Executor,

@@ -6,7 +6,15 @@ import { array, columnNames } from './arrays.ts';
 import { olderShownAttemptsMax } from './catch-up.ts';
 import type { Executor } from './connect.ts';
 import { journal, runs, staleRecords } from './schema/metersync.ts';
-import { companies, connections, documents, intervals, meters, sites, usageData } from './schema/utility.ts';
+import {
+  companies,
+  connections,
+  documents,
+  intervals,
+  meters,
+  sites,
+  usageData,
+} from './schema/utility.ts';
 import { eventKind, isStale, keyOf, postpone, staleOf } from './stale.ts';
 
 /**

@@ -56,7 +56,11 @@ async function tombstoneUsage(tx: Executor, runId: string): Promise<void> {
 }
 
 /** Revives rows that a run tombstoned and nothing buried since; documents with their usage. */
-export async function revive(tx: Executor, runId: string, resource: RecordResource): Promise<number> {
+export async function revive(
+  tx: Executor,
+  runId: string,
+  resource: RecordResource,
+): Promise<number> {
   // The usage first: it is known by the tombstones of its documents.
   if (resource === 'documents') await reviveUsage(tx, runId);
   return await reviveRows(tx, runId, resource);

@@ -81,7 +81,9 @@ async function dropAll(tx: Transaction, texts: readonly string[]): Promise<Dropp
       const granted = kind === 'view' ? await grantsOn(tx, one) : [];
       const users = await dropUnlessUsed(tx, `${kind} if exists ${one}`);
       if (users.length === 0) grants.push(...granted);
-      dependents.push(...users.filter((line) => !ours.has(line.replace(/(\(.*\))? depends on .*$/, ''))));
+      dependents.push(
+        ...users.filter((line) => !ours.has(line.replace(/(\(.*\))? depends on .*$/, ''))),
+      );
     }
   }
   return { dependents, grants };

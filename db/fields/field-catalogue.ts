@@ -70,7 +70,8 @@ export function createFieldCatalogue(options: {
   /** What is a map to one process is one to all: the fields of it that this one told apart go. */
   const takeOver = async (one: Kept, which?: SQL): Promise<void> => {
     const known = await readKnown(db, one, which);
-    if (known.some(({ path, collapsed }) => collapsed && path !== '')) await removeCollapsed(db, one);
+    if (known.some(({ path, collapsed }) => collapsed && path !== ''))
+      await removeCollapsed(db, one);
     for (const field of known) one.tree.know(field);
   };
 
@@ -154,7 +155,11 @@ const inTrouble = (error: unknown): Error =>
     cause: withoutStatement(error),
   });
 
-type KnownField = { readonly path: string; readonly kinds: FieldKind[]; readonly collapsed: boolean };
+type KnownField = {
+  readonly path: string;
+  readonly kinds: FieldKind[];
+  readonly collapsed: boolean;
+};
 
 /** Parents before their fields. */
 async function readKnown(db: Executor, one: Kept, which?: SQL): Promise<KnownField[]> {

@@ -169,7 +169,8 @@ export class FieldTree {
     if (values === null ? (node.kinds & kindBit.text) !== 0 : values.has(text)) return;
     const kind = kindOfText(text);
     this.#learn(node, kindBit[kind]);
-    if (node.example === null) node.example = this.#kept(printable(text.slice(0, exampleLengthMax))) ?? null;
+    if (node.example === null)
+      node.example = this.#kept(printable(text.slice(0, exampleLengthMax))) ?? null;
     if (values === null || kind !== 'text') return;
     const fits = values.size < valuesMax && text.length <= valueLengthMax;
     const value = fits ? this.#kept(printable(text)) : undefined;
@@ -288,7 +289,9 @@ export class FieldTree {
     into.records = Math.max(into.records, from.records);
     into.example ??= from.example;
     const values =
-      into.values === null || from.values === null ? null : new Set([...into.values, ...from.values]);
+      into.values === null || from.values === null
+        ? null
+        : new Set([...into.values, ...from.values]);
     into.values = values === null || values.size > valuesMax ? null : values;
     this.#changed(into);
     if (from.any !== undefined) this.#merge(this.#anyOf(into), from.any);

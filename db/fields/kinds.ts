@@ -15,9 +15,9 @@ export const fieldKinds = [
 export type FieldKind = (typeof fieldKinds)[number];
 
 /** A set of kinds is a number: this is done for every value that is written. */
-export const kindBit = Object.fromEntries(fieldKinds.map((kind, at) => [kind, 1 << at])) as Readonly<
-  Record<FieldKind, number>
->;
+export const kindBit = Object.fromEntries(
+  fieldKinds.map((kind, at) => [kind, 1 << at]),
+) as Readonly<Record<FieldKind, number>>;
 
 export const kindsOf = (mask: number): FieldKind[] =>
   fieldKinds.filter((kind) => (mask & kindBit[kind]) !== 0);
@@ -44,13 +44,25 @@ export function kindOfText(text: string): FieldKind {
 
 /** Whether a text begins with a day that the calendar has. */
 function isDay(text: string): boolean {
-  const [year, month, day] = [Number(text.slice(0, 4)), Number(text.slice(5, 7)), Number(text.slice(8, 10))];
+  const [year, month, day] = [
+    Number(text.slice(0, 4)),
+    Number(text.slice(5, 7)),
+    Number(text.slice(8, 10)),
+  ];
   if (year === 0 || month < 1 || month > 12 || day < 1) return false;
   const leap = (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0;
   return day <= (month === 2 ? (leap ? 29 : 28) : [4, 6, 9, 11].includes(month) ? 30 : 31);
 }
 
-export const columnTypes = ['boolean', 'numeric', 'timestamptz', 'date', 'uuid', 'text', 'jsonb'] as const;
+export const columnTypes = [
+  'boolean',
+  'numeric',
+  'timestamptz',
+  'date',
+  'uuid',
+  'text',
+  'jsonb',
+] as const;
 export type ColumnType = (typeof columnTypes)[number];
 
 /**

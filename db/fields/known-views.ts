@@ -120,7 +120,8 @@ export async function readKnownViews(
     }
     const believed: TypedColumn[] = [];
     for (const { position, ...column } of columns) {
-      const reason = believed.length === columnsMax ? 'it has too many columns' : wrongColumn(view, column);
+      const reason =
+        believed.length === columnsMax ? 'it has too many columns' : wrongColumn(view, column);
       if (reason === undefined) believed.push(column);
       else wrong.push({ view: view.name, position, why: reason });
     }

@@ -121,7 +121,9 @@ export function fixedColumns(key: string, path: string): string[] {
     if (step !== 'any') continue;
     const owner = steps[at - 1] ?? 'any';
     const level = `${owner === 'any' ? 'element' : snakeCase(owner.field)}_position`;
-    columns.push(freeName(at === steps.length - 1 ? 'position' : level, (name) => columns.includes(name)));
+    columns.push(
+      freeName(at === steps.length - 1 ? 'position' : level, (name) => columns.includes(name)),
+    );
   }
   return columns;
 }
@@ -153,7 +155,8 @@ function placesOf(fields: readonly CataloguedField[]): Place {
  */
 function collapseMaps(at: Place): void {
   at.collapsed ||= at.fields.size > fieldsMax;
-  for (const inner of [...at.fields.values(), ...(at.any === undefined ? [] : [at.any])]) collapseMaps(inner);
+  for (const inner of [...at.fields.values(), ...(at.any === undefined ? [] : [at.any])])
+    collapseMaps(inner);
 }
 
 const place = (path: string): Place => ({
@@ -166,7 +169,8 @@ const sorted = (fields: ReadonlyMap<string, Place>): [string, Place][] =>
   [...fields].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
 
 /** The type of the column of a field; null where it has none, as its own fields have. */
-const typeOf = ({ kinds, collapsed }: Place): ColumnType | null => (collapsed ? 'jsonb' : columnType(kinds));
+const typeOf = ({ kinds, collapsed }: Place): ColumnType | null =>
+  collapsed ? 'jsonb' : columnType(kinds);
 
 function columnsOf(
   of: Place,
@@ -176,7 +180,8 @@ function columnsOf(
 ): readonly TypedColumn[] {
   const columns = [...widened(before, root)];
   const paths = new Set(columns.map(({ path }) => path));
-  const isUsed = (name: string) => fixed.includes(name) || columns.some((column) => column.name === name);
+  const isUsed = (name: string) =>
+    fixed.includes(name) || columns.some((column) => column.name === name);
   const add = (path: string, name: string, type: ColumnType | null): void => {
     if (type === null || paths.has(path)) return;
     paths.add(path);
@@ -190,7 +195,8 @@ function columnsOf(
     if (!isRecord || columns.length < columnsMax) add(at.path, snakeCase(field), typeOf(at));
   }
   const isShown = ([, at]: [string, Place]): boolean => typeOf(at) === null || paths.has(at.path);
-  if (isRecord && (of.collapsed || !own.every(isShown))) add(`/${anyStep}`, 'other_fields', 'jsonb');
+  if (isRecord && (of.collapsed || !own.every(isShown)))
+    add(`/${anyStep}`, 'other_fields', 'jsonb');
   const flatten = (at: Place, name: string): void => {
     for (const [field, inner] of sorted(at.fields)) {
       const flat = `${name}_${snakeCase(field)}`;

@@ -64,7 +64,10 @@ export async function refreshViews(db: Database, lockTimeoutMs: number): Promise
 export async function refreshViewsIn(tx: Transaction): Promise<RefreshedViews> {
   await lock(tx, 'typedViews', 'inTurn');
   const relations = await readRelations(tx);
-  const [fields, { views: known, wrong }] = [await readFields(tx), await readKnownViews(tx, relations)];
+  const [fields, { views: known, wrong }] = [
+    await readFields(tx),
+    await readKnownViews(tx, relations),
+  ];
   const warnings = wrong.map((row) => `${describeWrong(row)}: the row was removed`);
   await removeWrong(tx, wrong);
   const planned = planViews(fields, known, (name) => relations.get(name)?.isTyped === false);
@@ -74,7 +77,9 @@ export async function refreshViewsIn(tx: Transaction): Promise<RefreshedViews> {
   for (const view of planned) {
     const before = known.find(({ name }) => name === view.name);
     const actual = relations.get(view.name)?.columns;
-    const result = await unlessWrong(tx, (part) => makeView(part, view, before?.definition, actual, context));
+    const result = await unlessWrong(tx, (part) =>
+      makeView(part, view, before?.definition, actual, context),
+    );
     if (result === 'unchanged') continue;
     if (typeof result === 'object' && 'wrong' in result) {
       warnings.push(`analytics.${view.name} could not be made: ${result.wrong}`);
@@ -115,7 +120,11 @@ async function makeView(
   const resource = viewedResources.find((one) => one.resource === view.resource);
   if (resource === undefined) return 'unchanged';
   const ofResource = fields.filter((field) => field.resource === view.resource);
-  const comments = viewComments(view, resource, new Map(ofResource.map((field) => [field.path, field])));
+  const comments = viewComments(
+    view,
+    resource,
+    new Map(ofResource.map((field) => [field.path, field])),
+  );
   const definition = digest([viewSelect(view, resource, zone), ...comments]);
   if (actual !== undefined && definition === definitionBefore) return 'unchanged';
   const on = viewName(view);
@@ -127,7 +136,9 @@ async function makeView(
   if (wider.length === 0) await make(view);
   else {
     const grants = await grantsOn(tx, on);
-    by = (await dropUnlessUsed(tx, `view ${on}`)).map((line) => line.replace(/ depends on .*$/, ''));
+    by = (await dropUnlessUsed(tx, `view ${on}`)).map((line) =>
+      line.replace(/ depends on .*$/, ''),
+    );
     if (by.length === 0) {
       await make(view);
       for (const grant of grants) await run(grant);
@@ -152,7 +163,8 @@ function changedColumns(view: TypedView, key: string, actual: readonly ActualCol
   const fixed = fixedColumns(key, view.path).map((name) => ({ name, type: undefined }));
   return [...fixed, ...view.columns].flatMap(({ name, type }, nth) => {
     const there = actual[nth];
-    const same = there === undefined || (there.name === name && (type ?? there.type) === there.type);
+    const same =
+      there === undefined || (there.name === name && (type ?? there.type) === there.type);
     return same ? [] : [name];
   });
 }
@@ -220,7 +232,9 @@ async function keepColumns(db: Executor, view: TypedView): Promise<void> {
 }
 
 async function zoneOf(db: Executor): Promise<string> {
-  const { rows } = await db.execute<{ zone: string }>(sql`select current_setting('TimeZone') as zone`);
+  const { rows } = await db.execute<{ zone: string }>(
+    sql`select current_setting('TimeZone') as zone`,
+  );
   return rows[0]?.zone ?? 'UTC';
 }
 

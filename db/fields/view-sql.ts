@@ -15,7 +15,11 @@ const literal = pg.escapeLiteral;
 export const viewName = (view: Pick<TypedView, 'name'>): string => `analytics.${name(view.name)}`;
 
 /** Text with which a view is made; `zone` is that of the service's times that tell none. */
-export function viewSelect(view: TypedView, { table, key, ofCompany }: ViewedResource, zone: string): string {
+export function viewSelect(
+  view: TypedView,
+  { table, key, ofCompany }: ViewedResource,
+  zone: string,
+): string {
   let at = 'd.raw';
   const joins: string[] = [];
   for (const step of stepsOf(view.path)) {
@@ -32,9 +36,17 @@ export function viewSelect(view: TypedView, { table, key, ofCompany }: ViewedRes
   const positions = joins.map((_, level) => `e${level + 1}.position::integer`);
   const values =
     view.path === ''
-      ? ['r.id', ...(ofCompany ? ['r.company_id'] : []), 'r.api_version', 'r.first_synced_at', 'r.synced_at']
+      ? [
+          'r.id',
+          ...(ofCompany ? ['r.company_id'] : []),
+          'r.api_version',
+          'r.first_synced_at',
+          'r.synced_at',
+        ]
       : ['r.id', ...(ofCompany ? ['r.company_id'] : []), 'r.api_version', ...positions];
-  const fixed = fixedColumns(key, view.path).map((column, nth) => `${values[nth]} as ${name(column)}`);
+  const fixed = fixedColumns(key, view.path).map(
+    (column, nth) => `${values[nth]} as ${name(column)}`,
+  );
   const columns = view.columns.map(
     (column) => `${columnValue(column, view, at, zone)} as ${name(column.name)}`,
   );
@@ -120,7 +132,9 @@ export function viewComments(
       [
         column,
         fixedComments[column] ??
-          (column === resource.key ? 'Id of the record that it is in.' : 'Place in the outer array, from 1.'),
+          (column === resource.key
+            ? 'Id of the record that it is in.'
+            : 'Place in the outer array, from 1.'),
       ] as const,
   );
   const own = view.columns.map(

@@ -28,7 +28,10 @@ export interface DifferentField {
   readonly warehouse: string | null;
 }
 
-/** The sites of a connection, as one value: as its record relates them, where it does, and as they are held. */
+/**
+ * The sites of a connection, as one value: as its record relates them, where it does, and as they
+ * are held.
+ */
 const oneValue = sql.raw(
   `jsonb_agg(jsonb_build_array(site_id, account_ids, datasource_types) order by site_id)`,
 );
@@ -51,8 +54,8 @@ function columnsOf(resource: RecordResource): { name: string; told: SQL; held: S
 }
 
 /**
- * Compares a page of the service's records with the warehouse: the differences among the page's own records. One that
- * Postgres cannot hold is missing.
+ * Compares a page of the service's records with the warehouse: the differences among the page's own
+ * records. One that Postgres cannot hold is missing.
  */
 export async function comparePage(
   db: Executor,
@@ -67,7 +70,9 @@ export async function comparePage(
     const parts = await halving<string, Difference[]>(
       itemTexts(page),
       (texts) => compareRecords(db, resource, pageOfTexts(page, texts), since),
-      (text) => [{ id: String((JSON.parse(text) as { id?: unknown } | null)?.id), state: 'missing' }],
+      (text) => [
+        { id: String((JSON.parse(text) as { id?: unknown } | null)?.id), state: 'missing' },
+      ],
     );
     return parts.flat();
   }
@@ -84,7 +89,9 @@ async function compareRecords(
       ? { steps: sql`${items(page)}, ${sitesOfCompanies}`, from: sql`site` }
       : { steps: items(page), from: sql`item` };
   const columns = columnsOf(resource);
-  const belied = sql.join(columns.map(({ told, held }) => sql` or ${held} is distinct from ${told}`));
+  const belied = sql.join(
+    columns.map(({ told, held }) => sql` or ${held} is distinct from ${told}`),
+  );
   const columnFields = sql.join(
     columns.map(
       ({ name, told, held }) =>
@@ -110,11 +117,16 @@ async function compareRecords(
       left join ${tableOf(resource)} t on t.id = ${idOfRecord(resources[resource])}
     where (t.id is null or t.deleted_at is not null or t.raw is distinct from r ${belied}) and ${recent}`);
   return result.rows.map((row) =>
-    row.missing ? { id: row.id, state: 'missing' } : { id: row.id, state: 'different', fields: row.fields },
+    row.missing
+      ? { id: row.id, state: 'missing' }
+      : { id: row.id, state: 'different', fields: row.fields },
   );
 }
 
-/** Rows that live in the warehouse and that the service did not show; of one company, or of all (null). */
+/**
+ * Rows that live in the warehouse and that the service did not show; of one company, or of all
+ * (null).
+ */
 export async function extraRows(
   db: Executor,
   resource: RecordResource,
@@ -124,7 +136,8 @@ export async function extraRows(
   /** Companies of which no list tells. */
   unlisted: readonly string[] = [],
 ): Promise<Difference[]> {
-  const recent = since === null || !isVersioned(resource) ? sql`true` : sql`updated >= ${since}::timestamptz`;
+  const recent =
+    since === null || !isVersioned(resource) ? sql`true` : sql`updated >= ${since}::timestamptz`;
   const owner = resource === 'companies' ? sql`id` : sql`company_id`;
   const seen = printedUuids(seenIds);
   const result = await db.execute<{ id: string }>(sql`
@@ -136,7 +149,10 @@ export async function extraRows(
   return result.rows.map((row) => ({ id: row.id, state: 'extra' }));
 }
 
-/** Companies that live though the service's list does not show them: settings name them, or records of them were read. */
+/**
+ * Companies that live though the service's list does not show them: settings name them, or records
+ * of them were read.
+ */
 export async function unlistedCompanies(
   db: Executor,
   configured: readonly string[],
@@ -161,8 +177,8 @@ export interface ReadingsCompared {
 }
 
 /**
- * Compares readings of a meter, those that start since a moment where one is given; ids of differences are
- * `meter@start/seconds/unit`. One that Postgres cannot hold is missing.
+ * Compares readings of a meter, those that start since a moment where one is given; ids of
+ * differences are `meter@start/seconds/unit`. One that Postgres cannot hold is missing.
  */
 export async function compareIntervals(
   warehouse: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
@@ -173,7 +189,10 @@ export async function compareIntervals(
   const parts = await halving<number, ReadingsCompared>(
     [...columns.startAt.keys()],
     (places) => compareReadings(warehouse, meterId, readingsAt(columns, places), since),
-    (place) => ({ differences: [{ id: `${meterId}@${columns.startAt[place]}`, state: 'missing' }], keys: 1 }),
+    (place) => ({
+      differences: [{ id: `${meterId}@${columns.startAt[place]}`, state: 'missing' }],
+      keys: 1,
+    }),
   );
   return {
     differences: parts.flatMap(({ differences }) => differences),
@@ -184,11 +203,15 @@ export async function compareIntervals(
 /** Times that `metersync.read_time` casts as they are. */
 const datedTime = /^\d{4}-\d\d-\d\d/;
 
-/** Readings that the service told, as a table `told` with the columns of theirs. Postgres reads their times and amounts. */
+/**
+ * Readings that the service told, as a table `told` with the columns of theirs. Postgres reads
+ * their times and amounts.
+ */
 function told(columns: IntervalColumns, since: string | null): SQL {
   const { startAt, endAt } = columns;
   const dated = [...startAt, ...endAt].every((time) => time === null || datedTime.test(time));
-  const times = (values: readonly (string | null)[]): SQL => array(values, dated ? 'timestamptz' : 'text');
+  const times = (values: readonly (string | null)[]): SQL =>
+    array(values, dated ? 'timestamptz' : 'text');
   const time = (name: 's' | 'e'): SQL => sql.raw(dated ? name : `metersync.read_time(${name})`);
   return sql`told as materialized (
     select * from (
@@ -201,7 +224,10 @@ function told(columns: IntervalColumns, since: string | null): SQL {
   )`;
 }
 
-/** Where the warehouse's readings of theirs start. As two values they let Postgres plan for their months alone. */
+/**
+ * Where the warehouse's readings of theirs start. As two values they let Postgres plan for their
+ * months alone.
+ */
 function spanOf(columns: IntervalColumns, zoneIsUtc: boolean): SQL {
   const plain = plainReadings(columns, zoneIsUtc);
   return plain === undefined
@@ -210,7 +236,9 @@ function spanOf(columns: IntervalColumns, zoneIsUtc: boolean): SQL {
 }
 
 const keyOf = (table: string): SQL =>
-  sql.raw(`'@' || ${table}.start_at || '/' || ${table}.granularity_seconds || '/' || ${table}.usage_units`);
+  sql.raw(
+    `'@' || ${table}.start_at || '/' || ${table}.granularity_seconds || '/' || ${table}.usage_units`,
+  );
 
 async function compareReadings(
   { db, zoneIsUtc }: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
@@ -263,8 +291,8 @@ export async function countIntervals(
 }
 
 /**
- * Readings of a meter that the service did not tell among the given ones. The keys of what it told are collected in
- * Postgres, so that memory stays flat however many there are.
+ * Readings of a meter that the service did not tell among the given ones. The keys of what it told
+ * are collected in Postgres, so that memory stays flat however many there are.
  */
 export async function extraReadings(
   db: Database,
@@ -318,12 +346,16 @@ export async function eventsBehind(
   return new Map(result.rows.map(({ record, events }) => [record, events]));
 }
 
-/** Why Postgres refused records that the warehouse lacks, by resource and id: readings by their meter and start. */
+/**
+ * Why Postgres refused records that the warehouse lacks, by resource and id: readings by their
+ * meter and start.
+ */
 export async function refusals(
   db: Executor,
   records: readonly { readonly resource: string; readonly id: string }[],
 ): Promise<Map<string, string>> {
-  const column = (of: (record: (typeof records)[number]) => string): SQL => array(records.map(of), 'text');
+  const column = (of: (record: (typeof records)[number]) => string): SQL =>
+    array(records.map(of), 'text');
   const result = await db.execute<{ resource: string; id: string; error: string }>(sql`
     select resource, id, error from metersync.rejected_records
     join unnest(${column(({ resource }) => resource)}, ${column(({ id }) => id)}, ${column(({ id }) => refusedId(id))})
@@ -331,8 +363,14 @@ export async function refusals(
   return new Map(result.rows.map(({ resource, id, error }) => [`${resource} ${id}`, error]));
 }
 
-/** Meters of a company whose readings the warehouse holds though the service no longer lists the meter. */
-export async function metersWithReadings(db: Executor, companyId: string | null): Promise<string[]> {
+/**
+ * Meters of a company whose readings the warehouse holds though the service no longer lists the
+ * meter.
+ */
+export async function metersWithReadings(
+  db: Executor,
+  companyId: string | null,
+): Promise<string[]> {
   const result = await db.execute<{ id: string }>(sql`
     select m.id from utility.meters m
     where (${companyId}::uuid is null or m.company_id = ${companyId}::uuid)

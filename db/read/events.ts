@@ -8,7 +8,10 @@ import { isRefusal } from '../failures.ts';
 import { halving } from '../halving.ts';
 import { printedBytesMax } from '../record/printed-size.ts';
 
-/** Which events of the journal; a bound that is absent bounds nothing. Times are ISO 8601, of the receiver's clock. */
+/**
+ * Which events of the journal; a bound that is absent bounds nothing. Times are ISO 8601, of the
+ * receiver's clock.
+ */
 export interface EventFilter {
   readonly ids?: readonly string[] | undefined;
   readonly type?: string | undefined;
@@ -44,7 +47,10 @@ export interface JournalledEvent {
   readonly payloadDroppedAt: string | null;
 }
 
-/** With what was signed: JSON as Postgres prints it, or the bytes where it cannot hold them; neither once dropped. */
+/**
+ * With what was signed: JSON as Postgres prints it, or the bytes where it cannot hold them; neither
+ * once dropped.
+ */
 export interface WholeEvent extends JournalledEvent {
   readonly payload: string | null;
   readonly body: Buffer | null;
@@ -99,7 +105,10 @@ export const eventsOf = (records: SQL): SQL => sql`
   union all
   select record_id from ${records} r where r.kind = 'interval'`;
 
-/** Ids of the events that may have an outcome of which few are: those need not be looked for among all. */
+/**
+ * Ids of the events that may have an outcome of which few are: those need not be looked for among
+ * all.
+ */
 const fewOf: Readonly<Partial<Record<EventOutcome, SQL>>> = {
   pending: eventsOf(sql`metersync.stale_records`),
   missing: eventsOf(
@@ -111,7 +120,10 @@ const fewOf: Readonly<Partial<Record<EventOutcome, SQL>>> = {
   ignored: sql`select id from metersync.journal where arrived_as = 'ignored'`,
 };
 
-/** Where those are: the few of a record, or of an outcome that few have, are picked before the newest of them are. */
+/**
+ * Where those are: the few of a record, or of an outcome that few have, are picked before the
+ * newest of them are.
+ */
 function amongThem({ recordId, outcome }: EventFilter): SQL {
   if (recordId !== undefined)
     return sql`(select * from metersync.events where record_id = ${recordId} offset 0) of_record`;
@@ -139,19 +151,26 @@ export async function listEvents(
 }
 
 /**
- * What Postgres prints of a payload, unless it is more than any that is recorded today: earlier versions kept payloads whose
- * numbers unfold to gigabytes. Such a one is NULL, and past a gigabyte refused.
+ * What Postgres prints of a payload, unless it is more than any that is recorded today: earlier
+ * versions kept payloads whose numbers unfold to gigabytes. Such a one is NULL, and past a gigabyte
+ * refused.
  */
 const printed: SQL = sql`lateral (select payload::text as text offset 0) whole
   cross join lateral (select case when octet_length(whole.text) <= ${printedBytesMax} then whole.text end as payload) printed`;
 
-/** Laid out where that is no more than some megabytes: each line of what is nested is indented by its depth. */
+/**
+ * Laid out where that is no more than some megabytes: each line of what is nested is indented by
+ * its depth.
+ */
 const laidOut: SQL = sql`case
   when octet_length(printed.payload) <= 100000
     and length(printed.payload) - length(translate(printed.payload, '[{', '')) <= 200 then jsonb_pretty(e.payload)
   else printed.payload end`;
 
-/** An event with what was signed; with neither payload nor body where that is too large to be read, or was dropped. */
+/**
+ * An event with what was signed; with neither payload nor body where that is too large to be read,
+ * or was dropped.
+ */
 export async function readEvent(db: Executor, id: string): Promise<WholeEvent | undefined> {
   const read = async (payload: SQL, from: SQL) =>
     await db.execute<WholeEvent & Record<string, unknown>>(sql`
@@ -176,7 +195,10 @@ export async function eventsOfRecord(
   return result.rows;
 }
 
-/** A kept event, ready to be recorded again; `event` is undefined when what was signed was dropped, or is too large. */
+/**
+ * A kept event, ready to be recorded again; `event` is undefined when what was signed was dropped,
+ * or is too large.
+ */
 export interface KeptEvent {
   readonly id: string;
   readonly outcome: EventOutcome;
@@ -202,7 +224,8 @@ export async function keptEvents(
       ? sql`true`
       : sql`(received_at, id) > (${page.after.receivedAt}::timestamptz, ${page.after.id})`;
   // Ids are asked for one by one, and answered one by one: what cannot be replayed is said of each.
-  const chosen = replay === 'all' || filter.ids !== undefined ? sql`true` : sql`outcome <> 'applied'`;
+  const chosen =
+    replay === 'all' || filter.ids !== undefined ? sql`true` : sql`outcome <> 'applied'`;
   const result = await db.execute<{
     id: string;
     outcome: EventOutcome;
@@ -225,7 +248,8 @@ export async function keptEvents(
   return {
     events: result.rows.map(({ id, outcome, seconds, iso, dropped }) => {
       const body = signed.get(id);
-      const event = body === undefined ? undefined : { id, timestamp: seconds, receivedAt: iso, body };
+      const event =
+        body === undefined ? undefined : { id, timestamp: seconds, receivedAt: iso, body };
       return { id, outcome, dropped, event };
     }),
     next: whole ? { receivedAt: last.received_at, id: last.id } : undefined,
@@ -235,12 +259,22 @@ export async function keptEvents(
 /** Payloads read by one statement: those of today are 30 MB together at most. */
 const payloadsAtOnce = 20;
 
-/** What was signed of events, by their ids; those that are too large to be read are left out, and spoil no other. */
-async function readSigned(db: Executor, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+/**
+ * What was signed of events, by their ids; those that are too large to be read are left out, and
+ * spoil no other.
+ */
+async function readSigned(
+  db: Executor,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
   const signed = new Map<string, string>();
   for (let from = 0; from < ids.length; from += payloadsAtOnce) {
     const read = async (some: readonly string[]): Promise<void> => {
-      const { rows } = await db.execute<{ id: string; payload: string | null; body: Buffer | null }>(sql`
+      const { rows } = await db.execute<{
+        id: string;
+        payload: string | null;
+        body: Buffer | null;
+      }>(sql`
         select id, printed.payload, body from metersync.journal e cross join ${printed}
         where id = any(${array(some, 'text')})`);
       for (const { id, payload, body } of rows) {

@@ -11,10 +11,13 @@ import { readSilence } from './silence.ts';
 import { readRuns } from './status.ts';
 
 /**
- * What the warehouse tells of its own health, in reads that an index answers: they cost what is wrong and the number of
- * companies, not the length of the journal.
+ * What the warehouse tells of its own health, in reads that an index answers: they cost what is
+ * wrong and the number of companies, not the length of the journal.
  */
-export async function readHealth(db: Executor, { silenceHours = 0 } = {}): Promise<WarehouseHealth> {
+export async function readHealth(
+  db: Executor,
+  { silenceHours = 0 } = {},
+): Promise<WarehouseHealth> {
   return {
     ...(await readCounts(db)),
     parked: await readParkedCodes(db),
@@ -74,7 +77,10 @@ async function readCounts(db: Executor): Promise<Counts> {
   return counts;
 }
 
-/** Work that the service refused: what waits for it, and the last part of each company's resource that failed for it. */
+/**
+ * Work that the service refused: what waits for it, and the last part of each company's resource
+ * that failed for it.
+ */
 async function readParkedCodes(db: Executor): Promise<WarehouseHealth['parked']> {
   const codes = array(parkingCodes, 'text');
   const result = await db.execute<{ code: FailureCode; events: number; parts: number }>(sql`

@@ -33,7 +33,10 @@ export interface DataIssue {
   readonly acknowledgedNote: string | null;
 }
 
-/** Issues, the gravest first and the latest first among them; open ones that were acknowledged stand behind the others. */
+/**
+ * Issues, the gravest first and the latest first among them; open ones that were acknowledged stand
+ * behind the others.
+ */
 export async function listDataIssues(
   db: Executor,
   { companyId, checkName, severity, closed = false, unacknowledged = false }: IssueFilter,

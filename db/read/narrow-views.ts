@@ -2,7 +2,10 @@ import { sql } from 'drizzle-orm';
 import type { Executor } from '../connect.ts';
 import type { BlockedView } from '../fields/refresh-views.ts';
 
-/** Typed views that keep types too narrow for their values, as they were made last, and what is built on them now. */
+/**
+ * Typed views that keep types too narrow for their values, as they were made last, and what is
+ * built on them now.
+ */
 export async function readNarrowViews(db: Executor): Promise<BlockedView[]> {
   const { rows } = await db.execute<BlockedView & Record<string, unknown>>(sql`
     select n.view, n.columns, coalesce(b.by, '{}') as by

@@ -6,7 +6,9 @@ export const readSchemas = ['analytics', 'utility', 'ops', 'history'] as const;
 
 export interface RelationColumn {
   readonly name: string;
-  /** Postgres's name of the type, without length or precision: `timestamp with time zone`, `uuid[]`. */
+  /**
+   * Postgres's name of the type, without length or precision: `timestamp with time zone`, `uuid[]`.
+   */
   readonly type: string;
 }
 

@@ -17,14 +17,21 @@ export interface Report {
   }[];
   /** One row for each month, commodity and unit, oldest month first. */
   readonly usage: readonly MonthlyUsage[];
-  /** Parts of all days of all meters, from 0 to 1: those that bills are for, those that readings cover. */
+  /**
+   * Parts of all days of all meters, from 0 to 1: those that bills are for, those that readings
+   * cover.
+   */
   readonly coverage: readonly {
     readonly month: string;
     readonly bills: string | null;
     readonly readings: string | null;
   }[];
   /** Mean kW of all meters together; weekday 1 is Monday. */
-  readonly load: readonly { readonly weekday: number; readonly hour: number; readonly kw: string | null }[];
+  readonly load: readonly {
+    readonly weekday: number;
+    readonly hour: number;
+    readonly kw: string | null;
+  }[];
   readonly corrections: {
     readonly byMonth: readonly { readonly month: string; readonly bills: number }[];
     readonly byCurrency: readonly {
@@ -93,8 +100,8 @@ const monthsMax = 24;
 const listedMax = 25;
 
 /**
- * Reads what a report tells, as one transaction sees it. Profile and coverage of readings look at every reading: with
- * millions of all companies together that takes a minute.
+ * Reads what a report tells, as one transaction sees it. Profile and coverage of readings look at
+ * every reading: with millions of all companies together that takes a minute.
  * @param onProgress told what is read next
  */
 export async function readReport(
@@ -215,7 +222,9 @@ async function readAttention(rows: Rows, where: SQL): Promise<Report['attention'
 }
 
 async function readFreshness(rows: Rows, where: SQL): Promise<Freshness> {
-  const causes = await rows<{ cause: string | null; late: boolean; connections: number } & Clocks>(sql`
+  const causes = await rows<
+    { cause: string | null; late: boolean; connections: number } & Clocks
+  >(sql`
     select coalesce(is_late, false) as late, coalesce(cause_of_lateness, 'unknown') as cause, count(*)::int as connections,
       max(utility_published_until)::text as "publishedUntil", ${utc(sql`max(service_collected_at)`)} as "collectedAt",
       ${utc(sql`max(applied_at)`)} as "appliedAt"
@@ -250,7 +259,8 @@ interface Clocks {
 }
 
 /** Whole seconds in UTC, for people. */
-const utc = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
+const utc = (time: SQL): SQL =>
+  sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
 
 /** Rows of the latest months; they come oldest first. */
 function lastMonths<T extends { month: string }>(rows: readonly T[]): T[] {

@@ -9,8 +9,8 @@ export interface CompanyProgress {
   readonly resource: CompanyResource;
   readonly step: number;
   /**
-   * Of `unit`, so many are read of so many; of how many is not known before the first page. The meter that is being
-   * read counts by the part of its readings that are written.
+   * Of `unit`, so many are read of so many; of how many is not known before the first page. The
+   * meter that is being read counts by the part of its readings that are written.
    */
   readonly done: number;
   readonly of: number | null;
@@ -49,10 +49,15 @@ export interface RunProgress {
 
 const failedMax = 5;
 
-/** Reads how far a run is. Meters count as read once their readings were, whoever read them since the run came to them. */
+/**
+ * Reads how far a run is. Meters count as read once their readings were, whoever read them since
+ * the run came to them.
+ */
 export async function readRunProgress(db: Executor, runId: string): Promise<RunProgress> {
   const run = sql`run_id = ${runId}::uuid`;
-  const whole = await db.execute<Omit<RunProgress, 'running' | 'failed'> & Record<string, unknown>>(sql`
+  const whole = await db.execute<
+    Omit<RunProgress, 'running' | 'failed'> & Record<string, unknown>
+  >(sql`
     with r as (select state, error, started_at, finished_at from metersync.runs
       where ${run} and company_id is null and resource is null),
     parts as (

@@ -1,7 +1,10 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from '../connect.ts';
 
-/** What the server says of itself: its version, and its clock as Unix milliseconds; NaN when it says nothing. */
+/**
+ * What the server says of itself: its version, and its clock as Unix milliseconds; NaN when it says
+ * nothing.
+ */
 export async function readServer(db: Executor): Promise<{ version: string; nowMs: number }> {
   const { rows } = await db.execute<{ version: string; now_ms: number }>(sql`
     select current_setting('server_version') as version,
@@ -11,6 +14,8 @@ export async function readServer(db: Executor): Promise<{ version: string; nowMs
 
 /** The time zone in which the session reads times without one; '' when it says none. */
 export async function readTimeZone(db: Executor): Promise<string> {
-  const { rows } = await db.execute<{ zone: string }>(sql`select current_setting('TimeZone') as zone`);
+  const { rows } = await db.execute<{ zone: string }>(
+    sql`select current_setting('TimeZone') as zone`,
+  );
   return rows[0]?.zone ?? '';
 }

@@ -32,11 +32,14 @@ const [sessionsMax, relationsMax] = [5, 3];
 
 /** A sentence for each, the oldest first. */
 export function describeSessions(sessions: readonly Session[]): string {
-  const lines = sessions.slice(0, sessionsMax).map(({ pid, login, application, since, relations }) => {
-    const more = relations.length > relationsMax ? ` and ${relations.length - relationsMax} more` : '';
-    const of = [login, application].filter((name) => name !== '').join(', ');
-    return `pid ${pid} (${of}) uses ${relations.slice(0, relationsMax).join(', ')}${more}${since === null ? '' : ` since ${since}`}`;
-  });
+  const lines = sessions
+    .slice(0, sessionsMax)
+    .map(({ pid, login, application, since, relations }) => {
+      const more =
+        relations.length > relationsMax ? ` and ${relations.length - relationsMax} more` : '';
+      const of = [login, application].filter((name) => name !== '').join(', ');
+      return `pid ${pid} (${of}) uses ${relations.slice(0, relationsMax).join(', ')}${more}${since === null ? '' : ` since ${since}`}`;
+    });
   if (sessions.length > sessionsMax) lines.push(`and ${sessions.length - sessionsMax} more`);
   return `${lines.join('; ')}.`;
 }

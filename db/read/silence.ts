@@ -6,9 +6,14 @@ import type { Executor } from '../connect.ts';
 export interface Silence {
   /** When the last event of the service was received; null when none ever was. */
   readonly lastEventAt: string | null;
-  /** Seconds since then or, when no event ever came, since the first run began; null before that. */
+  /**
+   * Seconds since then or, when no event ever came, since the first run began; null before that.
+   */
   readonly quietSeconds: number | null;
-  /** Changes that runs found since the last event, or in the last day, though an event should have told of them. */
+  /**
+   * Changes that runs found since the last event, or in the last day, though an event should have
+   * told of them.
+   */
   readonly missedRows: number;
   /** Companies that had such changes, and when the last of them was found. */
   readonly missedCompanies: number;
@@ -17,7 +22,10 @@ export interface Silence {
   readonly signs: readonly string[];
 }
 
-/** Looks for signs of silence; `silenceHours` without any event are one, never when 0. Probes are no events of the service. */
+/**
+ * Looks for signs of silence; `silenceHours` without any event are one, never when 0. Probes are no
+ * events of the service.
+ */
 export async function readSilence(db: Executor, silenceHours: number): Promise<Silence> {
   const [quiet] = (
     await db.execute<{ last: string | null; seconds: number | null }>(sql`

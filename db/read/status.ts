@@ -38,7 +38,10 @@ export interface WarehouseStatus {
   readonly waiting: readonly WaitingEvents[];
   /** Work that the service refused, by failure. */
   readonly parked: readonly ParkedWork[];
-  /** Interval events whose ranges show fewer readings than they told of, and how many readings that is. */
+  /**
+   * Interval events whose ranges show fewer readings than they told of, and how many readings that
+   * is.
+   */
   readonly intervalShortfall: { readonly events: number; readonly readings: number };
   readonly rejectedRecords: number;
   /** Rows that a run found gone and that wait for `metersync deletes`. */
@@ -75,7 +78,10 @@ export interface ParkedWork {
   /** Parts of backfills that failed for it, where no later run read them. */
   readonly backfillParts: number;
   readonly since: string;
-  /** When the events are tried again by themselves; null when only a backfill or a resume tries again. */
+  /**
+   * When the events are tried again by themselves; null when only a backfill or a resume tries
+   * again.
+   */
   readonly nextAttemptAt: string | null;
 }
 
@@ -107,8 +113,14 @@ export async function readParked(db: Executor): Promise<ParkedWork[]> {
   return result.rows.map((row) => ({ ...row, operator: failureTypes[row.code].operator }));
 }
 
-/** Reads the state of the pipeline from its own tables. So many hours without any event are a sign of silence. */
-export async function readStatus(db: Executor, { silenceHours = 0 } = {}): Promise<WarehouseStatus> {
+/**
+ * Reads the state of the pipeline from its own tables. So many hours without any event are a sign
+ * of silence.
+ */
+export async function readStatus(
+  db: Executor,
+  { silenceHours = 0 } = {},
+): Promise<WarehouseStatus> {
   const events = await countOutcomes(db);
   const ages = await db.execute<{
     pending: number | null;
@@ -146,7 +158,10 @@ export async function readStatus(db: Executor, { silenceHours = 0 } = {}): Promi
   };
 }
 
-/** How many events have which outcome: those that were not simply applied are counted, the rest is what is left. */
+/**
+ * How many events have which outcome: those that were not simply applied are counted, the rest is
+ * what is left.
+ */
 async function countOutcomes(db: Executor): Promise<WarehouseStatus['events']> {
   const result = await db.execute<WarehouseStatus['events'] & Record<string, unknown>>(sql`
     with came as materialized (
@@ -215,7 +230,9 @@ export async function countRows(db: Executor): Promise<Record<string, number>> {
   const counts = counted.map(
     ({ name, rows }) => sql`select ${name} as name, count(*)::int as count from ${rows}`,
   );
-  const result = await db.execute<{ name: string; count: number }>(sql.join(counts, sql` union all `));
+  const result = await db.execute<{ name: string; count: number }>(
+    sql.join(counts, sql` union all `),
+  );
   return Object.fromEntries(result.rows.map((row) => [row.name, row.count]));
 }
 
@@ -226,10 +243,13 @@ export interface Latency {
 }
 
 /**
- * Milliseconds from the receiver having an event to what it carries being in its row (`row`), and to its record
- * having been read again (`record`), over events received since `since` (ISO time).
+ * Milliseconds from the receiver having an event to what it carries being in its row (`row`), and
+ * to its record having been read again (`record`), over events received since `since` (ISO time).
  */
-export async function eventLatency(db: Executor, since: string): Promise<{ row: Latency; record: Latency }> {
+export async function eventLatency(
+  db: Executor,
+  since: string,
+): Promise<{ row: Latency; record: Latency }> {
   const result = await db.execute<{
     step: 'row' | 'record';
     events: number;

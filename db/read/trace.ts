@@ -30,7 +30,10 @@ export interface Trace {
   }[];
 }
 
-/** The versions and times of a row. `updated` is the newest state heard of, `rawUpdated` that of the state in raw. */
+/**
+ * The versions and times of a row. `updated` is the newest state heard of, `rawUpdated` that of the
+ * state in raw.
+ */
 export interface TracedRecord {
   readonly companyId: string | null;
   readonly created: string | null;
@@ -66,7 +69,10 @@ const tables: Readonly<
 
 const runsMax = 20;
 
-/** Reads the story of a record from the journal, the runs and its row. An id of another kind gives an empty one. */
+/**
+ * Reads the story of a record from the journal, the runs and its row. An id of another kind gives
+ * an empty one.
+ */
 export async function traceRecord(db: Executor, kind: TracedKind, givenId: string): Promise<Trace> {
   const { resources } = tables[kind];
   // Postgres prints UUIDs in lower case; a meter's id is any text.
@@ -75,7 +81,8 @@ export async function traceRecord(db: Executor, kind: TracedKind, givenId: strin
     readRecord(db, kind, id),
     eventsOfRecord(db, kind === 'meter' ? 'interval' : kind, id),
   ]);
-  const companyId = record?.companyId ?? events.find((event) => event.companyId !== null)?.companyId ?? null;
+  const companyId =
+    record?.companyId ?? events.find((event) => event.companyId !== null)?.companyId ?? null;
   const [runs, rejected, deletes] = await Promise.all([
     runsOf(db, companyId, resources),
     db.execute<Trace['rejected'][number] & Record<string, unknown>>(sql`
@@ -91,7 +98,11 @@ export async function traceRecord(db: Executor, kind: TracedKind, givenId: strin
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-async function readRecord(db: Executor, kind: TracedKind, id: string): Promise<TracedRecord | null> {
+async function readRecord(
+  db: Executor,
+  kind: TracedKind,
+  id: string,
+): Promise<TracedRecord | null> {
   if (kind !== 'meter' && !uuid.test(id)) return null;
   const times: SQL =
     kind === 'meter'

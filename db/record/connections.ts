@@ -8,8 +8,8 @@ import { upsertEvents } from '../write/upsert.ts';
 import { toldByEvents } from './told.ts';
 
 /**
- * What events tell of connections. Each change of status that one tells is a row of history too; several events of one
- * change share it.
+ * What events tell of connections. Each change of status that one tells is a row of history too;
+ * several events of one change share it.
  */
 export async function applyConnections(tx: Executor, eventIds: readonly string[]): Promise<void> {
   const events = sql`${toldByEvents('connection', eventIds)}, changed as (
@@ -33,11 +33,15 @@ export async function applyConnections(tx: Executor, eventIds: readonly string[]
 }
 
 /**
- * The sites that a connection serves, which its record may not tell (service-facts 2): then the newest event that tells
- * them is believed, also when the record was read before the event came. The connections' rows are locked by now, so
- * that of two groups the later one sees the other's events.
+ * The sites that a connection serves, which its record may not tell (service-facts 2): then the
+ * newest event that tells them is believed, also when the record was read before the event came.
+ * The connections' rows are locked by now, so that of two groups the later one sees the other's
+ * events.
  */
-export async function applyConnectionSites(tx: Executor, eventIds: readonly string[]): Promise<void> {
+export async function applyConnectionSites(
+  tx: Executor,
+  eventIds: readonly string[],
+): Promise<void> {
   await tx.execute(sql`
     with ${toldByEvents('connection', eventIds)}, latest as (
       select distinct on (record_id) record_id, occurred_at, r -> 'sitesRelations' as relations

@@ -6,14 +6,18 @@ import { upsertEvents } from '../write/upsert.ts';
 import { toldByEvents } from './told.ts';
 
 /**
- * What events tell of documents: the header columns of those that were created or updated, and tombstones with the state
- * at deletion (seed 2.5).
+ * What events tell of documents: the header columns of those that were created or updated, and
+ * tombstones with the state at deletion (seed 2.5).
  */
 export async function applyDocuments(tx: Executor, eventIds: readonly string[]): Promise<void> {
-  await tx.execute(sql`with ${upsertEvents(resources.documents, toldByEvents('document', eventIds))}`);
+  await tx.execute(
+    sql`with ${upsertEvents(resources.documents, toldByEvents('document', eventIds))}`,
+  );
 }
 
-/** The site of a document whose record was read before its event came, and tells none: the event's. */
+/**
+ * The site of a document whose record was read before its event came, and tells none: the event's.
+ */
 export async function applyDocumentSites(tx: Executor, eventIds: readonly string[]): Promise<void> {
   await tx.execute(sql`
     with ${toldByEvents('document', eventIds)}, told as (

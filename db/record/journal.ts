@@ -7,7 +7,10 @@ import type { Executor } from '../connect.ts';
 import { events, journal } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 
-/** An event on its way into the journal. `payload` is JSON text; `body` bytes that jsonb cannot hold. */
+/**
+ * An event on its way into the journal. `payload` is JSON text; `body` bytes that jsonb cannot
+ * hold.
+ */
 export interface JournalEntry {
   readonly id: string;
   readonly receivedAt: string;
@@ -26,7 +29,10 @@ export interface Recording {
   readonly onPayload?: ((type: string, payload: unknown) => void) | undefined;
 }
 
-/** Without a replay a delivery revives what came to nothing: to send such an event again is to ask for another try. */
+/**
+ * Without a replay a delivery revives what came to nothing: to send such an event again is to ask
+ * for another try.
+ */
 const revived: Readonly<Record<Replay | 'none', readonly string[]>> = {
   none: ['dead', 'missing'],
   unapplied: ['dead', 'missing', 'ignored', 'superseded', 'pending'],
@@ -39,7 +45,10 @@ function arrivedAs(entry: JournalEntry): string {
   return entry.event.deletes ? 'applied' : 'pending';
 }
 
-/** The columns of an event when it comes; those that another delivery of it, which is applied, brings anew. */
+/**
+ * The columns of an event when it comes; those that another delivery of it, which is applied,
+ * brings anew.
+ */
 const inserted = [
   journal.id,
   journal.type,
@@ -59,18 +68,21 @@ const inserted = [
   journal.workflowId,
   journal.workflowRunId,
 ];
-const recordedAnew = inserted.filter((column) => column !== journal.id && column !== journal.receivedAt);
+const recordedAnew = inserted.filter(
+  (column) => column !== journal.id && column !== journal.receivedAt,
+);
 
 /**
- * Inserts events into the journal. Returns what each of those is that are new, or that are tried again: the dead, the
- * missing and those that a replay asks for. This is where idempotence lives: any other event that is here already has
- * had, or will have, its effect.
+ * Inserts events into the journal. Returns what each of those is that are new, or that are tried
+ * again: the dead, the missing and those that a replay asks for. This is where idempotence lives:
+ * any other event that is here already has had, or will have, its effect.
  *
- * What they tell of companies that are known is written with them: `public_id`, which events alone may tell. No event makes
- * the row of a company (see db/strangers.ts), and what the API's record tells is the truth.
+ * What they tell of companies that are known is written with them: `public_id`, which events alone
+ * may tell. No event makes the row of a company (see db/strangers.ts), and what the API's record
+ * tells is the truth.
  *
- * Events that take effect at once leave nothing to read. Where the company of one is not known it waits all the same, as
- * the service has to be asked about the company.
+ * Events that take effect at once leave nothing to read. Where the company of one is not known it
+ * waits all the same, as the service has to be asked about the company.
  */
 export async function insertJournal(
   tx: Executor,
@@ -78,7 +90,8 @@ export async function insertJournal(
   { workflow, replay }: Recording,
 ): Promise<Map<string, string>> {
   const again = array(revived[replay ?? 'none'], 'text');
-  // The outcome of an event that another group is recording now cannot be seen: it is not tried again.
+  // The outcome of an event that another group is recording now cannot be seen: it is not tried
+  // again.
   const isRevived = (id: SQL): SQL => sql`(
           select known.outcome
           from ${events} known

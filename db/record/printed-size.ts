@@ -1,8 +1,8 @@
 /**
- * Bytes that a payload may take as Postgres prints it. A number such as 1e131071 is five bytes of a signed body and
- * 131,072 digits of what is read back: a few kilobytes of them are gigabytes. So much still fits one payload of
- * Temporal's (2 MiB) as base64, in which a replay sends it again, and a body of the receiver's 1 MiB takes no more
- * unless it is made for it.
+ * Bytes that a payload may take as Postgres prints it. A number such as 1e131071 is five bytes of a
+ * signed body and 131,072 digits of what is read back: a few kilobytes of them are gigabytes. So
+ * much still fits one payload of Temporal's (2 MiB) as base64, in which a replay sends it again,
+ * and a body of the receiver's 1 MiB takes no more unless it is made for it.
  */
 export const printedBytesMax = 1_500_000;
 
@@ -11,7 +11,10 @@ const token = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE]([-+]?\d+))?|[,:]/
 
 const exponent = /\d[eE][-+]?\d/;
 
-/** Whether JSON is longer than that as Postgres prints it. What is short and has no exponent is not looked through. */
+/**
+ * Whether JSON is longer than that as Postgres prints it. What is short and has no exponent is not
+ * looked through.
+ */
 export function printsTooLong(json: string): boolean {
   const mayBe = 2 * Buffer.byteLength(json) > printedBytesMax || exponent.test(json);
   return mayBe && printedBytes(json) > printedBytesMax;

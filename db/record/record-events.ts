@@ -24,9 +24,9 @@ export interface Recorded {
 }
 
 /**
- * Writes a group of verified events: journal and effect in one transaction, idempotent on event ids. An event that
- * cannot be applied is kept as `dead` with its error and its bytes, after the group was split to find it; its
- * neighbours commit.
+ * Writes a group of verified events: journal and effect in one transaction, idempotent on event
+ * ids. An event that cannot be applied is kept as `dead` with its error and its bytes, after the
+ * group was split to find it; its neighbours commit.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble; nothing is half done then.
  */
 export async function recordEvents(
@@ -84,7 +84,8 @@ async function recordTogether(
   await holdAwake(tx);
   const fresh = await insertJournal(tx, entries, recording);
   const alive = entries.filter((entry) => fresh.has(entry.id) && entry.error === null);
-  const idsOf = (kind: DecodedEvent['kind']) => alive.filter((e) => e.event.kind === kind).map((e) => e.id);
+  const idsOf = (kind: DecodedEvent['kind']) =>
+    alive.filter((e) => e.event.kind === kind).map((e) => e.id);
   const connections = idsOf('connection');
   const documents = idsOf('document');
   if (connections.length > 0) {
@@ -121,7 +122,9 @@ async function recordTogether(
 /** The records that events leave to be read again: of an interval the event itself. */
 function recordsOf(entries: readonly JournalEntry[]): StaleRecord[] {
   return entries.flatMap(({ id, event: { kind, recordId } }) =>
-    kind === 'ignored' || recordId === null ? [] : [{ kind, record_id: kind === 'interval' ? id : recordId }],
+    kind === 'ignored' || recordId === null
+      ? []
+      : [{ kind, record_id: kind === 'interval' ? id : recordId }],
   );
 }
 
@@ -148,7 +151,10 @@ function readDelivery(delivery: DeliveredEvent, { onPayload }: Recording): Journ
   }
 }
 
-/** The event as it is kept when it is dead: its bytes, and of the rest only what Postgres surely takes. */
+/**
+ * The event as it is kept when it is dead: its bytes, and of the rest only what Postgres surely
+ * takes.
+ */
 function buried(entry: JournalEntry, errorCode: FailureCode, reason: string): JournalEntry {
   const { type, recordId } = entry.event;
   const event = {
@@ -169,5 +175,12 @@ function withoutNul(text: string): string {
 function unreadable(payload: unknown): DecodedEvent {
   const isObject = typeof payload === 'object' && payload !== null && !Array.isArray(payload);
   const type = (isObject && typeOfEvent(payload as Record<string, unknown>)) || 'unknown';
-  return { type, kind: 'ignored', deletes: false, recordId: null, companyId: null, occurredAt: null };
+  return {
+    type,
+    kind: 'ignored',
+    deletes: false,
+    recordId: null,
+    companyId: null,
+    occurredAt: null,
+  };
 }

@@ -7,13 +7,14 @@ import { connections, documents, usageData } from '../schema/utility.ts';
 import { keyOf, refreshStale } from '../stale.ts';
 
 /**
- * Notes the records that events leave to be read again, and wakes the catch-ups that sleep; returns the kinds of those. Events
- * of a state that is older than what was last read, or that a tombstone covers, wait for nothing: they are superseded. So is
- * what waited, or had been given up, for the documents that `deleted` names, whose usage goes with them. A deletion that waits
- * took its effect, and waits for its company alone.
+ * Notes the records that events leave to be read again, and wakes the catch-ups that sleep; returns
+ * the kinds of those. Events of a state that is older than what was last read, or that a tombstone
+ * covers, wait for nothing: they are superseded. So is what waited, or had been given up, for the
+ * documents that `deleted` names, whose usage goes with them. A deletion that waits took its
+ * effect, and waits for its company alone.
  *
- * It is the last statement on records: their rows are locked by then, so that of two groups the later one sees what the
- * earlier one made of them.
+ * It is the last statement on records: their rows are locked by then, so that of two groups the
+ * later one sees what the earlier one made of them.
  */
 export async function noteStale(
   tx: Executor,

@@ -3,10 +3,14 @@ import { array } from '../arrays.ts';
 import { journal } from '../schema/metersync.ts';
 
 /**
- * What events of the journal tell of their records, as a step `item (event_id, record_id, owner, r, type, occurred_at,
- * deleted_at)` of a statement; `deleted_at` is when an event came that deletes its record.
+ * What events of the journal tell of their records, as a step `item (event_id, record_id, owner, r,
+ * type, occurred_at, deleted_at)` of a statement; `deleted_at` is when an event came that deletes
+ * its record.
  */
-export const toldByEvents = (kind: 'connection' | 'document', eventIds: readonly string[]): SQL => sql`
+export const toldByEvents = (
+  kind: 'connection' | 'document',
+  eventIds: readonly string[],
+): SQL => sql`
   item as materialized (
     select
       ${journal.id} as event_id,

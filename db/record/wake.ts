@@ -6,16 +6,23 @@ import { lock } from '../locks.ts';
 import { catchUps, events, parked, staleRecords } from '../schema/metersync.ts';
 import { eventKind } from '../stale.ts';
 
-/** Whoever records events holds this, and a catch-up that wants to sleep waits for it: neither misses the other. */
+/**
+ * Whoever records events holds this, and a catch-up that wants to sleep waits for it: neither
+ * misses the other.
+ */
 export async function holdAwake(tx: Executor): Promise<void> {
   await lock(tx, 'catchUps', 'beside');
 }
 
 /**
- * Catch-ups to wake for a group that is recorded again, whose first wake-up may have been lost: those of events that
- * still wait, and those that are marked awake, as what they were marked for may wait no more.
+ * Catch-ups to wake for a group that is recorded again, whose first wake-up may have been lost:
+ * those of events that still wait, and those that are marked awake, as what they were marked for
+ * may wait no more.
  */
-export async function wokenPerhapsInVain(tx: Executor, eventIds: readonly string[]): Promise<CatchUpKind[]> {
+export async function wokenPerhapsInVain(
+  tx: Executor,
+  eventIds: readonly string[],
+): Promise<CatchUpKind[]> {
   const result = await tx.execute<{ kind: CatchUpKind }>(sql`
     select distinct c.kind
     from ${events} e
@@ -26,8 +33,9 @@ export async function wokenPerhapsInVain(tx: Executor, eventIds: readonly string
 }
 
 /**
- * Puts a catch-up to sleep unless something is due. Returns whether nothing waits at all, and otherwise when something
- * that waits becomes due (milliseconds from now; 0 when it is due already, null when nothing waits).
+ * Puts a catch-up to sleep unless something is due. Returns whether nothing waits at all, and
+ * otherwise when something that waits becomes due (milliseconds from now; 0 when it is due already,
+ * null when nothing waits).
  */
 export async function trySleep(
   tx: Executor,

@@ -9,7 +9,10 @@ import {
   usageDataColumns,
 } from './utility.ts';
 
-/** Earlier states of the records, one table a resource: a trigger writes them with the change that ends them. */
+/**
+ * Earlier states of the records, one table a resource: a trigger writes them with the change that
+ * ends them.
+ */
 export const history = pgSchema('history');
 
 export const endedByKinds = ['event', 'run'] as const;

@@ -17,7 +17,10 @@ import {
 import { checkKinds, eventOutcomes, runKinds, runStates } from '../../contract/names.ts';
 import { bytea, now, time } from './columns.ts';
 
-/** What an event can be when it comes; superseded are those of journals that an earlier version wrote. */
+/**
+ * What an event can be when it comes; superseded are those of journals that an earlier version
+ * wrote.
+ */
 const arrivals = ['pending', 'applied', 'superseded', 'ignored', 'dead'] as const;
 
 const settledOutcomes = ['applied', 'superseded', 'dead', 'missing'] as const;
@@ -28,9 +31,9 @@ export const metersync = pgSchema('metersync');
 const tstzmultirange = customType<{ data: string }>({ dataType: () => 'tstzmultirange' });
 
 /**
- * The journal of events, a log: where idempotence lives. Rows are inserted, and but for retention and a replay never
- * updated. `arrivedAs` is what an event was when it came: `pending` where its record had to be read. What became of it
- * since is told by the view metersync.events.
+ * The journal of events, a log: where idempotence lives. Rows are inserted, and but for retention
+ * and a replay never updated. `arrivedAs` is what an event was when it came: `pending` where its
+ * record had to be read. What became of it since is told by the view metersync.events.
  */
 export const journal = metersync.table(
   'journal',
@@ -58,9 +61,14 @@ export const journal = metersync.table(
   (t) => [
     index('journal_record').on(t.recordId, t.recordedAt),
     index('journal_received').on(t.receivedAt, t.id),
-    index('journal_unhappy').on(t.arrivedAs, t.recordedAt).where(sql`arrived_as in ('dead', 'ignored')`),
+    index('journal_unhappy')
+      .on(t.arrivedAs, t.recordedAt)
+      .where(sql`arrived_as in ('dead', 'ignored')`),
     index('journal_with_payload').on(t.receivedAt).where(sql`payload_dropped_at is null`),
-    check('journal_arrived_as', sql`arrived_as in ('pending', 'applied', 'superseded', 'ignored', 'dead')`),
+    check(
+      'journal_arrived_as',
+      sql`arrived_as in ('pending', 'applied', 'superseded', 'ignored', 'dead')`,
+    ),
     check('journal_ranges_have_a_length', sql`range_end >= range_start`),
     check('journal_dead_say_why', sql`arrived_as <> 'dead' or error is not null`),
     check(
@@ -71,11 +79,13 @@ export const journal = metersync.table(
 );
 
 /**
- * What has to be read again: a row for each document and connection that events wait for, and for each range of readings
- * (its `recordId` is the event's id, its `owner` the meter). It is what is pending in the journal, by record.
+ * What has to be read again: a row for each document and connection that events wait for, and for
+ * each range of readings (its `recordId` is the event's id, its `owner` the meter). It is what is
+ * pending in the journal, by record.
  *
- * A record is looked up by its `key`, what an owner has by its `queue`, and no other index can serve either: with statistics
- * of a time when nothing waited the planner thinks all indexes alike, and would read all that waits for one record.
+ * A record is looked up by its `key`, what an owner has by its `queue`, and no other index can
+ * serve either: with statistics of a time when nothing waited the planner thinks all indexes alike,
+ * and would read all that waits for one record.
  */
 export const staleRecords = metersync.table(
   'stale_records',
@@ -103,8 +113,9 @@ export const staleRecords = metersync.table(
 );
 
 /**
- * How events were settled, a log: a row for each time that a record was read for them, or that they were given up. It
- * settles the events of the record that were recorded from `since` to `readAt` and told of a state no newer than `shown`.
+ * How events were settled, a log: a row for each time that a record was read for them, or that they
+ * were given up. It settles the events of the record that were recorded from `since` to `readAt`
+ * and told of a state no newer than `shown`.
  */
 export const settlements = metersync.table(
   'settlements',
@@ -162,7 +173,10 @@ export const events = metersync
   })
   .existing();
 
-/** Why nothing at all is asked of the service, and when it is asked again; a row for each such failure. */
+/**
+ * Why nothing at all is asked of the service, and when it is asked again; a row for each such
+ * failure.
+ */
 export const parked = metersync.table('parked', {
   code: text('code').primaryKey(),
   message: text('message').notNull(),
@@ -178,8 +192,8 @@ export const catchUps = metersync.table('catch_ups', {
 });
 
 /**
- * Companies whose data was checked, one row for each kind of checks: while it is there, nothing is known to have changed
- * since that they would see. It is locked by whoever checks the company.
+ * Companies whose data was checked, one row for each kind of checks: while it is there, nothing is
+ * known to have changed since that they would see. It is locked by whoever checks the company.
  */
 export const dataChecks = metersync.table(
   'data_checks',
@@ -286,7 +300,10 @@ export const deletes = metersync.table(
   ],
 );
 
-/** What of each meter's readings was fetched since when: the ledger's other side stands in the events. */
+/**
+ * What of each meter's readings was fetched since when: the ledger's other side stands in the
+ * events.
+ */
 export const intervalFetches = metersync.table('interval_fetches', {
   meterId: text('meter_id').primaryKey(),
   fetched: tstzmultirange('fetched').notNull(),
@@ -328,7 +345,9 @@ export const fieldCatalogue = metersync.table(
   (t) => [primaryKey({ columns: [t.resource, t.apiVersion, t.path] })],
 );
 
-/** The typed views of schema analytics that were made from the catalogue: their names never change. */
+/**
+ * The typed views of schema analytics that were made from the catalogue: their names never change.
+ */
 export const typedViews = metersync.table(
   'typed_views',
   {

@@ -46,7 +46,10 @@ export const companyOverrides = ops.table(
   () => [check('company_overrides_time_zone', isTimeZone)],
 );
 
-/** How units become the one standard unit of their kind. A row for a commodity goes before the one for all (''). */
+/**
+ * How units become the one standard unit of their kind. A row for a commodity goes before the one
+ * for all ('').
+ */
 export const unitFactors = ops.table(
   'unit_factors',
   {
@@ -84,7 +87,9 @@ export const emissionFactors = ops.table(
   ],
 );
 
-/** What the checks found. An issue that is found again stays open; one that no longer is, is closed. */
+/**
+ * What the checks found. An issue that is found again stays open; one that no longer is, is closed.
+ */
 export const dataIssues = ops.table(
   'data_issues',
   {
@@ -113,13 +118,18 @@ export const dataIssues = ops.table(
       'data_issues_closed_reason',
       sql`closed_reason is null or closed_at is not null and closed_reason in ('evidence_gone', 'check_off', 'check_removed')`,
     ),
-    check('data_issues_acknowledged_note', sql`acknowledged_note is null or acknowledged_at is not null`),
+    check(
+      'data_issues_acknowledged_note',
+      sql`acknowledged_note is null or acknowledged_at is not null`,
+    ),
   ],
 );
 
 export const contractChangeKinds = ['resource', 'path', 'type', 'value'] as const;
 
-/** What the service was first seen to send: a trigger writes it when the field catalogue learns it. */
+/**
+ * What the service was first seen to send: a trigger writes it when the field catalogue learns it.
+ */
 export const contractChanges = ops.table(
   'contract_changes',
   {

@@ -13,7 +13,10 @@ import {
 } from 'drizzle-orm/pg-core';
 import { bytea, synced, time } from './columns.ts';
 
-/** One table a resource: the current state, as the service sent it. Comments stand in the migrations. */
+/**
+ * One table a resource: the current state, as the service sent it. Comments stand in the
+ * migrations.
+ */
 export const utility = pgSchema('utility');
 
 /** Columns that a table of history has too. */
@@ -30,11 +33,17 @@ export const companies = utility.table(
   (t) => [index('companies_external').on(t.externalId)],
 );
 
-export const siteColumns = () => ({ companyId: uuid('company_id'), name: text('name'), ...synced() });
+export const siteColumns = () => ({
+  companyId: uuid('company_id'),
+  name: text('name'),
+  ...synced(),
+});
 
-export const sites = utility.table('sites', { id: uuid('id').primaryKey(), ...siteColumns() }, (t) => [
-  index('sites_company').on(t.companyId),
-]);
+export const sites = utility.table(
+  'sites',
+  { id: uuid('id').primaryKey(), ...siteColumns() },
+  (t) => [index('sites_company').on(t.companyId)],
+);
 
 export const connectionColumns = () => ({
   companyId: uuid('company_id'),
@@ -103,10 +112,16 @@ export const documents = utility.table(
   ],
 );
 
-/** Postgres takes NaN, the largest number to it, and infinities for amounts: one of them would be every sum. */
+/**
+ * Postgres takes NaN, the largest number to it, and infinities for amounts: one of them would be
+ * every sum.
+ */
 const usageIsFinite = sql`usage > '-Infinity' and usage < 'Infinity'`;
 
-/** What sums need of every row is a column of its own: reading it from raw would take the whole record apart. */
+/**
+ * What sums need of every row is a column of its own: reading it from raw would take the whole
+ * record apart.
+ */
 export const usageDataColumns = () => ({
   companyId: uuid('company_id'),
   documentId: uuid('document_id'),
@@ -118,10 +133,14 @@ export const usageDataColumns = () => ({
   created: time('created'),
   updated: time('updated'),
   ...synced(),
-  isEstimated: boolean('is_estimated').generatedAlwaysAs(sql`metersync.boolean_of(raw ->> 'isEstimated')`),
+  isEstimated: boolean('is_estimated').generatedAlwaysAs(
+    sql`metersync.boolean_of(raw ->> 'isEstimated')`,
+  ),
   exclusion: boolean('exclusion').generatedAlwaysAs(sql`metersync.boolean_of(raw ->> 'exclusion')`),
   netMeteringType: text('net_metering_type').generatedAlwaysAs(sql`raw ->> 'netMeteringType'`),
-  billedDemand: numeric('billed_demand').generatedAlwaysAs(sql`metersync.number_of(raw ->> 'billedDemand')`),
+  billedDemand: numeric('billed_demand').generatedAlwaysAs(
+    sql`metersync.number_of(raw ->> 'billedDemand')`,
+  ),
 });
 
 export const usageData = utility.table(
@@ -149,7 +168,10 @@ export const meters = utility.table(
   (t) => [index('meters_company').on(t.companyId)],
 );
 
-/** Partitioned by month of `start_at`, which is part of the key and never changes: see the migration. */
+/**
+ * Partitioned by month of `start_at`, which is part of the key and never changes: see the
+ * migration.
+ */
 export const intervals = utility.table(
   'intervals',
   {

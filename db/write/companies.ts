@@ -16,8 +16,8 @@ export const upsertCompanies: UpsertPage = (tx, page) =>
   );
 
 /**
- * The sites that company records embed (service-facts 2). Those of a record without an id, which is refused, are
- * nobody's.
+ * The sites that company records embed (service-facts 2). Those of a record without an id, which is
+ * refused, are nobody's.
  */
 export const upsertCompanySites: UpsertPage = (tx, page) =>
   countWritten(
@@ -29,7 +29,10 @@ export const upsertCompanySites: UpsertPage = (tx, page) =>
     }),
   );
 
-/** Of companies `item`: the sites that they embed, as a step `site (r, place, owner, digest, company)`. */
+/**
+ * Of companies `item`: the sites that they embed, as a step `site (r, place, owner, digest,
+ * company)`.
+ */
 export const sitesOfCompanies = sql`site as (
     select
       s.r,

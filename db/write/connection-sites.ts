@@ -1,10 +1,17 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { connectionSites } from '../schema/utility.ts';
 
-/** Whether a connection's record, or an event of it, tells the sites that it serves (service-facts 2: it may not). */
-export const tellsSites = (record: SQL): SQL => sql`jsonb_typeof(${record} -> 'sitesRelations') = 'array'`;
+/**
+ * Whether a connection's record, or an event of it, tells the sites that it serves (service-facts
+ * 2: it may not).
+ */
+export const tellsSites = (record: SQL): SQL =>
+  sql`jsonb_typeof(${record} -> 'sitesRelations') = 'array'`;
 
-/** Of connections `telling (connection_id, relations)`: the sites that they are related to, each one once. */
+/**
+ * Of connections `telling (connection_id, relations)`: the sites that they are related to, each one
+ * once.
+ */
 export const relatedSites = sql`relation as (
       select distinct on (connection_id, site_id)
         connection_id,
@@ -17,7 +24,10 @@ export const relatedSites = sql`relation as (
       order by connection_id, site_id, account_ids, datasource_types
     )`;
 
-/** Has connections `telling` serve the sites of their `relation`, and no others: the rest of a statement. */
+/**
+ * Has connections `telling` serve the sites of their `relation`, and no others: the rest of a
+ * statement.
+ */
 export const replaceSites = sql`, gone as (
       delete from ${connectionSites} s
       using telling t

@@ -7,8 +7,8 @@ import { countRows, items, type UpsertPage } from './page.ts';
 import { upsertRecords } from './upsert.ts';
 
 /**
- * Connections, and the sites that each one serves where its record tells them (seed 2.4): of those whose row now holds the
- * page's record.
+ * Connections, and the sites that each one serves where its record tells them (seed 2.4): of those
+ * whose row now holds the page's record.
  */
 export const upsertConnections: UpsertPage = async (tx, page) => {
   const { rows } = await tx.execute<{ id: string; inserted: boolean }>(sql`

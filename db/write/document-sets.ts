@@ -25,8 +25,9 @@ export interface DocumentSets {
 }
 
 /**
- * Writes documents and their usage in one transaction: a bill and the usage that it tells are never seen apart. Rows
- * that are no longer shown go, where all are shown; those that Postgres refuses are kept apart and cost their neighbours nothing.
+ * Writes documents and their usage in one transaction: a bill and the usage that it tells are never
+ * seen apart. Rows that are no longer shown go, where all are shown; those that Postgres refuses
+ * are kept apart and cost their neighbours nothing.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writeDocumentSets(db: Database, sets: DocumentSets): Promise<void> {
@@ -39,7 +40,8 @@ export async function writeDocumentSets(db: Database, sets: DocumentSets): Promi
         const page: RecordPage = { ...documents.page, usage: 'none', confirms: true };
         await writePage(tx, 'documents', upsertDocuments, page, documents.ids);
       }
-      if (usage !== undefined) await writePage(tx, 'usageData', upsertUsageData, usage.page, usage.ids);
+      if (usage !== undefined)
+        await writePage(tx, 'usageData', upsertUsageData, usage.page, usage.ids);
       const seen = (usage?.ids ?? []).filter((id) => id !== null);
       await retireUsage(tx, wholeIds, seen, readAt);
     });

@@ -10,7 +10,9 @@ import { rejectRecord, usageOfDocument } from './rejected-records.ts';
 import { upsertRecords } from './upsert.ts';
 import { believed, replaceUsageByRecord, usageIsNotRead } from './usage-data.ts';
 
-/** A document that was written, and the usage that its record lists, and listed before, if it did. */
+/**
+ * A document that was written, and the usage that its record lists, and listed before, if it did.
+ */
 interface Written extends Record<string, unknown> {
   readonly id: string;
   readonly inserted: boolean;
@@ -23,12 +25,13 @@ interface Written extends Record<string, unknown> {
 }
 
 /**
- * Documents, and the usage that their records tell: a corrected bill corrects its usage in the same transaction; its
- * line items stand in `raw`.
+ * Documents, and the usage that their records tell: a corrected bill corrects its usage in the same
+ * transaction; its line items stand in `raw`.
  */
 export const upsertDocuments: UpsertPage = async (tx, page) => {
   const { usage = 'corrected' } = page;
-  // A document that is new has no usage but what its record tells, so that is all of it as of this read.
+  // A document that is new has no usage but what its record tells, so that is all of it as of this
+  // read.
   const ofNew = usage === 'all' || usage === 'alone';
   const readAt = ofNew
     ? sql`case when ${tellsUsage(sql`r`)} then ${page.readAt}::timestamptz end`
@@ -65,8 +68,14 @@ const tellsUsage = (record: SQL): SQL => sql`jsonb_typeof(${record} -> 'usageDat
           and not ${record} @? '$.usageData[*] ? (@.type() != "object" || !exists(@.id) || @.id == null)'`;
 
 /** A usage row that Postgres refuses costs its document's usage only: the document is written. */
-async function writeUsage(tx: Transaction, page: RecordPage, written: readonly Written[]): Promise<void> {
-  const telling = written.flatMap(({ told, ...rest }) => (told === null ? [] : [{ ...rest, told }]));
+async function writeUsage(
+  tx: Transaction,
+  page: RecordPage,
+  written: readonly Written[],
+): Promise<void> {
+  const telling = written.flatMap(({ told, ...rest }) =>
+    told === null ? [] : [{ ...rest, told }],
+  );
   if (telling.length === 0) return;
   const { readAt } = page;
   await halving(

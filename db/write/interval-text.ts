@@ -1,4 +1,7 @@
-/** Interval readings as columns of the service's own text, one element a reading, all of the same length. */
+/**
+ * Interval readings as columns of the service's own text, one element a reading, all of the same
+ * length.
+ */
 export interface IntervalColumns {
   readonly startAt: readonly string[];
   readonly endAt: readonly (string | null)[];
@@ -19,7 +22,10 @@ export const readingsAt = (columns: IntervalColumns, places: readonly number[]):
 export const sliceOf = (columns: IntervalColumns, from: number, to: number): IntervalColumns =>
   ofEach(columns, (values) => values.slice(from, to));
 
-function ofEach(columns: IntervalColumns, pick: <T>(values: readonly T[]) => readonly T[]): IntervalColumns {
+function ofEach(
+  columns: IntervalColumns,
+  pick: <T>(values: readonly T[]) => readonly T[],
+): IntervalColumns {
   return {
     startAt: pick(columns.startAt),
     endAt: pick(columns.endAt),
@@ -31,7 +37,10 @@ function ofEach(columns: IntervalColumns, pick: <T>(values: readonly T[]) => rea
   };
 }
 
-/** Readings that need no reading of their times: their lengths in seconds, and the span that their starts cover. */
+/**
+ * Readings that need no reading of their times: their lengths in seconds, and the span that their
+ * starts cover.
+ */
 export interface PlainReadings {
   readonly seconds: readonly number[];
   readonly from: string;
@@ -41,11 +50,15 @@ export interface PlainReadings {
 }
 
 /**
- * Looks whether all times are plain ISO of one shape, which compare as text and which Postgres casts without more
- * ado; undefined when they aren't. Times stay text: only the distance of start and end, whole seconds, is computed
- * here, which needs UTC (`zoneIsUtc`) or a Z. Whether a time exists is for Postgres to say.
+ * Looks whether all times are plain ISO of one shape, which compare as text and which Postgres
+ * casts without more ado; undefined when they aren't. Times stay text: only the distance of start
+ * and end, whole seconds, is computed here, which needs UTC (`zoneIsUtc`) or a Z. Whether a time
+ * exists is for Postgres to say.
  */
-export function plainReadings(columns: IntervalColumns, zoneIsUtc: boolean): PlainReadings | undefined {
+export function plainReadings(
+  columns: IntervalColumns,
+  zoneIsUtc: boolean,
+): PlainReadings | undefined {
   const { startAt, endAt, granularitySeconds, usageUnits, updated } = columns;
   const first = startAt[0] ?? '';
   if (!plainTime.test(first) || !(zoneIsUtc || first.endsWith('Z'))) return undefined;
@@ -64,7 +77,8 @@ export function plainReadings(columns: IntervalColumns, zoneIsUtc: boolean): Pla
     const length = told ?? distance(start, end ?? '');
     if (!Number.isInteger(length)) return undefined;
     seconds.push(length);
-    if (start <= before || length !== seconds[0] || usageUnits[at] !== usageUnits[0]) distinct = false;
+    if (start <= before || length !== seconds[0] || usageUnits[at] !== usageUnits[0])
+      distinct = false;
     if (start < from) from = start;
     if (start > to) to = start;
     before = start;
@@ -72,12 +86,15 @@ export function plainReadings(columns: IntervalColumns, zoneIsUtc: boolean): Pla
   return { seconds, from, to, distinct };
 }
 
-/** Each digit can be read in one way alone: else a long text that is none would be tried in all of them. */
+/**
+ * Each digit can be read in one way alone: else a long text that is none would be tried in all of
+ * them.
+ */
 const amount = /^\s*[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?\s*$/i;
 
 /**
- * What is wrong with readings that Postgres would refuse as well, but one by one, by the place of each: all readings of a
- * meter may be so.
+ * What is wrong with readings that Postgres would refuse as well, but one by one, by the place of
+ * each: all readings of a meter may be so.
  */
 export function wrongReadings(
   { startAt, endAt, granularitySeconds, usage }: IntervalColumns,
@@ -102,12 +119,23 @@ const [dash, letterT, letterZ] = [45, 84, 90];
 /** Enough to tell a time from the words that Postgres would take for one. */
 function isPlain(text: string): boolean {
   const year = text.charCodeAt(0);
-  return year >= digit0 && year <= digit9 && text.charCodeAt(4) === dash && text.charCodeAt(10) === letterT;
+  return (
+    year >= digit0 &&
+    year <= digit9 &&
+    text.charCodeAt(4) === dash &&
+    text.charCodeAt(10) === letterT
+  );
 }
 
-/** Whether a time, of hour 24 or of second 60, is one of the next day or minute: it compares as text with no other. */
+/**
+ * Whether a time, of hour 24 or of second 60, is one of the next day or minute: it compares as text
+ * with no other.
+ */
 function rollsOver(text: string): boolean {
-  return (text.charCodeAt(11) === digit2 && text.charCodeAt(12) === digit4) || text.charCodeAt(17) === digit6;
+  return (
+    (text.charCodeAt(11) === digit2 && text.charCodeAt(12) === digit4) ||
+    text.charCodeAt(17) === digit6
+  );
 }
 
 function sameShape(text: string, first: string): boolean {
@@ -119,7 +147,10 @@ function sameShape(text: string, first: string): boolean {
   );
 }
 
-/** Seconds between two times. Readings mostly begin where the one before ended, so each time is parsed once. */
+/**
+ * Seconds between two times. Readings mostly begin where the one before ended, so each time is
+ * parsed once.
+ */
 function distances(first: string): (start: string, end: string) => number {
   const zone = first.endsWith('Z') ? '' : 'Z';
   let known = '';
@@ -149,10 +180,16 @@ export function copyText(
   return text;
 }
 
-const copyValue = (value: string | null | undefined): string => (value == null ? '\\N' : escapeCopy(value));
+const copyValue = (value: string | null | undefined): string =>
+  value == null ? '\\N' : escapeCopy(value);
 
 const special = /[\\\t\n\r]/;
-const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n', '\r': '\\r' };
+const escapes: Readonly<Record<string, string>> = {
+  '\\': '\\\\',
+  '\t': '\\t',
+  '\n': '\\n',
+  '\r': '\\r',
+};
 
 function escapeCopy(text: string): string {
   return special.test(text) ? text.replace(/[\\\t\n\r]/g, (c) => escapes[c] ?? c) : text;

@@ -25,16 +25,18 @@ const uniqueViolation = '23505';
 /** How readings are written. */
 export interface WriteIntervals {
   /**
-   * Readings that the service was asked for because it told of a change: also those that are as the warehouse has them
-   * count as read now where they tell no `updated`, so that a read of before, which is written after, replaces none.
+   * Readings that the service was asked for because it told of a change: also those that are as the
+   * warehouse has them count as read now where they tell no `updated`, so that a read of before,
+   * which is written after, replaces none.
    */
   readonly confirms?: boolean;
 }
 
 /**
- * Writes readings of one meter. Readings of a span that holds none yet go straight in with COPY; others are compared
- * with what is there, and only new and changed rows are written: at the same `updated` the read that began later
- * wins, identical rows are not touched. A reading that Postgres refuses goes to `metersync.rejected_records`.
+ * Writes readings of one meter. Readings of a span that holds none yet go straight in with COPY;
+ * others are compared with what is there, and only new and changed rows are written: at the same
+ * `updated` the read that began later wins, identical rows are not touched. A reading that Postgres
+ * refuses goes to `metersync.rejected_records`.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writeIntervals(
@@ -58,9 +60,13 @@ export async function writeIntervals(
       );
       return sum(rejected, await writeIntervals(warehouse, meterId, readAt, others, how));
     }
-    const copied = plain?.distinct && (await copyIfFresh(warehouse, meterId, readAt, columns, plain));
+    const copied =
+      plain?.distinct && (await copyIfFresh(warehouse, meterId, readAt, columns, plain));
     if (copied) return { inserted: count, changed: 0, rejected: 0 };
-    return { ...(await mergeIntervals(warehouse, meterId, readAt, columns, plain, how)), rejected: 0 };
+    return {
+      ...(await mergeIntervals(warehouse, meterId, readAt, columns, plain, how)),
+      rejected: 0,
+    };
   } catch (error) {
     if (hasNoPartition(error) && !lookedAgain) {
       // Someone dropped a month that was known to be there.
@@ -69,10 +75,24 @@ export async function writeIntervals(
     }
     if (!isRefusal(error)) throw warehouseFailure(error);
     if (count === 1)
-      return await rejectReadings(warehouse.db, meterId, columns, new Map([[0, sqlMessage(error)]]));
+      return await rejectReadings(
+        warehouse.db,
+        meterId,
+        columns,
+        new Map([[0, sqlMessage(error)]]),
+      );
     const middle = Math.ceil(count / 2);
-    const first = await writeIntervals(warehouse, meterId, readAt, sliceOf(columns, 0, middle), how);
-    return sum(first, await writeIntervals(warehouse, meterId, readAt, sliceOf(columns, middle, count), how));
+    const first = await writeIntervals(
+      warehouse,
+      meterId,
+      readAt,
+      sliceOf(columns, 0, middle),
+      how,
+    );
+    return sum(
+      first,
+      await writeIntervals(warehouse, meterId, readAt, sliceOf(columns, middle, count), how),
+    );
   }
 }
 
@@ -187,7 +207,10 @@ function distinctReadings(columns: IntervalColumns, seconds: readonly number[]):
 }
 
 /** The first and the last start among readings, as Postgres reads them. */
-async function spanOf(db: Executor, columns: IntervalColumns): Promise<{ from: string; to: string }> {
+async function spanOf(
+  db: Executor,
+  columns: IntervalColumns,
+): Promise<{ from: string; to: string }> {
   const result = await db.execute<{ from: string; to: string }>(sql`
     select min(at)::text as from, max(at)::text as to
     from unnest(${array(columns.startAt, 'text')}) s
@@ -212,7 +235,9 @@ async function mergeIntervals(
 ): Promise<WrittenRows> {
   const { from, to } = plain ?? (await spanOf(warehouse.db, columns));
   await ensureMonths(warehouse, columns, plain !== undefined);
-  const incoming = plain?.distinct ? distinctReadings(columns, plain.seconds) : anyReadings(columns);
+  const incoming = plain?.distinct
+    ? distinctReadings(columns, plain.seconds)
+    : anyReadings(columns);
   const result = await warehouse.db.execute<{ inserted: number; changed: number }>(sql`
     with incoming as materialized (${incoming}
     ), held as materialized (
@@ -252,12 +277,18 @@ async function mergeIntervals(
 }
 
 /**
- * Makes the partitions of the months in which readings start. Plain times tell their months by themselves, so those that
- * are known to be there are not asked for again.
+ * Makes the partitions of the months in which readings start. Plain times tell their months by
+ * themselves, so those that are known to be there are not asked for again.
  */
-async function ensureMonths(warehouse: Warehouse, columns: IntervalColumns, plain: boolean): Promise<void> {
+async function ensureMonths(
+  warehouse: Warehouse,
+  columns: IntervalColumns,
+  plain: boolean,
+): Promise<void> {
   const { db, intervalMonths } = warehouse;
-  const months = plain ? new Set(columns.startAt.map((start) => start.slice(0, 7))) : new Set<string>();
+  const months = plain
+    ? new Set(columns.startAt.map((start) => start.slice(0, 7)))
+    : new Set<string>();
   const unknown = [...months].filter((month) => !intervalMonths.has(month));
   const starts = plain ? unknown.map((month) => `${month}-01T00:00:00Z`) : columns.startAt;
   if (starts.length === 0) return;

@@ -2,9 +2,9 @@ import { stringEnd as stringEndOf } from '../../contract/json-members.ts';
 import type { RecordPage } from './page.ts';
 
 /**
- * The exact text of each record of a page, in order. Postgres can't cut it out: to find a key it reads every escape
- * before it, and one that it cannot hold (NUL, a lone surrogate) makes the whole page unreadable. The body is known
- * to be JSON.
+ * The exact text of each record of a page, in order. Postgres can't cut it out: to find a key it
+ * reads every escape before it, and one that it cannot hold (NUL, a lone surrogate) makes the whole
+ * page unreadable. The body is known to be JSON.
  */
 export function itemTexts({
   body,
@@ -13,7 +13,9 @@ export function itemTexts({
 }: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>): string[] {
   const bodies = joined ? elements(body) : [body];
   if (itemsKey === '') return bodies;
-  return bodies.flatMap((text) => elements(itemsKey === null ? text : (member(text, itemsKey) ?? '[]')));
+  return bodies.flatMap((text) =>
+    elements(itemsKey === null ? text : (member(text, itemsKey) ?? '[]')),
+  );
 }
 
 /** The page with these records alone, and their digests. */
@@ -21,7 +23,13 @@ export const pageOfTexts = (
   page: RecordPage,
   texts: readonly string[],
   digests?: readonly string[],
-): RecordPage => ({ ...page, body: `[${texts.join(',')}]`, itemsKey: null, joined: false, digests });
+): RecordPage => ({
+  ...page,
+  body: `[${texts.join(',')}]`,
+  itemsKey: null,
+  joined: false,
+  digests,
+});
 
 const space = /[ \t\n\r]*/y;
 /** What a value without brackets consists of. */

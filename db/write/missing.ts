@@ -5,7 +5,10 @@ import { tableOf } from '../resources.ts';
 import { events, settlements } from '../schema/metersync.ts';
 import { eventKind, refreshStale } from '../stale.ts';
 
-/** A record is seen after all, in a state as new as events told of in vain: they wait to be settled again. */
+/**
+ * A record is seen after all, in a state as new as events told of in vain: they wait to be settled
+ * again.
+ */
 export async function lookAgain(
   tx: Executor,
   resource: 'documents' | 'connections',

@@ -3,12 +3,14 @@ import { array } from '../arrays.ts';
 import type { Executor, Transaction } from '../connect.ts';
 
 /**
- * A page of records on its way into a table: the body as the service client read it, less its secrets, which only Postgres
- * reads, so that no number passes through a float.
+ * A page of records on its way into a table: the body as the service client read it, less its
+ * secrets, which only Postgres reads, so that no number passes through a float.
  */
 export interface RecordPage {
   readonly body: string;
-  /** Key of the items in the envelope; null when the body is a bare array, '' when it is one record. */
+  /**
+   * Key of the items in the envelope; null when the body is a bare array, '' when it is one record.
+   */
   readonly itemsKey: string | null;
   /** Set when `body` is an array of such bodies, each with its own items. */
   readonly joined?: boolean;
@@ -18,19 +20,26 @@ export interface RecordPage {
   /** When the read began, by the warehouse's clock. */
   readonly readAt: string;
   /**
-   * Of documents: whose usage, as their records tell it, is written with them. `corrected` (the default) are those that
-   * were known and changed; `alone` those of all, where nothing else tells any usage; `none` where the usage endpoint's own
-   * rows are written in the same transaction.
+   * Of documents: whose usage, as their records tell it, is written with them. `corrected` (the
+   * default) are those that were known and changed; `alone` those of all, where nothing else tells
+   * any usage; `none` where the usage endpoint's own rows are written in the same transaction.
    */
   readonly usage?: 'all' | 'corrected' | 'alone' | 'none';
   /**
-   * Whether the records are read because events told of them: then one that is as the warehouse has it counts as read now,
-   * so that a page of before that is written after, and shows another state of the same `updated`, does not replace it.
+   * Whether the records are read because events told of them: then one that is as the warehouse has
+   * it counts as read now, so that a page of before that is written after, and shows another state
+   * of the same `updated`, does not replace it.
    */
   readonly confirms?: boolean;
-  /** Of companies: whether those are left out that have no row; a backfill's list brings them, which reads them next. */
+  /**
+   * Of companies: whether those are left out that have no row; a backfill's list brings them, which
+   * reads them next.
+   */
   readonly knownOnly?: boolean | undefined;
-  /** Of usage data: the document of each row, by the row's id, where the row itself does not name it. */
+  /**
+   * Of usage data: the document of each row, by the row's id, where the row itself does not name
+   * it.
+   */
   readonly documentOf?: Readonly<Record<string, string>>;
   /** Digests of the items in hex, in their order: see unchanged.ts. */
   readonly digests?: readonly string[] | undefined;
@@ -43,7 +52,10 @@ export interface WrittenRows {
 
 export type UpsertPage = (tx: Transaction, page: RecordPage) => Promise<WrittenRows>;
 
-/** The page's records as a step `item (r, place, owner, digest)` of a statement; `owner` is the company that lists them. */
+/**
+ * The page's records as a step `item (r, place, owner, digest)` of a statement; `owner` is the
+ * company that lists them.
+ */
 export function items(page: RecordPage): SQL {
   const digests = array(page.digests ?? [], 'text');
   return sql`item as materialized (
@@ -59,7 +71,8 @@ export function items(page: RecordPage): SQL {
 function itemList(page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>): SQL {
   const body = sql`${page.body}::jsonb`;
   if (page.itemsKey === '') return page.joined ? body : sql`jsonb_build_array(${body})`;
-  const of = (from: SQL): SQL => (page.itemsKey === null ? from : sql`${from} -> ${page.itemsKey}::text`);
+  const of = (from: SQL): SQL =>
+    page.itemsKey === null ? from : sql`${from} -> ${page.itemsKey}::text`;
   if (!page.joined) return of(body);
   return sql`(
         select coalesce(jsonb_agg(item), '[]')

@@ -31,7 +31,10 @@ export async function rejectRecord(db: Executor, rejected: RejectedRecord): Prom
 }
 
 /** The same for many: of those that are known by one id the last is kept. */
-export async function rejectRecords(db: Executor, rejected: readonly RejectedRecord[]): Promise<void> {
+export async function rejectRecords(
+  db: Executor,
+  rejected: readonly RejectedRecord[],
+): Promise<void> {
   const idOf = ({ id, text }: RejectedRecord): string =>
     id === null ? createHash('sha256').update(text).digest('hex') : refusedId(id);
   await db.execute(sql`
@@ -63,7 +66,10 @@ export interface Mended {
   readonly readAt: string;
 }
 
-/** Forgets what Postgres refused before of records that a read found in order: a statement, or a step of one. */
+/**
+ * Forgets what Postgres refused before of records that a read found in order: a statement, or a
+ * step of one.
+ */
 export function forgettingRejected({ resource, ids, readAt }: Mended): SQL {
   const known = ids.flatMap((id) => (id === null ? [] : [refusedId(id)]));
   return sql`
@@ -83,10 +89,17 @@ export const usageOfDocument = (documentId: string): string => `of document ${do
 /** Readings have no ids of their own that serve: they are known by their meter and their start. */
 export const readingOf = (meterId: string, start: string): string => `${meterId}@${start}`;
 
-/** Forgets refused readings of a meter after all of a range, or of the meter, was read again: what is still wrong is kept anew. */
+/**
+ * Forgets refused readings of a meter after all of a range, or of the meter, was read again: what
+ * is still wrong is kept anew.
+ */
 export async function forgetRejectedReadings(
   db: Executor,
-  { meterId, start, end }: { readonly meterId: string; readonly start?: string; readonly end?: string },
+  {
+    meterId,
+    start,
+    end,
+  }: { readonly meterId: string; readonly start?: string; readonly end?: string },
   readAt: string,
 ): Promise<void> {
   const prefix = readingOf(printable(meterId), '');

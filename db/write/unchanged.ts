@@ -9,8 +9,8 @@ import { isStale } from '../stale.ts';
 import type { RecordPage } from './page.ts';
 
 /**
- * Which version of resources.ts wrote a row. It is counted up with each change of what that makes of a record, so that every
- * record is written anew.
+ * Which version of resources.ts wrote a row. It is counted up with each change of what that makes
+ * of a record, so that every record is written anew.
  */
 const decoding = 1;
 
@@ -19,8 +19,8 @@ export const keepsDigests = (resource: RecordResource): boolean =>
   resources[resource].table.digest !== undefined;
 
 /**
- * Digests of the records of a page, in hex: of their text, and of all else that their rows are made of. None where the
- * company is not told, which then comes from somewhere else.
+ * Digests of the records of a page, in hex: of their text, and of all else that their rows are made
+ * of. None where the company is not told, which then comes from somewhere else.
  */
 export function digestsOf(
   { companyId, apiVersion }: RecordPage,
@@ -32,8 +32,8 @@ export function digestsOf(
 }
 
 /**
- * The places of a page, from 0 on, whose records are as they were when their rows were written: an upsert would
- * leave those rows as they are. What was refused of such a record before is forgotten.
+ * The places of a page, from 0 on, whose records are as they were when their rows were written: an
+ * upsert would leave those rows as they are. What was refused of such a record before is forgotten.
  */
 export async function unchangedPlaces(
   db: Executor,

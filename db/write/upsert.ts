@@ -8,7 +8,8 @@ import type { RecordPage } from './page.ts';
 /** The row that is there, and the one that would take its place. */
 const held = (column: PgColumn): SQL => sql`held.${sql.identifier(column.name)}`;
 const excluded = (column: PgColumn): SQL => sql`excluded.${sql.identifier(column.name)}`;
-const named = (value: SQL, column: PgColumn): SQL => sql`${value} as ${sql.identifier(column.name)}`;
+const named = (value: SQL, column: PgColumn): SQL =>
+  sql`${value} as ${sql.identifier(column.name)}`;
 
 const lines = (parts: readonly SQL[]): SQL => sql.join([...parts], sql.raw(',\n      '));
 const row = (values: readonly SQL[]): SQL => sql`(${sql.join([...values], sql`, `)})`;
@@ -16,7 +17,8 @@ const row = (values: readonly SQL[]): SQL => sql`(${sql.join([...values], sql`, 
 /** What an upsert makes of a column. */
 const next = ({ column, kept }: RecordColumn): SQL =>
   kept ? sql`coalesce(${excluded(column)}, ${held(column)})` : excluded(column);
-const setting = (column: PgColumn, value: SQL): SQL => sql`${sql.identifier(column.name)} = ${value}`;
+const setting = (column: PgColumn, value: SQL): SQL =>
+  sql`${sql.identifier(column.name)} = ${value}`;
 
 /** Records that were read, on their way into rows. */
 export interface RecordsRead {
@@ -29,14 +31,17 @@ export interface RecordsRead {
   readonly instead?: ReadonlyMap<PgColumn, SQL>;
   /** Values that a new row has, and that one that is there keeps. */
   readonly begins?: ReadonlyMap<PgColumn, SQL>;
-  /** Whether a row whose columns all agree is left as it is, though its record says more or less beside them. */
+  /**
+   * Whether a row whose columns all agree is left as it is, though its record says more or less
+   * beside them.
+   */
   readonly columnsAlone?: boolean;
 }
 
 /**
- * Records as rows, as steps of a statement: `incoming`, one for each id, and `written (id, inserted)`, those that made or
- * changed a row. Of two records of one id the newer one is taken, of two of one age the later one of the page. A row that is
- * seen lives.
+ * Records as rows, as steps of a statement: `incoming`, one for each id, and `written (id,
+ * inserted)`, those that made or changed a row. Of two records of one id the newer one is taken, of
+ * two of one age the later one of the page. A row that is seen lives.
  */
 export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
   const { items, page, from = sql`item`, instead = new Map(), begins = new Map() } = records;
@@ -45,8 +50,15 @@ export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
   const firsts = [...begins.keys()];
   const own = columns.map(({ column }) => column);
   const copied = [table.id, ...own, ...firsts, ...(table.digest ? [table.digest] : []), table.raw];
-  const newest = table.updated ? sql`${sql.identifier(table.updated.name)} desc nulls last,` : sql``;
-  const rewritten = [table.raw, table.apiVersion, table.syncedAt, ...(table.digest ? [table.digest] : [])];
+  const newest = table.updated
+    ? sql`${sql.identifier(table.updated.name)} desc nulls last,`
+    : sql``;
+  const rewritten = [
+    table.raw,
+    table.apiVersion,
+    table.syncedAt,
+    ...(table.digest ? [table.digest] : []),
+  ];
   return sql`${items}, incoming as (
     select distinct on (id)
       ${idOfRecord(resource)} as id,
@@ -76,11 +88,14 @@ export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
 
 /** The id of a record `r`, as its table has it. */
 export const idOfRecord = ({ table }: Resource): SQL =>
-  sql.raw(table.id.getSQLType() === 'uuid' ? `(r ->> 'id')::uuid` : `metersync.canonical_id(r ->> 'id')`);
+  sql.raw(
+    table.id.getSQLType() === 'uuid' ? `(r ->> 'id')::uuid` : `metersync.canonical_id(r ->> 'id')`,
+  );
 
 /**
- * A newer state wins. At the same `updated` the read that began later wins, as it does where the service tells no
- * `updated`; what was read wins over what an event told. An inferred tombstone yields to any read.
+ * A newer state wins. At the same `updated` the read that began later wins, as it does where the
+ * service tells no `updated`; what was read wins over what an event told. An inferred tombstone
+ * yields to any read.
  */
 function isNewer({ table }: Resource): SQL {
   const { updated, rawUpdated, raw, syncedAt, deletedReason } = table;
@@ -88,7 +103,9 @@ function isNewer({ table }: Resource): SQL {
     or ${held(syncedAt)} is null
     or ${excluded(syncedAt)} >= ${held(syncedAt)}`;
   if (updated === undefined) return sql`(${later})`;
-  const toldByEvent = rawUpdated ? sql`or ${held(rawUpdated)} is distinct from ${held(updated)}` : sql``;
+  const toldByEvent = rawUpdated
+    ? sql`or ${held(rawUpdated)} is distinct from ${held(updated)}`
+    : sql``;
   return sql`(
         ${held(updated)} is null
         or ${excluded(updated)} > ${held(updated)}
@@ -98,7 +115,10 @@ function isNewer({ table }: Resource): SQL {
       )`;
 }
 
-/** The row lives; or its tombstone yields: that of an event to a newer state only, an inferred one to a later read. */
+/**
+ * The row lives; or its tombstone yields: that of an event to a newer state only, an inferred one
+ * to a later read.
+ */
 function yields({ table: { updated, deletedAt, deletedReason, syncedAt } }: Resource): SQL {
   const readLater = sql`${excluded(syncedAt)} > ${held(deletedAt)}`;
   if (updated === undefined) return sql`(${held(deletedAt)} is null or ${readLater})`;
@@ -112,8 +132,8 @@ function yields({ table: { updated, deletedAt, deletedReason, syncedAt } }: Reso
 }
 
 /**
- * A row that says the same is not touched; unless its record is spelled in another way, whose digest the next read will
- * bring.
+ * A row that says the same is not touched; unless its record is spelled in another way, whose
+ * digest the next read will bring.
  */
 function differs({ table, columns }: Resource, { columnsAlone = false }: RecordsRead): SQL {
   const beside = columnsAlone ? [] : [table.raw, table.apiVersion];
@@ -132,14 +152,16 @@ function differs({ table, columns }: Resource, { columnsAlone = false }: Records
 const isAwaited = (
   { eventKind, table }: Resource,
   { confirms = false }: Pick<RecordPage, 'confirms'>,
-): SQL => (confirms && eventKind !== null ? isStale(eventKind, sql`${held(table.id)}::text`) : sql`false`);
+): SQL =>
+  confirms && eventKind !== null ? isStale(eventKind, sql`${held(table.id)}::text`) : sql`false`;
 
 /**
- * What events tell as rows, as steps of a statement: newer `updated` wins. A tie between events is broken by what they tell,
- * the same way whatever the order; against a state that was read, an event's tie never wins, unless it deletes. A tombstone
- * yields only to a newer state. `events` is a step `item (r, owner, record_id, deleted_at)`: where an event deletes its
- * record, `deleted_at` says when that came (seed 2.5); also of a record never seen, so that no late event or page brings it
- * back.
+ * What events tell as rows, as steps of a statement: newer `updated` wins. A tie between events is
+ * broken by what they tell, the same way whatever the order; against a state that was read, an
+ * event's tie never wins, unless it deletes. A tombstone yields only to a newer state. `events` is
+ * a step `item (r, owner, record_id, deleted_at)`: where an event deletes its record, `deleted_at`
+ * says when that came (seed 2.5); also of a record never seen, so that no late event or page brings
+ * it back.
  */
 export function upsertEvents({ table, columns, ties }: Resource, events: SQL): SQL {
   const { id, updated, rawUpdated, deletedAt, deletedReason } = table;

@@ -10,9 +10,10 @@ import { forgetRejected, usageOfDocument } from './rejected-records.ts';
 import { upsertRecords } from './upsert.ts';
 
 /**
- * Usage rows. A row is only as alive as its document: the documents named are locked first (those never seen are
- * inserted, to be read later), so that a row read before its document was deleted and written after it is not
- * brought back; nor is one taken, unless it is newer, that was read before a later read saw all of the document's usage.
+ * Usage rows. A row is only as alive as its document: the documents named are locked first (those
+ * never seen are inserted, to be read later), so that a row read before its document was deleted
+ * and written after it is not brought back; nor is one taken, unless it is newer, that was read
+ * before a later read saw all of the document's usage.
  */
 export const upsertUsageData: UpsertPage = async (tx, page) => {
   const told = toldByListing(page);
@@ -21,8 +22,8 @@ export const upsertUsageData: UpsertPage = async (tx, page) => {
 };
 
 /**
- * The page's rows as a step `told (r, place, owner, digest, document_id)`. The document of a row that names none is the one
- * that it was listed for, or the one that is known.
+ * The page's rows as a step `told (r, place, owner, digest, document_id)`. The document of a row
+ * that names none is the one that it was listed for, or the one that is known.
  */
 function toldByListing(page: RecordPage): SQL {
   return sql`${items(page)}, told as materialized (
@@ -37,7 +38,12 @@ function toldByListing(page: RecordPage): SQL {
   )`;
 }
 
-function upsertRows(tx: Executor, told: SQL, page: RecordPage, columnsAlone = false): Promise<WrittenRows> {
+function upsertRows(
+  tx: Executor,
+  told: SQL,
+  page: RecordPage,
+  columnsAlone = false,
+): Promise<WrittenRows> {
   return countWritten(
     tx,
     upsertRecords(resources.usageData, {
@@ -69,7 +75,10 @@ function upsertRows(tx: Executor, told: SQL, page: RecordPage, columnsAlone = fa
   );
 }
 
-/** Locks the documents, one after the other in the order of all; those never seen are inserted for it. */
+/**
+ * Locks the documents, one after the other in the order of all; those never seen are inserted for
+ * it.
+ */
 async function lockDocuments(tx: Executor, told: SQL, page: RecordPage): Promise<void> {
   await tx.execute(sql`
     with ${told}
@@ -94,9 +103,10 @@ export interface ToldUsage {
 }
 
 /**
- * Replaces the usage of documents by what their own records tell, which were just written by this transaction: a
- * record that lists its usage lists all of it. Rows that say the same are left as they are: the usage endpoint's
- * record has more, and a document's must not take its place at every backfill.
+ * Replaces the usage of documents by what their own records tell, which were just written by this
+ * transaction: a record that lists its usage lists all of it. Rows that say the same are left as
+ * they are: the usage endpoint's record has more, and a document's must not take its place at every
+ * backfill.
  */
 export async function replaceUsageByRecord(
   tx: Executor,
@@ -131,7 +141,11 @@ const toldByRecords = (documents: readonly ToldUsage[], { companyId }: RecordPag
 };
 
 /** The usage of a document that was just written is in no row after all. */
-export async function usageIsNotRead(tx: Executor, documentId: string, readAt: string): Promise<void> {
+export async function usageIsNotRead(
+  tx: Executor,
+  documentId: string,
+  readAt: string,
+): Promise<void> {
   await tx
     .update(documents)
     .set({ usageReadAt: null })
@@ -139,9 +153,10 @@ export async function usageIsNotRead(tx: Executor, documentId: string, readAt: s
 }
 
 /**
- * Of documents whose records list their usage, those that are believed. A record may list other rows than the usage
- * endpoint does (service-facts 2 has versions that differ so): it is believed of a document that is new; or as long as what it
- * listed before is what the warehouse holds, or was refused; or as nothing else tells any usage (`alone`).
+ * Of documents whose records list their usage, those that are believed. A record may list other
+ * rows than the usage endpoint does (service-facts 2 has versions that differ so): it is believed
+ * of a document that is new; or as long as what it listed before is what the warehouse holds, or
+ * was refused; or as nothing else tells any usage (`alone`).
  */
 export async function believed<T extends ToldUsage>(
   tx: Executor,
@@ -186,9 +201,9 @@ export async function holdDocuments(tx: Executor, documentIds: readonly string[]
 }
 
 /**
- * A document's usage is one set: rows that its own listing no longer shows are gone with the correction that
- * removed them. `seenIds` is all that the listings of these documents showed, read from `readAt` on. A document whose
- * usage was read later is left alone.
+ * A document's usage is one set: rows that its own listing no longer shows are gone with the
+ * correction that removed them. `seenIds` is all that the listings of these documents showed, read
+ * from `readAt` on. A document whose usage was read later is left alone.
  */
 export async function retireUsage(
   tx: Executor,

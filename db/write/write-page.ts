@@ -11,14 +11,20 @@ export interface PageWritten extends WrittenRows {
   readonly rejected: number;
 }
 
-/** A record of a page: its id, null where it has none, its text and the digest of that, where its row keeps one. */
+/**
+ * A record of a page: its id, null where it has none, its text and the digest of that, where its
+ * row keeps one.
+ */
 interface PageRecord {
   readonly id: string | null;
   readonly text: string;
   readonly digest?: string | undefined;
 }
 
-/** Ends the transaction that writes a page: forgets what was refused of it before, and notes what there is to note. */
+/**
+ * Ends the transaction that writes a page: forgets what was refused of it before, and notes what
+ * there is to note.
+ */
 export type Closing = (tx: Executor, mended?: Mended) => Promise<void>;
 
 const forgets: Closing = async (tx, mended) => {
@@ -26,10 +32,11 @@ const forgets: Closing = async (tx, mended) => {
 };
 
 /**
- * Writes a page in one transaction, which `closing` ends, or as part of the given one. Records that are as their rows have them are left out
- * before anything of them is parsed. A record that Postgres refuses goes to `metersync.rejected_records` with its text,
- * after the page was split to find it, until a later read finds it in order; its neighbours are written. `ids` are the ids
- * of the page's items, in order, null where a record has none.
+ * Writes a page in one transaction, which `closing` ends, or as part of the given one. Records that
+ * are as their rows have them are left out before anything of them is parsed. A record that
+ * Postgres refuses goes to `metersync.rejected_records` with its text, after the page was split to
+ * find it, until a later read finds it in order; its neighbours are written. `ids` are the ids of
+ * the page's items, in order, null where a record has none.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writePage(
@@ -50,7 +57,10 @@ export async function writePage(
       await close(tx, { resource, ids: idsOfSome, readAt: page.readAt });
       return { ...written, rejected: 0 };
     });
-  const writeRecords = async (records: readonly PageRecord[], close: Closing): Promise<PageWritten> =>
+  const writeRecords = async (
+    records: readonly PageRecord[],
+    close: Closing,
+  ): Promise<PageWritten> =>
     await write(
       pageOf(page, records, ids.length),
       records.map(({ id }) => id),
@@ -66,14 +76,16 @@ export async function writePage(
     await closing(db);
     return parts.reduce(sum, nothingWritten);
   };
-  const recordsOf = (): PageRecord[] => itemTexts(page).map((text, at) => ({ id: ids[at] ?? null, text }));
+  const recordsOf = (): PageRecord[] =>
+    itemTexts(page).map((text, at) => ({ id: ids[at] ?? null, text }));
   try {
     const changed = await changedRecords(db, resource, page, ids);
     if (changed?.length === 0) {
       await closing(db);
       return nothingWritten;
     }
-    const whole = changed === undefined ? write(page, ids, closing) : writeRecords(changed, closing);
+    const whole =
+      changed === undefined ? write(page, ids, closing) : writeRecords(changed, closing);
     return await whole.catch((error: unknown) => {
       if (!isRefusal(error)) throw error;
       return writeParts(changed ?? recordsOf());
@@ -83,7 +95,10 @@ export async function writePage(
   }
 }
 
-/** The records whose rows may have to be written, with their digests; undefined where rows keep none. */
+/**
+ * The records whose rows may have to be written, with their digests; undefined where rows keep
+ * none.
+ */
 async function changedRecords(
   db: Database | Transaction,
   resource: RecordResource,
@@ -102,7 +117,10 @@ async function changedRecords(
   );
 }
 
-/** The page with these of its records; its own text where these are all, unless that joins several, which costs Postgres a copy. */
+/**
+ * The page with these of its records; its own text where these are all, unless that joins several,
+ * which costs Postgres a copy.
+ */
 function pageOf(page: RecordPage, records: readonly PageRecord[], all: number): RecordPage {
   const digests = records.flatMap(({ digest }) => digest ?? []);
   if (records.length === all && page.joined !== true) return { ...page, digests };
