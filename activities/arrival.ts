@@ -30,6 +30,8 @@ export interface Arrival {
   readonly usage?: RecordPage['usage'];
   /** See `RecordPage`. */
   readonly knownOnly?: boolean | undefined;
+  /** See `RecordPage`. */
+  readonly confirms?: boolean;
 }
 
 /**
@@ -77,13 +79,15 @@ export async function rewrite(
     page,
     usage = 'corrected',
     knownOnly,
+    confirms = false,
   }: Omit<Arrival, 'page'> & {
     readonly page: Omit<Arrival['page'], 'items'>;
   },
   closing?: Closing,
 ): Promise<PageWritten> {
   const { body, itemsKey, joined = false } = page;
-  const record: RecordPage = { body, itemsKey, joined, companyId, readAt, usage, apiVersion, knownOnly };
+  const told = { companyId, readAt, usage, apiVersion, knownOnly, confirms };
+  const record: RecordPage = { body, itemsKey, joined, ...told };
   let written = nothingWritten;
   const last = upserts[listing].at(-1);
   for (const upsert of upserts[listing]) {

@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { limits } from '../contract/limits.ts';
 import { hasReadings, metersAfter } from '../db/backfill-order.ts';
-import { warehouseNow } from '../db/catch-up.ts';
+import { warehouseNow } from '../db/due.ts';
 import { withoutStatement } from '../db/failures.ts';
 import {
   finishRun,

@@ -1,5 +1,6 @@
 import { printedUuids } from '../db/arrays.ts';
-import { dueRecords, settleRecords } from '../db/catch-up.ts';
+import { dueRecords } from '../db/due.ts';
+import { settleRecords } from '../db/settle.ts';
 import { admitCompany, admitSites, forgetStranger } from '../db/strangers.ts';
 import { surroundings, type Unread, unreadNeighbours } from '../db/surroundings.ts';
 import { judgePass } from '../service/stability.ts';

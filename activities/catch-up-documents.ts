@@ -1,12 +1,5 @@
-import {
-  dueDocuments,
-  liveUsage,
-  postponeDocuments,
-  postponeFailed,
-  settleRecords,
-  usageToldByRecords,
-  type WantedDocument,
-} from '../db/catch-up.ts';
+import { dueDocuments, liveUsage, usageToldByRecords, type WantedDocument } from '../db/due.ts';
+import { postponeDocuments, postponeFailed, settleRecords } from '../db/settle.ts';
 import { forgetStranger } from '../db/strangers.ts';
 import { retireUsage } from '../db/write/usage-data.ts';
 import { admitAndRefresh } from './catch-up-connections.ts';

@@ -1,5 +1,4 @@
 import { Context } from '@temporalio/activity';
-import { parkOwner } from '../db/catch-up.ts';
 import {
   companyOfMeter,
   type DueRange,
@@ -11,6 +10,7 @@ import {
   settleRanges,
   type TimeRange,
 } from '../db/interval-ledger.ts';
+import { parkOwner } from '../db/settle.ts';
 import { forgetRejectedReadings } from '../db/write/rejected-records.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './failing.ts';

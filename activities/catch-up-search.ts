@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../contract/failures.ts';
-import { createdTimes, warehouseNow } from '../db/catch-up.ts';
+import { createdTimes, warehouseNow } from '../db/due.ts';
 import { bisectListing, type ProbedPage, type WantedRecord } from '../service/bisect.ts';
 import type { Page } from '../service/page.ts';
 import { judgePass, manifestOf } from '../service/stability.ts';
@@ -73,7 +73,7 @@ async function readPage(deps: ActivityDependencies, search: ListingSearch, asked
   const readAt = await warehouseNow(deps.warehouse.db);
   const params = { companyId };
   const page = await deps.service.page({ endpoint: listing, params, page: asked, lane: 'live', signal });
-  await write(deps, { listing, companyId, readAt, page, usage: 'all' });
+  await write(deps, { listing, companyId, readAt, page, usage: 'all', confirms: true });
   heartbeat();
   return page;
 }

@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../contract/failures.ts';
-import { handOver, liveUsage, warehouseNow } from '../db/catch-up.ts';
+import { liveUsage, warehouseNow } from '../db/due.ts';
+import { handOver } from '../db/settle.ts';
 import type { WaitingReason } from '../db/stale.ts';
 import { type RecordsRead, writeDocumentSets } from '../db/write/document-sets.ts';
 import type { RecordAnswer } from '../service/client.ts';

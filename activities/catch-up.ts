@@ -1,5 +1,5 @@
 import type { CatchUpKind } from '../contract/names.ts';
-import { dueOwners } from '../db/catch-up.ts';
+import { dueOwners } from '../db/due.ts';
 import { trySleep } from '../db/record/wake.ts';
 import { catchUpConnections } from './catch-up-connections.ts';
 import { catchUpDocuments } from './catch-up-documents.ts';

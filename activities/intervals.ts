@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Context } from '@temporalio/activity';
-import { warehouseNow } from '../db/catch-up.ts';
+import { warehouseNow } from '../db/due.ts';
 import { noteFetched } from '../db/interval-ledger.ts';
 import { sliceOf } from '../db/write/interval-text.ts';
 import { writeIntervals } from '../db/write/intervals.ts';

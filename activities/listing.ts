@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { EndpointName } from '../contract/endpoints.ts';
-import { warehouseNow } from '../db/catch-up.ts';
 import type { Executor } from '../db/connect.ts';
+import { warehouseNow } from '../db/due.ts';
 import type { ListedResource } from '../db/resources.ts';
 import type { Mended } from '../db/write/rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
@@ -92,9 +92,10 @@ function arrivalOf(
 ): Arrival & { readonly page: Pick<Page, 'items'> } {
   const [first] = read;
   if (first === undefined) throw new Error('no page was read');
-  // A backfill reads the list of usage data next.
-  const usage = lane === 'live' ? 'all' : 'corrected';
-  const more = { listing, companyId, readAt: first.readAt, usage, knownOnly } as const;
+  // A backfill reads the list of usage data next, and for no event.
+  const confirms = lane === 'live';
+  const usage = confirms ? 'all' : 'corrected';
+  const more = { listing, companyId, readAt: first.readAt, usage, knownOnly, confirms } as const;
   if (read.length === 1) return { ...more, page: first.page };
   const pages = read.map(({ page }) => page);
   return {

@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { warehouseNow } from '../db/catch-up.ts';
+import { warehouseNow } from '../db/due.ts';
 import { withoutStatement } from '../db/failures.ts';
 import type { WaitingReason } from '../db/stale.ts';
 import type { ActivityDependencies } from './dependencies.ts';

@@ -1,9 +1,10 @@
 import { Context } from '@temporalio/activity';
 import type { FailureCode } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
-import { dueOwners, parkOwner } from '../db/catch-up.ts';
+import { dueOwners } from '../db/due.ts';
 import { withoutStatement } from '../db/failures.ts';
 import { parkedCodes, parkService, reviveParked } from '../db/parking.ts';
+import { parkOwner } from '../db/settle.ts';
 import { isStranger, postponeStranger } from '../db/strangers.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { ownTrouble } from './own-trouble.ts';

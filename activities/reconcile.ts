@@ -4,7 +4,7 @@ import { Failure } from '../contract/failures.ts';
 import { limits } from '../contract/limits.ts';
 import type { ReconciledResource, RunState } from '../contract/names.ts';
 import { countTombstoned } from '../db/absent.ts';
-import { warehouseNow } from '../db/catch-up.ts';
+import { warehouseNow } from '../db/due.ts';
 import { countMissed } from '../db/missed.ts';
 import { clearListed, type ListedDocument, reconciledSince, retireListed } from '../db/reconcile.ts';
 import { finishRun, startRun } from '../db/runs.ts';

@@ -5,8 +5,8 @@ import { rewrite, usageTold } from '../activities/arrival.ts';
 import type { EndpointName } from '../contract/endpoints.ts';
 import { type AuditResource, auditResources, companyResources } from '../contract/names.ts';
 import { retireAbsent } from '../db/absent.ts';
-import { warehouseNow } from '../db/catch-up.ts';
 import type { Warehouse } from '../db/connect.ts';
+import { warehouseNow } from '../db/due.ts';
 import {
   compareIntervals,
   comparePage,

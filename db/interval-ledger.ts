@@ -1,6 +1,14 @@
 import { type SQL, sql } from 'drizzle-orm';
-import { array } from './arrays.ts';
+import { array, columnNames } from './arrays.ts';
 import type { Executor } from './connect.ts';
+import {
+  intervalFetches,
+  journal,
+  rejectedRecords,
+  settlements,
+  staleRecords,
+} from './schema/metersync.ts';
+import { companies, intervals, meters } from './schema/utility.ts';
 import { keyOf, staleOf, type WaitingReason } from './stale.ts';
 
 /**
@@ -63,28 +71,48 @@ export async function dueRanges(db: Executor, meterId: string, limit: number): P
     with due as materialized (
       select e.range_start, e.range_end, e.payload
       from (
-          select record_id, due_at from metersync.stale_records
-          where queue = ${keyOf('interval', meterId)} offset 0
-        ) s cross join lateral (
-          select range_start, range_end, payload from metersync.journal where id = s.record_id offset 0
+          select record_id, due_at
+          from ${staleRecords}
+          where queue = ${keyOf('interval', meterId)}
+          offset 0
+        ) s
+        cross join lateral (
+          select range_start, range_end, payload
+          from ${journal}
+          where id = s.record_id
+          offset 0
         ) e
       where s.due_at <= clock_timestamp()
     ), merged as (
       select span
-      from (select unnest(range_agg(tstzrange(range_start, range_end, '[]'))) as span from due) every
-      order by span limit ${limit}
+      from (
+        select unnest(range_agg(tstzrange(range_start, range_end, '[]'))) as span
+        from due
+      ) every
+      order by span
+      limit ${limit}
     ), told as (
       select min(seconds)::float8 as shortest, max(seconds)::float8 as longest
-      from due,
-        jsonb_array_elements_text(metersync.elements(payload -> 'granularitySeconds')) told,
-        lateral (select case when told ~ '^[1-9]\\d{0,8}$' then told::bigint end) as t (seconds)
+      from due
+        cross join lateral jsonb_array_elements_text(
+          metersync.elements(payload -> 'granularitySeconds')
+        ) told
+        cross join lateral (
+          select case when told ~ '^[1-9]\\d{0,8}$' then told::bigint end
+        ) as t (seconds)
     )
-    select clock.now, told.shortest, told.longest,
-      ${isoTime(sql`lower(span)`)} as start, ${isoTime(sql`upper(span)`)} as end,
+    select
+      clock.now,
+      told.shortest,
+      told.longest,
+      ${isoTime(sql`lower(span)`)} as start,
+      ${isoTime(sql`upper(span)`)} as end,
       extract(epoch from upper(span) - lower(span))::float8 as seconds,
-      exists (select from utility.meters where id = ${meterId}) as known,
-      exists (select from metersync.rejected_records where resource = 'intervals') as any_refused
-    from (select clock_timestamp()::text as now) clock cross join told left join merged on true
+      exists (select from ${meters} where id = ${meterId}) as known,
+      exists (select from ${rejectedRecords} where resource = 'intervals') as any_refused
+    from (select clock_timestamp()::text as now) clock
+      cross join told
+      left join merged on true
     order by span`);
   const [first] = result.rows;
   if (first === undefined) throw new Error('a clock without a time');
@@ -136,12 +164,22 @@ export async function nextPiece(
   const result = await db.execute<
     TimeRange & { next: string | null } & Record<string, unknown>
   >(sql`
-    select ${isoTime(sql`greatest(whole.from, ${from}::timestamptz - make_interval(secs => ${overlap}))`)} as start,
-      ${isoTime(sql`case when is_last then whole.to else cut end`)} as end,
+    select
+      ${isoTime(sql`greatest(starts, begins - make_interval(secs => ${overlap}))`)} as start,
+      ${isoTime(sql`case when is_last then ends else cut end`)} as end,
       case when not is_last then ${isoTime(sql`cut`)} end as next
-    from (select ${start}::timestamptz as from, ${end}::timestamptz as to) whole,
-      lateral (select extract(epoch from whole.to - ${from}::timestamptz)::float8 <= ${seconds}::float8 as is_last) l,
-      lateral (select case when not is_last then ${from}::timestamptz + make_interval(secs => ${seconds}) end as cut) c`);
+    from (
+        select
+          ${start}::timestamptz as starts,
+          ${from}::timestamptz as begins,
+          ${end}::timestamptz as ends
+      ) whole
+      cross join lateral (
+        select extract(epoch from ends - begins)::float8 <= ${seconds}::float8 as is_last
+      ) length
+      cross join lateral (
+        select case when not is_last then begins + make_interval(secs => ${seconds}) end as cut
+      ) piece`);
   const [row] = result.rows;
   if (row === undefined) throw new Error('a range without a piece');
   return { piece: { start: row.start, end: row.end }, next: row.next };
@@ -168,20 +206,28 @@ export async function noteFetched(
   const fetched = sql`tstzrange(${start ?? null}::timestamptz, ${end ?? null}::timestamptz, '[]')`;
   await db.execute(sql`
     with noted as (
-      insert into metersync.interval_fetches as f (meter_id, fetched)
+      insert into ${intervalFetches} as f (meter_id, fetched)
       values (${meterId}, tstzmultirange(${fetched}))
-      on conflict (meter_id) do update set fetched = f.fetched + excluded.fetched, updated_at = clock_timestamp()
+      on conflict (meter_id) do update set
+        fetched = f.fetched + excluded.fetched,
+        updated_at = clock_timestamp()
     )
-    update metersync.settlements x set intervals_found = (${readingsIn(sql`e`)})
-    from metersync.journal e
-    where x.owner = ${meterId} and x.intervals_found < x.intervals_told and e.id = x.record_id
+    update ${settlements} x set intervals_found = (${readingsIn(sql`e`)})
+    from ${journal} e
+    where x.owner = ${meterId}
+      and x.intervals_found < x.intervals_told
+      and e.id = x.record_id
       and tstzrange(e.range_start, e.range_end, '[]') <@ ${fetched}`);
 }
 
 /** How many readings the warehouse has in the range of an event. */
 const readingsIn = (event: SQL): SQL => sql`
-  select count(*) from utility.intervals i
-  where i.meter_id = ${event}.record_id and i.start_at between ${event}.range_start and ${event}.range_end`;
+
+        select count(*)
+        from ${intervals} i
+        where i.meter_id = ${event}.record_id
+          and i.start_at between ${event}.range_start and ${event}.range_end
+      `;
 
 /** An event whose range shows fewer readings than it told of. */
 export interface Shortfall extends Record<string, unknown> {
@@ -217,42 +263,82 @@ export async function settleRanges(
       select range_agg(tstzrange(starts::timestamptz, ends::timestamptz, '[]')) as spans
       from unnest(${starts}, ${ends}) as t (starts, ends)
     ), waiting as materialized (
-      select s.key, s.kind, s.record_id, s.owner, s.since, s.due_at, e.interval_count as told, (${readingsIn(sql`e`)}) as found,
+      select
+        s.key,
+        s.kind,
+        s.record_id,
+        s.owner,
+        s.since,
+        s.due_at,
+        e.interval_count as told,
+        (${readingsIn(sql`e`)}) as found,
         case when s.error_code = ${code} then s.attempts else 0 end as tried
-      from fetched, ${staleOf.owner('intervals', meterId)} cross join lateral (
-        select * from metersync.journal where id = s.record_id offset 0
-      ) e
+      from fetched
+        cross join ${staleOf.owner('intervals', meterId)}
+        cross join lateral (
+          select *
+          from ${journal}
+          where id = s.record_id
+          offset 0
+        ) e
       where s.told_at <= ${readAt}::timestamptz
         and tstzrange(e.range_start, e.range_end, '[]') <@ fetched.spans
     ), judged as materialized (
-      select *, coalesce(found < told, false) as lacks,
-        coalesce(found < told, false) and tried < ${shortfallAttemptsMax} as waits
+      select *, lacks and tried < ${shortfallAttemptsMax} as waits
       from waiting
+        cross join lateral (select coalesce(found < told, false) as lacks) l
     ), settled as (
-      insert into metersync.settlements
-        (kind, record_id, owner, since, read_at, shown, outcome, attempts, intervals_told, intervals_found)
-      select kind, record_id, owner, since, ${readAt}::timestamptz, 'infinity', 'applied', tried, told, found
+      insert into ${settlements} (${columnNames(settledColumns)})
+      select
+        kind,
+        record_id,
+        owner,
+        since,
+        ${readAt}::timestamptz,
+        'infinity',
+        'applied',
+        tried,
+        told,
+        found
       from judged
       where not waits
     ), done as (
-      delete from metersync.stale_records
+      delete from ${staleRecords}
       where key = any(array(select key from judged where not waits))
     ), later as (
-      update metersync.stale_records s set
-        attempts = j.tried + 1, error_code = ${code}, error = ${message},
+      update ${staleRecords} s set
+        attempts = j.tried + 1,
+        error_code = ${code},
+        error = ${message},
         due_at = clock_timestamp() + interval '1 second' * power(2, j.tried)
       from judged j
-      where s.key = any(array(select key from judged where waits)) and j.key = s.key
+      where s.key = any(array(select key from judged where waits))
+        and j.key = s.key
         and j.due_at <= ${readAt}::timestamptz
     )
-    select record_id as id, told::float8 as told, found::float8 as found, waits, lacks from judged
-    where not waits or due_at <= ${readAt}::timestamptz`);
+    select record_id as id, told::float8 as told, found::float8 as found, waits, lacks
+    from judged
+    where not waits
+      or due_at <= ${readAt}::timestamptz`);
   const short = result.rows.filter(({ lacks }) => lacks);
   return {
     applied: result.rows.filter(({ waits }) => !waits).length,
     short: short.map(({ id, told, found, waits }) => ({ id, told, found, waits })),
   };
 }
+
+const settledColumns = [
+  settlements.kind,
+  settlements.recordId,
+  settlements.owner,
+  settlements.since,
+  settlements.readAt,
+  settlements.shown,
+  settlements.outcome,
+  settlements.attempts,
+  settlements.intervalsTold,
+  settlements.intervalsFound,
+];
 
 const notAllShown: WaitingReason = {
   code: 'READINGS_NOT_SHOWN',
@@ -267,13 +353,22 @@ export async function companyOfMeter(
   const result = await db.execute<{ company_id: string | null; known: boolean }>(sql`
     select
       coalesce(
-        (select company_id from utility.meters where id = ${meterId}),
-        (select c.id
-          from metersync.journal e cross join lateral (
-            select id from utility.companies where external_id = e.payload ->> 'companyExternalId' offset 0
-          ) c
-          where e.kind = 'interval' and e.record_id = ${meterId} limit 1)) as company_id,
-      exists (select from utility.meters where id = ${meterId}) as known`);
+        (select company_id from ${meters} where id = ${meterId}),
+        (
+          select c.id
+          from ${journal} e
+            cross join lateral (
+              select id
+              from ${companies}
+              where external_id = e.payload ->> 'companyExternalId'
+              offset 0
+            ) c
+          where e.kind = 'interval'
+            and e.record_id = ${meterId}
+          limit 1
+        )
+      ) as company_id,
+      exists (select from ${meters} where id = ${meterId}) as known`);
   const row = result.rows[0];
   return { companyId: row?.company_id ?? null, known: row?.known ?? false };
 }

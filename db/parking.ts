@@ -1,8 +1,10 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { inArray, type SQL, sql } from 'drizzle-orm';
 import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { array } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
+import { parked, runs, settlements, staleRecords } from './schema/metersync.ts';
+import { companies } from './schema/utility.ts';
 import { eventKind, keyOf, refreshEach, type StaleKind, type StaleRecord } from './stale.ts';
 
 /**
@@ -10,21 +12,32 @@ import { eventKind, keyOf, refreshEach, type StaleKind, type StaleRecord } from 
  * all.
  */
 export const serviceParked: SQL = sql`exists (
-  select from metersync.parked where next_attempt_at > clock_timestamp())`;
+      select
+      from ${parked}
+      where next_attempt_at > clock_timestamp()
+    )`;
 
 /**
  * Parks everything that is asked of the service, for 10 seconds at first and a quarter of an hour
  * in the end. Those who were refused at the same time count as one attempt.
  */
 export async function parkService(db: Executor, code: FailureCode, message: string): Promise<void> {
-  const until = (attempts: SQL): SQL =>
-    sql`clock_timestamp() + least(interval '15 minutes', interval '10 seconds' * power(2, least(${attempts}, 12)))`;
-  await db.execute(sql`
-    insert into metersync.parked as p (code, message, attempts, next_attempt_at)
-    values (${code}, ${message}, 1, ${until(sql`0`)})
-    on conflict (code) do update set
-      message = excluded.message, attempts = p.attempts + 1, next_attempt_at = ${until(sql`p.attempts`)}
-    where p.next_attempt_at <= clock_timestamp()`);
+  const until = (attempts: SQL): SQL => sql`clock_timestamp() + least(
+        interval '15 minutes',
+        interval '10 seconds' * power(2, least(${attempts}, 12))
+      )`;
+  await db
+    .insert(parked)
+    .values({ code, message, attempts: 1, nextAttemptAt: until(sql`0`) })
+    .onConflictDoUpdate({
+      target: parked.code,
+      set: {
+        message,
+        attempts: sql`${parked.attempts} + 1`,
+        nextAttemptAt: until(sql`${parked.attempts}`),
+      },
+      setWhere: sql`${parked.nextAttemptAt} <= clock_timestamp()`,
+    });
 }
 
 /** The failures for which the service, or the work of some of the given owners, is parked. */
@@ -35,16 +48,19 @@ export async function parkedCodes(
 ): Promise<{ service: FailureCode[]; owners: Map<string, FailureCode[]> }> {
   const { rows } = await db.execute<{ owner: string | null; codes: FailureCode[] }>(sql`
     select null as owner, array_agg(code) as codes
-    from metersync.parked
+    from ${parked}
     having count(*) > 0
     union all
     select asked.owner, array_agg(distinct latest.error_code)
-    from unnest(${array(owners, 'text')}) as asked (owner) cross join lateral (
-      -- What is parked is due last: what came since is due now.
-      select error_code from metersync.stale_records
-      where queue = ${keyOf(eventKind[kind], sql`asked.owner`)}
-      order by due_at desc limit 20
-    ) latest
+    from unnest(${array(owners, 'text')}) as asked (owner)
+      cross join lateral (
+        -- What is parked is due last: what came since is due now.
+        select error_code
+        from ${staleRecords}
+        where queue = ${keyOf(eventKind[kind], sql`asked.owner`)}
+        order by due_at desc
+        limit 20
+      ) latest
     where latest.error_code = any(${array(parkingCodes, 'text')})
     group by asked.owner`);
   return {
@@ -78,29 +94,38 @@ async function reviveTogether(
   { over }: { over: boolean },
 ): Promise<Revived> {
   const chosen = array(codes, 'text');
-  await db.execute(
-    over
-      ? sql`delete from metersync.parked where code = any(${chosen})`
-      : sql`update metersync.parked set attempts = 0, next_attempt_at = clock_timestamp() where code = any(${chosen})`,
-  );
+  const isChosen = inArray(parked.code, [...codes]);
+  if (over) await db.delete(parked).where(isChosen);
+  else {
+    const anew = { attempts: 0, nextAttemptAt: sql`clock_timestamp()` };
+    await db.update(parked).set(anew).where(isChosen);
+  }
   // What was given up is looked for again only when somebody says that the cause is gone.
   const found = over ? [] : await forgetGivenUp(db, chosen);
   await refreshEach(db, found);
   const result = await db.execute<{ kind: StaleKind; events: number }>(sql`
     with parked as materialized (
       select s.key
-      from unnest(${chosen}) as code cross join lateral (
-        select key, due_at from metersync.stale_records
-        where error_code = code.code offset 0
-        for update skip locked
-      ) s
+      from unnest(${chosen}) as asked (code)
+        cross join lateral (
+          select key, due_at
+          from ${staleRecords}
+          where error_code = asked.code
+          offset 0
+          for update skip locked
+        ) s
       where s.due_at > clock_timestamp()
     ), revived as (
-      update metersync.stale_records s set due_at = clock_timestamp(), attempts = 0, tried_since = null
+      update ${staleRecords} s set
+        due_at = clock_timestamp(),
+        attempts = 0,
+        tried_since = null
       where s.key = any(array(select key from parked))
       returning s.kind, s.events
     )
-    select kind, sum(events)::int as events from revived group by kind`);
+    select kind, sum(events)::int as events
+    from revived
+    group by kind`);
   const events = new Map(result.rows.map((row) => [row.kind, row.events]));
   for (const { kind } of found) events.set(kind, (events.get(kind) ?? 0) + 1);
   return {
@@ -115,8 +140,9 @@ async function reviveTogether(
  */
 async function forgetGivenUp(db: Executor, codes: SQL): Promise<StaleRecord[]> {
   const { rows } = await db.execute<StaleRecord>(sql`
-    delete from metersync.settlements
-    where outcome = 'missing' and error_code = any(${codes})
+    delete from ${settlements}
+    where outcome = 'missing'
+      and error_code = any(${codes})
     returning kind, record_id`);
   return rows;
 }
@@ -126,7 +152,12 @@ async function forgetGivenUp(db: Executor, codes: SQL): Promise<StaleRecord[]> {
  * more.
  */
 export const livesCompany = (companyId: SQL): SQL => sql`exists (
-  select from utility.companies c where c.id = ${companyId} and c.deleted_at is null offset 0)`;
+        select
+        from ${companies} c
+        where c.id = ${companyId}
+          and c.deleted_at is null
+        offset 0
+      )`;
 
 /**
  * Companies that live and whose last reading failed for one of these reasons; `everything` when the
@@ -137,11 +168,15 @@ export async function failedParts(
   codes: readonly FailureCode[],
 ): Promise<{ companies: string[]; everything: boolean }> {
   const result = await db.execute<{ company_id: string | null }>(sql`
-    select distinct company_id from (
-      select distinct on (company_id, resource) company_id, state, error_code from metersync.runs
-      where resource is not null order by company_id, resource, started_at desc
+    select distinct company_id
+    from (
+      select distinct on (company_id, resource) company_id, state, error_code
+      from ${runs}
+      where resource is not null
+      order by company_id, resource, started_at desc
     ) last
-    where state in ('failed', 'partial') and error_code = any(${array(codes, 'text')})
+    where state in ('failed', 'partial')
+      and error_code = any(${array(codes, 'text')})
       and (company_id is null or ${livesCompany(sql`company_id`)})
     order by company_id`);
   const companies = result.rows.flatMap(({ company_id }) => company_id ?? []);

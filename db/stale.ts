@@ -4,6 +4,7 @@ import type { FailureCode } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
+import { events, settlements, staleRecords } from './schema/metersync.ts';
 
 /** What can be stale. */
 export type StaleKind = Exclude<EventKind, 'ignored'>;
@@ -21,8 +22,11 @@ export const keyOf = (kind: StaleKind, id: SQL | string): SQL =>
 
 /** Whether a record is to be read again; in a statement that asks of each row. */
 export const isStale = (kind: 'connection' | 'document', recordId: SQL): SQL => sql`exists (
-  select from metersync.stale_records s
-  where s.key = ${keyOf(kind, recordId)} offset 0)`;
+          select
+          from ${staleRecords} s
+          where s.key = ${keyOf(kind, recordId)}
+          offset 0
+        )`;
 
 /**
  * Stale records as a table `s`, locked in the order of all. They are looked up by nothing but their
@@ -33,19 +37,30 @@ export const staleOf = {
   records: (kind: CatchUpKind, ids: readonly string[]): SQL => {
     const keys = [...ids].sort().map((id) => `${eventKind[kind]}/${id}`);
     return sql`unnest(${array(keys, 'text')}) as asked (key) cross join lateral (
-      select * from metersync.stale_records where key = asked.key offset 0 for update
-    ) s`;
+          select *
+          from ${staleRecords}
+          where key = asked.key
+          offset 0
+          for update
+        ) s`;
   },
   owner: (kind: CatchUpKind, owner: string): SQL => sql`(
       select key
       from (
-        select key from metersync.stale_records
-        where queue = ${keyOf(eventKind[kind], owner)} offset 0
-      ) theirs
-      order by key
-    ) asked cross join lateral (
-      select * from metersync.stale_records where key = asked.key offset 0 for update
-    ) s`,
+            select key
+            from ${staleRecords}
+            where queue = ${keyOf(eventKind[kind], owner)}
+            offset 0
+          ) theirs
+          order by key
+        ) asked
+        cross join lateral (
+          select *
+          from ${staleRecords}
+          where key = asked.key
+          offset 0
+          for update
+        ) s`,
 } as const;
 
 /** Why records wait: a failure of the catalogue, in words. */
@@ -80,14 +95,15 @@ export async function postpone(
   { dueAt, since, owner, leastSeconds = 1, attemptsMax }: Postponement = {},
 ): Promise<{ waiting: number; givenUp: string[] }> {
   const triedAt = dueAt === undefined ? sql`clock_timestamp()` : sql`${dueAt}::timestamptz`;
+  const tooOften =
+    attemptsMax === undefined
+      ? sql`false`
+      : sql`coalesce(s.error_code = ${code} and s.attempts >= ${attemptsMax}, false)`;
   const result = await db.execute<StaleRecord & { given_up: boolean }>(sql`
     with waiting as materialized (
-      select s.*, ${
-        attemptsMax === undefined
-          ? sql`false`
-          : sql`coalesce(s.error_code = ${code}
-          and s.attempts >= ${attemptsMax}, false)`
-      } as given_up,
+      select
+        s.*,
+        ${tooOften} as given_up,
         case when s.error_code = ${code} then s.attempts else 0 end as tried,
         case when s.error_code = ${code} then s.tried_since end as first_tried
       from ${records}
@@ -95,25 +111,41 @@ export async function postpone(
         ${since === undefined ? sql`` : sql`and s.since <= ${since}::timestamptz`}
         ${owner === undefined ? sql`` : sql`and s.owner = ${owner}`}
     ), given_up as (
-      insert into metersync.settlements
+      insert into ${settlements}
         (kind, record_id, owner, since, read_at, shown, outcome, error, error_code, attempts)
-      select kind, record_id, owner, since, coalesce(first_tried, ${triedAt}), 'infinity', 'missing', error, error_code, attempts
+      select
+        kind,
+        record_id,
+        owner,
+        since,
+        coalesce(first_tried, ${triedAt}),
+        'infinity',
+        'missing',
+        error,
+        error_code,
+        attempts
       from waiting
       where given_up
     ), later as (
-      update metersync.stale_records s set
+      update ${staleRecords} s set
         attempts = w.tried + 1,
         tried_since = coalesce(w.first_tried, ${triedAt}),
-        error_code = ${code}, error = ${message},
+        error_code = ${code},
+        error = ${message},
         due_at = case
           -- What came while it was read is read at once.
           when s.told_at > ${triedAt} then s.told_at
-          else clock_timestamp() + greatest(interval '1 second' * ${leastSeconds}::int,
-            least(interval '15 minutes', interval '1 second' * power(2, least(w.tried, 12)))) end
+          else clock_timestamp() + greatest(
+            interval '1 second' * ${leastSeconds}::int,
+            least(interval '15 minutes', interval '1 second' * power(2, least(w.tried, 12)))
+          )
+        end
       from waiting w
-      where s.key = any(array(select key from waiting where not given_up)) and w.key = s.key
+      where s.key = any(array(select key from waiting where not given_up))
+        and w.key = s.key
     )
-    select kind, record_id, given_up from waiting`);
+    select kind, record_id, given_up
+    from waiting`);
   const givenUp = result.rows.filter((row) => row.given_up);
   await refreshEach(db, givenUp);
   return {
@@ -159,23 +191,38 @@ export async function refreshStale(
   await db.execute(sql`
     with pending as materialized (
       select asked.record_id, known.told_at as known_told_at, told.*
-      from (select distinct unnest(${array(recordIds, 'text')}) as record_id order by 1) asked
+      from (
+          select distinct unnest(${array(recordIds, 'text')}) as record_id
+          order by 1
+        ) asked
         left join lateral (
-          select s.told_at from metersync.stale_records s
-          where s.key = ${keyOf(kind, sql`asked.record_id`)} offset 0
+          select s.told_at
+          from ${staleRecords} s
+          where s.key = ${keyOf(kind, sql`asked.record_id`)}
+          offset 0
         ) known on true
         cross join lateral (
-          select count(*)::int as events, min(e.recorded_at) as since, max(e.recorded_at) as told_at,
+          select
+            count(*)::int as events,
+            min(e.recorded_at) as since,
+            max(e.recorded_at) as told_at,
             max(e.occurred_at) as wanted,
-            (array_agg(coalesce(e.company_id::text, e.record_id) order by e.occurred_at desc, e.id))[1] as owner
-          from metersync.events e
-          where ${ofRecord} and e.outcome = 'pending'
+            (array_agg(
+              coalesce(e.company_id::text, e.record_id) order by e.occurred_at desc, e.id
+            ))[1] as owner
+          from ${events} e
+          where ${ofRecord}
+            and e.outcome = 'pending'
         ) told
     ), settled as (
-      delete from metersync.stale_records s using pending p
-      where s.key = ${keyOf(kind, sql`p.record_id`)} and p.events = 0 and s.told_at = p.known_told_at
+      delete from ${staleRecords} s
+      using pending p
+      where s.key = ${keyOf(kind, sql`p.record_id`)}
+        and p.events = 0
+        and s.told_at = p.known_told_at
     )
-    insert into metersync.stale_records as s (kind, record_id, owner, events, since, told_at, wanted, due_at)
+    insert into ${staleRecords} as s
+      (kind, record_id, owner, events, since, told_at, wanted, due_at)
     select ${kind}, record_id, owner, events, since, told_at, wanted, clock_timestamp()
     from pending
     where events > 0
@@ -185,6 +232,10 @@ export async function refreshStale(
       events = greatest(excluded.events, case when s.told_at > excluded.told_at then s.events end),
       since = least(excluded.since, case when s.told_at > excluded.told_at then s.since end),
       wanted = greatest(excluded.wanted, case when s.told_at > excluded.told_at then s.wanted end),
-      told_at = greatest(excluded.told_at, s.told_at), due_at = excluded.due_at,
-      attempts = 0, tried_since = null, error = null, error_code = null`);
+      told_at = greatest(excluded.told_at, s.told_at),
+      due_at = excluded.due_at,
+      attempts = 0,
+      tried_since = null,
+      error = null,
+      error_code = null`);
 }

@@ -3,7 +3,6 @@ import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { FailureCode } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { array, columnNames } from './arrays.ts';
-import { olderShownAttemptsMax } from './catch-up.ts';
 import type { Executor } from './connect.ts';
 import { journal, runs, staleRecords } from './schema/metersync.ts';
 import {
@@ -15,6 +14,7 @@ import {
   sites,
   usageData,
 } from './schema/utility.ts';
+import { olderShownAttemptsMax } from './settle.ts';
 import { eventKind, isStale, keyOf, postpone, staleOf } from './stale.ts';
 
 /**

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { settleRecords, warehouseNow } from '../../db/catch-up.ts';
+import { warehouseNow } from '../../db/due.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
+import { settleRecords } from '../../db/settle.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';

@@ -2,14 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { retireAbsent } from '../../db/absent.ts';
-import {
-  notShownAttemptsMax,
-  olderShownAttemptsMax,
-  parkOwner,
-  settleRecords,
-  warehouseNow,
-} from '../../db/catch-up.ts';
+import { warehouseNow } from '../../db/due.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
+import { notShownAttemptsMax, olderShownAttemptsMax, parkOwner, settleRecords } from '../../db/settle.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
@@ -55,6 +50,30 @@ test.each([
   await writeRecords(warehouse, 'documents', [{ id, updated: shown }], { readAt });
   expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 1, waiting: 0 });
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
+});
+
+test('an event is applied by a record without `updated` that was read after it, and by none that was read before', async () => {
+  const { id, event } = await pendingDocument();
+  const record = { id, name: 'a bill' };
+  const early = '2026-01-01T00:00:00Z';
+  await writeRecords(warehouse, 'documents', [record], { readAt: early, confirms: true });
+  const readAt = await now();
+  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 0, waiting: 1 });
+  await writeRecords(warehouse, 'documents', [record], { readAt, confirms: true });
+  expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 1, waiting: 0 });
+  expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
+
+  // It has not changed since, and is read for another event.
+  const second = delivery(documentEvent('updated', id, '2026-05-03T00:00:00.000001'));
+  await recordEvents(warehouse.db, [second]);
+  const later = await now();
+  await writeRecords(warehouse, 'documents', [record], {
+    readAt: later,
+    confirms: true,
+    companyId: company.id,
+  });
+  expect(await settleRecords(warehouse.db, 'documents', [id], later)).toEqual({ applied: 1, waiting: 0 });
+  expect(await eventRow(second.id)).toMatchObject({ outcome: 'applied' });
 });
 
 test('an event whose state the service does not show yet waits, each time longer', async () => {

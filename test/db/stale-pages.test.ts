@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { warehouseNow } from '../../db/catch-up.ts';
+import { warehouseNow } from '../../db/due.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { retireUsage, upsertUsageData } from '../../db/write/usage-data.ts';
 import { delivery, documentEvent } from '../support/events.ts';

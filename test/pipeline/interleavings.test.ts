@@ -8,8 +8,8 @@ import { Failure } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { array } from '../../db/arrays.ts';
-import { dueOwners, dueRecords, settleRecords, warehouseNow } from '../../db/catch-up.ts';
 import type { Warehouse } from '../../db/connect.ts';
+import { dueOwners, dueRecords, warehouseNow } from '../../db/due.ts';
 import { warehouseFailure } from '../../db/failures.ts';
 import {
   dueRanges,
@@ -22,6 +22,7 @@ import {
 } from '../../db/interval-ledger.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { trySleep } from '../../db/record/wake.ts';
+import { settleRecords } from '../../db/settle.ts';
 import { admitCompany, isStranger, postponeStranger } from '../../db/strangers.ts';
 import { writeDocumentSets } from '../../db/write/document-sets.ts';
 import { writeIntervals } from '../../db/write/intervals.ts';

@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { retireAbsent } from '../../db/absent.ts';
 import { array } from '../../db/arrays.ts';
-import { dueRecords, postponeDocuments, settleRecords, warehouseNow } from '../../db/catch-up.ts';
 import type { Warehouse } from '../../db/connect.ts';
+import { dueRecords, warehouseNow } from '../../db/due.ts';
 import { dueRanges, noteFetched, settleRanges, type TimeRange } from '../../db/interval-ledger.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
+import { postponeDocuments, settleRecords } from '../../db/settle.ts';
 import { writeDocumentSets } from '../../db/write/document-sets.ts';
 import { writeIntervals } from '../../db/write/intervals.ts';
 import {

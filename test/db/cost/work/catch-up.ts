@@ -5,17 +5,19 @@ import {
   dueDocuments,
   dueOwners,
   dueRecords,
-  handOver,
   liveUsage,
+  usageToldByRecords,
+  warehouseNow,
+} from '../../../../db/due.ts';
+import { parkedCodes, parkService, reviveParked } from '../../../../db/parking.ts';
+import { trySleep } from '../../../../db/record/wake.ts';
+import {
+  handOver,
   parkOwner,
   postponeDocuments,
   postponeFailed,
   settleRecords,
-  usageToldByRecords,
-  warehouseNow,
-} from '../../../../db/catch-up.ts';
-import { parkedCodes, parkService, reviveParked } from '../../../../db/parking.ts';
-import { trySleep } from '../../../../db/record/wake.ts';
+} from '../../../../db/settle.ts';
 import {
   admitCompany,
   admitSites,
