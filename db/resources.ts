@@ -77,6 +77,15 @@ export const documentNamed = sql.raw(
   `coalesce(metersync.id_of(r -> 'document'), r ->> 'documentId')::uuid`,
 );
 
+/**
+ * Of a document: its site, else that of its first usage row, where records name it
+ * (service-facts 2).
+ */
+const siteOfDocument = sql.raw(`coalesce(
+          metersync.id_of(r -> 'site'),
+          metersync.id_of(r #> '{usageData,0,site}')
+        )::uuid`);
+
 export const resources: Readonly<Record<RecordResource, Resource>> = {
   companies: {
     name: 'companies',
@@ -148,13 +157,9 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
     table: documents,
     columns: [
       { column: documents.companyId, of: company },
-      // Records name the site on each usage row rather than at the top (service-facts 2): the first
-      // one stands for all.
       {
         column: documents.siteId,
-        of: sql.raw(
-          `coalesce(metersync.id_of(r -> 'site'), metersync.id_of(r #> '{usageData,0,site}'))::uuid`,
-        ),
+        of: siteOfDocument,
         kept: true,
       },
       { column: documents.created, of: time('created') },

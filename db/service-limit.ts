@@ -32,7 +32,8 @@ export async function beat(db: Executor, workerId: string): Promise<LimitState> 
     ), live as (
       select ${serviceWorkers.workerId}
       from ${serviceWorkers}
-      where ${serviceWorkers.seenAt} > clock_timestamp() - make_interval(secs => ${goneAfterSeconds})
+      where ${serviceWorkers.seenAt}
+        > clock_timestamp() - make_interval(secs => ${goneAfterSeconds})
       -- The row that this statement inserts cannot be seen by it.
       union
       select ${workerId}::uuid

@@ -58,8 +58,10 @@ export async function applyConnectionSites(
           where e.record_id = l.record_id
             and e.kind = 'connection'
             and case
-              when e.occurred_at > l.occurred_at then e.payload is null or ${tellsSites(sql`e.payload`)}
-              when e.occurred_at = l.occurred_at then e.payload -> 'sitesRelations' > l.relations
+              when e.occurred_at > l.occurred_at
+                then e.payload is null or ${tellsSites(sql`e.payload`)}
+              when e.occurred_at = l.occurred_at
+                then e.payload -> 'sitesRelations' > l.relations
             end
         )
     ), ${relatedSites}

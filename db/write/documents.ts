@@ -65,7 +65,8 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
 
 /** Whether a record lists its usage, and each row of it by its id. */
 const tellsUsage = (record: SQL): SQL => sql`jsonb_typeof(${record} -> 'usageData') = 'array'
-          and not ${record} @? '$.usageData[*] ? (@.type() != "object" || !exists(@.id) || @.id == null)'`;
+          and not ${record} @? '$.usageData[*]
+            ? (@.type() != "object" || !exists(@.id) || @.id == null)'`;
 
 /** A usage row that Postgres refuses costs its document's usage only: the document is written. */
 async function writeUsage(

@@ -181,8 +181,10 @@ function anyReadings(columns: IntervalColumns): SQL {
             coalesce(units, '') as usage_units
         ) times
         cross join lateral (
-          select coalesce(granularity, extract(epoch from metersync.read_time(ends) - start_at)::int)
-            as granularity_seconds
+          select coalesce(
+            granularity,
+            extract(epoch from metersync.read_time(ends) - start_at)::int
+          ) as granularity_seconds
         ) lengths
       order by ${key}, updated desc nulls last, place desc`;
 }

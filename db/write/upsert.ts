@@ -173,6 +173,7 @@ export function upsertEvents({ table, columns, ties }: Resource, events: SQL): S
   const ends = sql`${excluded(deletedAt)} is not null or ${excluded(updated)} > ${held(updated)}`;
   const ending = (column: PgColumn): SQL =>
     setting(column, sql`case when ${ends} then ${excluded(column)} else ${held(column)} end`);
+  const ended = [deletedAt, deletedReason].map(ending);
   return sql`${events}, incoming as (
     select distinct on (id)
       record_id::uuid as id,
@@ -187,7 +188,7 @@ export function upsertEvents({ table, columns, ties }: Resource, events: SQL): S
   from incoming
   order by id
   on conflict (id) do update set
-    ${lines([...told.map((one) => setting(one.column, next(one))), ...[deletedAt, deletedReason].map(ending)])}
+    ${lines([...told.map((one) => setting(one.column, next(one))), ...ended])}
   where ${held(updated)} is null
     or ${excluded(updated)} > ${held(updated)}
     or ${excluded(updated)} = ${held(updated)}

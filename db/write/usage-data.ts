@@ -26,12 +26,13 @@ export const upsertUsageData: UpsertPage = async (tx, page) => {
  * that names none is the one that it was listed for, or the one that is known.
  */
 function toldByListing(page: RecordPage): SQL {
+  const listedFor = JSON.stringify(page.documentOf ?? {});
   return sql`${items(page)}, told as materialized (
     select
       item.*,
       coalesce(
         ${documentNamed},
-        (${JSON.stringify(page.documentOf ?? {})}::jsonb ->> metersync.canonical_id(r ->> 'id'))::uuid,
+        (${listedFor}::jsonb ->> metersync.canonical_id(r ->> 'id'))::uuid,
         (select document_id from ${usageData} known where known.id = (r ->> 'id')::uuid)
       ) as document_id
     from item
@@ -135,7 +136,10 @@ const toldByRecords = (documents: readonly ToldUsage[], { companyId }: RecordPag
       ${companyId}::uuid as owner,
       null::bytea as digest,
       listed.document_id
-    from rows from (unnest(${ids}), jsonb_array_elements(${lists}::jsonb)) as listed (document_id, rows)
+    from rows from (
+        unnest(${ids}),
+        jsonb_array_elements(${lists}::jsonb)
+      ) as listed (document_id, rows)
       cross join lateral jsonb_array_elements(listed.rows) with ordinality as row (r, place)
   )`;
 };
