@@ -15,7 +15,7 @@ const names = tables.map((table) => {
   const { schema, name } = getTableConfig(table);
   return `${schema}.${name}`;
 });
-const literal = new RegExp(`\\b(${names.map((name) => name.replace('.', '\\.')).join('|')})\\b(?!\\.ts)`);
+const literal = new RegExp(`\\b(${names.map((name) => name.replace('.', '\\.')).join('|')})\\b(?!\\.ts|: )`);
 
 /** What a line names beside comments. */
 const code = (line: string): string => line.replace(/^\s*(\*|\/\/|\/\*).*|--.*$/, '');
