@@ -23,6 +23,7 @@ export async function tombstone(
   resource: RecordResource,
   which: SQL,
 ): Promise<number> {
+  await lockRows(tx, runId, resource, which);
   const buried = await tombstoneRows(tx, runId, resource, which);
   if (resource === 'documents') await tombstoneUsage(tx, runId);
   return buried;
@@ -55,12 +56,33 @@ async function tombstoneUsage(tx: Executor, runId: string): Promise<void> {
     .where(and(isUsageOfListed(runId), isNull(usageData.deletedAt)));
 }
 
+const isApplied = sql`${note.state} = 'applied' and ${row.deletedReason} = ${note.reason}`;
+
+/**
+ * Locks the rows that a run noted so, in the order of their keys: writers lock in it too, documents
+ * before their usage.
+ */
+async function lockRows(
+  tx: Executor,
+  runId: string,
+  resource: RecordResource,
+  which: SQL,
+): Promise<void> {
+  await tx.execute(sql`
+    select ${row.id}
+    from ${tableOf(resource)} ${row}
+    where ${notedBy(runId, resource).is(which)}
+    order by ${row.id}
+    for no key update`);
+}
+
 /** Revives rows that a run tombstoned and nothing buried since; documents with their usage. */
 export async function revive(
   tx: Executor,
   runId: string,
   resource: RecordResource,
 ): Promise<number> {
+  await lockRows(tx, runId, resource, isApplied);
   // The usage first: it is known by the tombstones of its documents.
   if (resource === 'documents') await reviveUsage(tx, runId);
   return await reviveRows(tx, runId, resource);
@@ -91,7 +113,7 @@ async function reviveRows(tx: Executor, runId: string, resource: RecordResource)
     update ${tableOf(resource)} ${row}
     set deleted_at = null,
       deleted_reason = null${givenBack}
-    where ${noted.is(sql`${note.state} = 'applied' and ${row.deletedReason} = ${note.reason}`)}`);
+    where ${noted.is(isApplied)}`);
   return result.rowCount ?? 0;
 }
 

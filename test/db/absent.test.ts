@@ -10,6 +10,7 @@ import { recordEvents } from '../../db/record/record-events.ts';
 import { finishRun, startRun } from '../../db/runs.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
+import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -88,6 +89,27 @@ test('absent from a pass is what it did not show and nothing else touched since 
       { deleted_at: null },
     ]);
   }
+});
+
+test('an undo locks rows in the order of their keys, as writers do: it waits for one that goes on with the next', async () => {
+  const { companyId, ids } = await documentsOf(8);
+  const runId = randomUUID();
+  await retire(companyId, [], await now(), { rows: 50, percent: 100 }, runId);
+  const [first = '', second = ''] = [...ids].sort();
+  const undone = await warehouse.db.transaction(async (tx) => {
+    await tx.execute(sql`select from utility.documents where id = ${first}::uuid for no key update`);
+    const undo = undoDeletes(warehouse.db, runId);
+    await until('the undo waits for the row', async () => {
+      const { rows } = await warehouse.db.execute(sql`
+        select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`);
+      return rows.length === 1;
+    });
+    await tx.execute(sql`set local lock_timeout = '5s'`);
+    await tx.execute(sql`select from utility.documents where id = ${second}::uuid for no key update`);
+    return { undo };
+  });
+  expect(await undone.undo).toEqual({ revived: 8 });
 });
 
 describe('more absent rows than the cap', () => {
