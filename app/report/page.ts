@@ -76,12 +76,13 @@ function sections(report: Report): Html[] {
       title: 'Corrections',
       figure: figures.corrections,
       caption:
-        'Bills that changed after they were first read, by the month in which the warehouse learnt of it.',
+        'Bills that changed after they were first read: corrected in place, superseded, deleted or restored; by the month in which the warehouse learnt of it.',
       chart:
         report.corrections.byMonth.length === 0 ? undefined : correctionsChart(report.corrections.byMonth),
-      head: ['Learnt at (UTC)', 'Bill', 'What changed', 'Change in cost'],
+      head: ['Learnt at (UTC)', 'Provider', 'Invoice', 'What happened', 'Change in cost'],
       rows: report.corrections.latest.map((row) => [
-        ...[timeOf(row.changedAt), row.billId, row.fields.join(', ')],
+        ...[timeOf(row.changedAt), row.provider ?? '–', row.invoiceId ?? row.billId],
+        row.what === 'corrected' ? `corrected: ${row.fields.join(', ')}` : (row.reason ?? row.what),
         row.change === null ? '–' : `${amount(row.change)} ${row.currency ?? ''}`,
       ]),
       summary: 'The latest',

@@ -85,13 +85,15 @@ function coverageFigure({ coverage }: Report): string {
   return `${percent(last.bills)} of days billed, ${percent(last.readings)} of time read, in ${monthOf(last.month)}`;
 }
 
+/** Each kind of change and currency by itself: the bill in a superseded one's place is a new one, and not in here. */
 function correctionsFigure({ corrections }: Report): string {
-  if (corrections.byCurrency.length === 0) return 'none';
-  const bills = corrections.byCurrency.reduce((sum, row) => sum + row.bills, 0);
-  const changes = corrections.byCurrency
-    .filter(({ change }) => change !== null)
-    .map(({ currency, change }) => `${amount(change)} ${currency ?? '(no currency)'}`);
-  return `${several(bills, 'bill')}${changes.length === 0 ? '' : `, ${changes.join(' and ')} in all`}`;
+  if (corrections.byChange.length === 0) return 'none';
+  return corrections.byChange
+    .map(({ what, currency, bills, change }) => {
+      const cost = change === null ? '' : ` (${amount(change)} ${currency ?? '(no currency)'})`;
+      return `${whole(bills)} ${what}${cost}`;
+    })
+    .join(', ');
 }
 
 function issuesFigure({ issues }: Report): string {

@@ -27,7 +27,9 @@ export interface Report {
   readonly load: readonly { readonly weekday: number; readonly hour: number; readonly kw: string | null }[];
   readonly corrections: {
     readonly byMonth: readonly { readonly month: string; readonly bills: number }[];
-    readonly byCurrency: readonly {
+    /** A kind of change in a currency each: corrected, superseded, deleted or restored. */
+    readonly byChange: readonly {
+      readonly what: string;
       readonly currency: string | null;
       readonly bills: number;
       readonly change: string | null;
@@ -60,10 +62,16 @@ export interface MonthlyUsage {
 
 export interface Correction {
   readonly billId: string;
+  readonly provider: string | null;
+  readonly invoiceId: string | null;
   readonly changedAt: string;
+  /** corrected, superseded, deleted or restored. */
+  readonly what: string;
+  /** What the bill tells otherwise; none where another document changed. */
   readonly fields: readonly string[];
   readonly currency: string | null;
   readonly change: string | null;
+  readonly reason: string | null;
 }
 
 export interface NeedingAttention {
@@ -183,22 +191,40 @@ async function readWithin(
 type Rows = <T>(query: SQL) => Promise<T[]>;
 
 async function readCorrections(rows: Rows, where: SQL): Promise<Report['corrections']> {
-  // What a correction did to the cost stands in each row of its fields: once is enough.
-  const corrections = sql`(
-    select bill_id, changed_at, currency, cost_change, array_agg(field order by field) as fields
-    from analytics.bill_restatements where ${where} group by 1, 2, 3, 4) corrections`;
   return {
     byMonth: lastMonths(
-      await rows(sql`select to_char(changed_at at time zone 'UTC', 'YYYY-MM-01') as month, count(distinct bill_id)::int as bills
-        from ${corrections} group by 1 order by 1`),
+      await rows(sql`
+        select to_char(changed_at at time zone 'UTC', 'YYYY-MM-01') as month, count(distinct bill_id)::int as bills
+        from analytics.bill_corrections
+        where ${where}
+        group by 1
+        order by 1`),
     ),
-    byCurrency:
-      await rows(sql`select currency, count(distinct bill_id)::int as bills, sum(cost_change) as change
-      from ${corrections} group by 1 order by 1`),
-    latest:
-      await rows(sql`select bill_id as "billId", ${utc(sql`changed_at`)} as "changedAt", fields, currency,
-        cost_change as change
-      from ${corrections} order by changed_at desc, bill_id limit ${listedMax}`),
+    byChange: await rows(sql`
+      select
+        c.change as what,
+        currency,
+        count(distinct bill_id)::int as bills,
+        sum(cost_change) as change
+      from analytics.bill_corrections c
+      where ${where}
+      group by 1, 2
+      order by 1, 2`),
+    latest: await rows(sql`
+      select
+        bill_id as "billId",
+        provider,
+        invoice_id as "invoiceId",
+        ${utc(sql`changed_at`)} as "changedAt",
+        c.change as what,
+        fields,
+        currency,
+        cost_change as change,
+        reason
+      from analytics.bill_corrections c
+      where ${where}
+      order by changed_at desc, bill_id, currency
+      limit ${listedMax}`),
   };
 }
 

@@ -386,10 +386,13 @@ test('a correction shows each field that it changed, by what it was learnt, and 
       old_value: '100.00',
       new_value: '90.50',
       cost_change: '-9.50',
-      usage_change: '-1',
+      usage_change: null,
       currency: 'USD',
     },
-    { field: 'usage', old_value: '10', new_value: '9', usage_units: 'kWh' },
+    {
+      ...{ field: 'usage', old_value: '10', new_value: '9', usage_units: 'kWh' },
+      ...{ cost_change: null, usage_change: '-1' },
+    },
   ]);
 });
 

@@ -86,7 +86,9 @@ describe('a warehouse with bills and readings', () => {
     const others = [57, 58, 59].map((quarter) => 1 + quarter / 96);
     const mean = [10, ...others].reduce((sum, kwh) => sum + kwh * 4, 0) / 4;
     expect([highest.weekday, highest.hour, Number(highest.kw)]).toEqual([3, 14, Number(mean.toFixed(3))]);
-    expect(report.corrections.byCurrency).toEqual([{ currency: 'USD', bills: 1, change: '5.00' }]);
+    expect(report.corrections.byChange).toEqual([
+      { what: 'corrected', currency: 'USD', bills: 1, change: '5.00' },
+    ]);
     expect(report.corrections.latest[0]?.fields).toEqual(['cost']);
     expect(report.attention).toMatchObject({
       total: 1,
