@@ -108,10 +108,12 @@ declare
       created, updated, api_version, is_effective, reason, superseded_by, revised_document_id, deleted_at, deleted_reason %3$s
     from (
       select *, coalesce(period_end > period_start and period_end = min(period_start) over (
-          partition by company_id, account, is_effective order by period_start
+          partition by company_id, account, commodity, is_effective order by period_start
           groups between 1 following and 1 following), false)::integer as shared
       from (
         select d.id as bill_id, d.company_id, d.site_id, b.*, p.period_start, p.period_end, coalesce(b.account_number, d.id::text) as account,
+          -- The first of what it bills: a bill for water between two for electricity is no neighbour of theirs.
+          (select min(u ->> 'datasourceType') from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) as u) as commodity,
           d.created, d.updated, d.api_version, s.reason is null as is_effective, s.reason, s.superseded_by,
           d.revised_document_id, d.deleted_at, d.deleted_reason, d.raw
         from %1$s d
@@ -211,7 +213,7 @@ select metersync.comment_columns(view, '{
   "period_end": "Last day, as the service sent it.",
   "period": "Days that the bill is for, half-open.",
   "period_days": "Days in period.",
-  "boundary_rule": "How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the account''s next bill starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown; dates_swapped: the end was before the start; no_dates.",
+  "boundary_rule": "How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the account''s next bill of the same commodity starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown; dates_swapped: the end was before the start; no_dates.",
   "bill_date": "End of the billing period, as the service has it.",
   "due_date": "When it is to be paid.",
   "currency": "Currency of every amount of the bill: never add amounts of several.",

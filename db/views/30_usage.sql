@@ -46,11 +46,11 @@ from (
       coalesce(next_first <= last_day or last_before >= first_day, true) as may_overlap
     from (
       select *,
-        min(first_day) over (partition by company_id, meter_id, unmetered order by first_day
+        min(first_day) over (partition by company_id, meter_id, unmetered, dimension order by first_day
           groups between 1 following and 1 following) as next_start,
-        coalesce(lead(first_day) over (partition by company_id, meter_id, unmetered order by first_day
+        coalesce(lead(first_day) over (partition by company_id, meter_id, unmetered, dimension order by first_day
           groups between 1 following and 1 following), 'infinity') as next_first,
-        coalesce(max(last_day) over (partition by company_id, meter_id, unmetered order by first_day
+        coalesce(max(last_day) over (partition by company_id, meter_id, unmetered, dimension order by first_day
           rows between unbounded preceding and 1 preceding), '-infinity') as last_before
       from (
         select u.id as usage_id, u.document_id as bill_id, coalesce(u.document_id, u.id) as bill_key,
@@ -96,11 +96,11 @@ select metersync.comment_columns('analytics.usage', '{
   "end_date": "Last day, as the service sent it.",
   "period": "Days that it is for, half-open.",
   "period_days": "Days in period.",
-  "boundary_rule": "How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the meter''s next record starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown (so are periods of more than ten years: they count on their last day); dates_swapped: the end was before the start; no_dates: none, or of a year that has not four digits.",
+  "boundary_rule": "How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the meter''s next record of the same dimension starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown (so are periods of more than ten years: they count on their last day); dates_swapped: the end was before the start; no_dates: none, or of a year that has not four digits.",
   "date_quality": "ok, end_missing (start and end are the same), inverted, too_long (more than 65 days), future or missing (also where a year has not four digits).",
-  "counted_days": "The days of period that no newer bill of the meter (or unmetered_source) is for.",
-  "may_overlap": "Whether another record of the meter (or unmetered_source) touches its days.",
-  "next_start": "Where the next record of the meter (or unmetered_source) starts.",
+  "counted_days": "The days of period that no newer bill of the meter (or unmetered_source) is for, in the same dimension.",
+  "may_overlap": "Whether another record of the meter (or unmetered_source) and dimension touches its days.",
+  "next_start": "Where the next record of the meter (or unmetered_source) and dimension starts.",
   "usage": "Amount, in usage_units, as billed.",
   "usage_units": "Unit, as the service names it.",
   "standard_usage": "The amount in standard_units.",

@@ -139,6 +139,39 @@ describe('periods', () => {
     ]);
   });
 
+  test('what a meter or an account is billed for another commodity hides no shared day', async () => {
+    const company = await newCompany({});
+    const of = (billed: number, start: string, end: string, units: string, datasourceType: string) => ({
+      billed,
+      cost: '31.00',
+      usage: [{ meterId: 'm', start, end, usage: '310', units, more: { datasourceType } }],
+      more: { startDate: start, endDate: end, accountNumber: 'A-1' },
+    });
+    await company.bill([
+      of(1, '2026-01-01', '2026-01-31', 'kWh', 'ELECTRICITY'),
+      of(2, '2026-01-15', '2026-02-14', 'cubic m', 'WATER'),
+      of(3, '2026-01-31', '2026-02-28', 'kWh', 'ELECTRICITY'),
+    ]);
+    const expected = [
+      ['[2026-01-01,2026-01-31)', 'shared_day_to_next'],
+      ['[2026-01-15,2026-02-15)', 'end_inclusive'],
+      ['[2026-01-31,2026-03-01)', 'end_inclusive'],
+    ];
+    for (const view of ['usage', 'bills']) {
+      const rows = await company.rows(view, 'created');
+      expect(rows.map((row) => [row.period, row.boundary_rule])).toEqual(expected);
+    }
+    const months = await company.rows('monthly_usage', 'units, month');
+    expect(
+      months.map((row) => [row.units, row.month, Number(row.billed_usage), row.days_overlapped]),
+    ).toEqual([
+      ['cubic m', '2026-01-01', 170, 0],
+      ['cubic m', '2026-02-01', 140, 0],
+      ['kWh', '2026-01-01', expect.closeTo(310 + 310 / 29, 4), 0],
+      ['kWh', '2026-02-01', expect.closeTo(310 - 310 / 29, 4), 0],
+    ]);
+  });
+
   test('longer overlaps and gaps stay what they are', async () => {
     expect(
       await period(

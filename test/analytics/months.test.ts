@@ -128,9 +128,10 @@ interface Month {
 const monthOf = (at: number) => `${day(at).slice(0, 7)}-01`;
 const later = (month: string) => monthOf(daysUntil(month) + 31);
 
-/** Months of a source and unit, day by day: by the rule that a shared day belongs to the second, and gaps of less than ten years are shown. */
+/** Months of a source and unit, day by day: by the rule that a shared day belongs to the second of the same dimension, and gaps of less than ten years are shown. */
 function monthsOf(own: readonly Counted[], units: string): Map<string, Month> {
-  const firsts = [...new Set(own.flatMap(({ first }) => first ?? []))].sort((a, b) => a - b);
+  const alike = own.filter((each) => each.units === units);
+  const firsts = [...new Set(alike.flatMap(({ first }) => first ?? []))].sort((a, b) => a - b);
   const months = new Map<string, Month>();
   const days = new Map<number, Set<string>>();
   const month = (name: string) => {
@@ -142,7 +143,7 @@ function monthsOf(own: readonly Counted[], units: string): Map<string, Month> {
     const here = month(name);
     if (demand !== null) here.peak = Math.max(here.peak ?? demand, demand);
   };
-  for (const one of own.filter((each) => each.units === units)) {
+  for (const one of alike) {
     if (one.first === null || one.last === null) {
       peak('none', one.demand);
       continue;
