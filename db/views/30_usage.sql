@@ -12,6 +12,39 @@ select metersync.comment_columns('analytics.site_time_zones', '{
   "time_zone_source": "Where it is from: site (ops.site_overrides), company (ops.company_overrides) or default (UTC)."
 }');
 
+-- The highest demand that a document of v2.2 tells for a usage record, in kW, kVA and kVAR: each NULL
+-- where it tells none. What names no usage is of each record of electricity. Capacity that is
+-- contracted or allotted was not measured, so it is no peak.
+create or replace function analytics.read_demand(raw jsonb, usage_id uuid, is_electric boolean)
+returns numeric[]
+language sql stable parallel safe begin atomic
+  with told as (
+    select
+      f.dimension,
+      metersync.number_of(m ->> 'demandUsage') * f.factor as demand
+    from jsonb_array_elements(metersync.elements(raw -> 'demandMeters')) as m
+      join ops.unit_factors f
+        on f.units = m ->> 'demandUsageUnits'
+        and f.datasource_type = ''
+    where case
+        when m -> 'usageDataIds' -> 0 is null then is_electric
+        else m -> 'usageDataIds' ? usage_id::text
+      end
+      and upper(coalesce(m ->> 'demandType', '')) not in (
+        'CONTRACT', 'UCAP', 'ICAP', 'TRANSMISSION')
+  ), final as (
+    select array[
+      max(demand) filter (where dimension = 'power'),
+      max(demand) filter (where dimension = 'apparent power'),
+      max(demand) filter (where dimension = 'reactive power')
+    ] as highest
+    from told
+  )
+  select highest
+  from final;
+end;
+comment on function analytics.read_demand is 'The highest demand that a document tells for a usage record, in kW, kVA and kVAR.';
+
 -- Every usage record that counts, on whole days. Windows are made over a company''s meter, so that a company can be
 -- asked for alone; of what others say only overlapping records are looked at. A window function costs a pass for each
 -- frame, so those that can share one do, lead() too, which needs none. Records without a meter are of as many meters as there
@@ -29,7 +62,8 @@ select usage_id, bill_id, company_id, site_id, meter_id, coalesce(datasource_typ
   usage * factor * sign as signed_usage, is_estimated, is_excluded, net_metering_type, billed_demand,
   metersync.boolean_of(raw ->> 'isImplied') as is_implied, raw ->> 'electricityType' as electricity_type,
   raw ->> 'timeOfUse' as time_of_use, raw ->> 'tariff' as tariff, raw ->> 'supplierName' as supplier,
-  raw ->> 'utilityName' as utility, created, updated, api_version, array_to_string(unmetered, ' ') as unmetered_source
+  raw ->> 'utilityName' as utility, created, updated, api_version, array_to_string(unmetered, ' ') as unmetered_source,
+  demand[1] as demand_kw, demand[2] as demand_kva, demand[3] as demand_kvar
 from (
   select *, range_agg(daterange(first_day, until_day)) filter (where may_overlap and first_day is not null) over (
       partition by company_id, meter_id, unmetered, dimension order by billed_at desc nulls last, bill_key desc
@@ -74,7 +108,9 @@ from (
             when u.end_date > current_date then 'future'
             when u.end_date - u.start_date >= 65 then 'too_long'
             else 'ok'
-          end as date_quality, u.raw, u.created, u.updated, u.api_version
+          end as date_quality, u.raw, u.created, u.updated, u.api_version,
+          case when d.raw -> 'demandMeters' -> 0 is not null then analytics.read_demand(d.raw, u.id,
+            coalesce(m.datasource_type, u.raw ->> 'datasourceType') = 'ELECTRICITY') end as demand
         from utility.usage_data u
           left join utility.documents d on d.id = u.document_id
           left join utility.meters m on m.id = u.meter_id
@@ -118,5 +154,8 @@ select metersync.comment_columns('analytics.usage', '{
   "tariff": "Tariff.",
   "supplier": "Supplier of the energy.",
   "utility": "Utility.",
-  "unmetered_source": "Of a record without a meter: its commodity and the account of its bill, else the bill, else itself; its days are counted once, as those of a meter are. NULL for one with a meter."
+  "unmetered_source": "Of a record without a meter: its commodity and the account of its bill, else the bill, else itself; its days are counted once, as those of a meter are. NULL for one with a meter.",
+  "demand_kw": "Highest demand that its bill tells for it (demandMeters, from v2.2 on), in kW; contracted and allotted capacity (CONTRACT, UCAP, ICAP, TRANSMISSION) left out.",
+  "demand_kva": "The same, of what is told in kVA.",
+  "demand_kvar": "The same, of what is told in kVAR."
 }');

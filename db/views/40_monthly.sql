@@ -8,12 +8,16 @@ select company_id, site_id, meter_id, datasource_type, month, standard_units as 
   case when first_units = last_units then first_units end as original_units, generated_usage, peak_demand,
   days_in_month, days_covered, round(days_covered::numeric / days_in_month, 4) as coverage, days_overlapped, estimated_days,
   days_covered = days_in_month and days_overlapped = 0 as is_complete,
-  coalesce(cardinality(bill_ids), 0) as bills, bill_ids, case when is_power then standard_units end as peak_demand_units, unmetered_source
+  coalesce(cardinality(bill_ids), 0) as bills, bill_ids, peak_demand_units, unmetered_source
 from (
   select company_id, site_id, meter_id, datasource_type, month, standard_units, days_in_month, unmetered_source,
-    bool_or(is_power) as is_power, sum(share) as billed_usage, sum(share - counted_share) filter (where overlapped_days is not null) as uncounted_usage,
+    sum(share) as billed_usage, sum(share - counted_share) filter (where overlapped_days is not null) as uncounted_usage,
     min(factor) as factor, min(usage_units) as first_units, max(usage_units) as last_units,
-    sum(generated) as generated_usage, max(demand) as peak_demand,
+    sum(generated) as generated_usage,
+    -- What is told with its unit before what is not; kW before kVA before kVAR, as they are not compared.
+    coalesce(max(demand) filter (where is_power), max(kw), max(kva), max(kvar), max(demand)) as peak_demand,
+    case when bool_or(is_power) then standard_units when count(kw) > 0 then 'kW' when count(kva) > 0 then 'kVA'
+      when count(kvar) > 0 then 'kVAR' end as peak_demand_units,
     (coalesce(sum(days) filter (where overlapped_days is null), 0)
       + coalesce(metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null)), 0))::integer as days_covered,
     coalesce(metersync.days_in(range_agg(overlapped_days) filter (where overlapped_days is not null)), 0) as days_overlapped,
@@ -26,6 +30,9 @@ from (
       u.is_estimated, u.unmetered_source, m.month, m.days_in_month, m.days, m.is_power,
       case when m.month is not null and m.days = 0 then null
         when m.is_power then greatest(u.standard_usage, u.billed_demand * u.factor) else u.billed_demand end as demand,
+      case when m.month is null or m.days > 0 then u.demand_kw end as kw,
+      case when m.month is null or m.days > 0 then u.demand_kva end as kva,
+      case when m.month is null or m.days > 0 then u.demand_kvar end as kvar,
       case when m.is_power then null when m.month is null then u.signed_usage
         when m.days > 0 then metersync.share(u.signed_usage, m.before, m.through, u.period_days, greatest(scale(u.signed_usage), 6))
         end as share,
@@ -66,7 +73,7 @@ select metersync.comment_columns('analytics.monthly_usage', '{
   "original_usage": "billed_usage in the unit of the bills; NULL where they use several.",
   "original_units": "That unit.",
   "generated_usage": "Generation (net metering), which usage leaves out.",
-  "peak_demand": "Highest demand that a bill of the month has, never a share. Rows of a unit of power are the service''s rows of demand: theirs is in peak_demand_units. Elsewhere it is what was billed (billed_demand), in the bill''s own unit, which the service does not tell.",
+  "peak_demand": "Highest demand that a bill of the month has, never a share. Rows of a unit of power are the service''s rows of demand: theirs is in peak_demand_units. Elsewhere it is the highest of the bill''s demand meters (v2.2), which tell their unit, else what was billed (billed_demand), in the bill''s own unit, which the service does not tell.",
   "days_in_month": "Days of the month.",
   "days_covered": "Days that at least one bill is for.",
   "coverage": "days_covered / days_in_month.",
@@ -75,26 +82,28 @@ select metersync.comment_columns('analytics.monthly_usage', '{
   "is_complete": "Whether each day is billed, and once.",
   "bills": "Bills that have days in the month, or no dates where month is NULL.",
   "bill_ids": "Their documents.",
-  "peak_demand_units": "Standard unit of peak_demand, kW, kVA or kVAR; NULL where the service does not tell it.",
+  "peak_demand_units": "Standard unit of peak_demand, kW, kVA or kVAR: where several are told, the first of these; NULL where the service does not tell it.",
   "unmetered_source": "Of records without a meter: their commodity and account, else their bill (see usage); NULL for a meter."
 }');
 
 create or replace view analytics.monthly_usage_by_site as
 select company_id, site_id, datasource_type, month, units, sum(billed_usage) as billed_usage, sum(usage) as usage,
-  sum(generated_usage) as generated_usage, max(peak_demand) as peak_demand, count(*)::integer as meters,
+  sum(generated_usage) as generated_usage, coalesce(max(peak_demand) filter (where peak_demand_units = 'kW'), max(peak_demand) filter (where peak_demand_units = 'kVA'),
+    max(peak_demand) filter (where peak_demand_units = 'kVAR'), max(peak_demand)) as peak_demand, count(*)::integer as meters,
   (count(*) filter (where is_complete))::integer as meters_complete,
   round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage, sum(days_overlapped)::integer as days_overlapped,
-  sum(estimated_days)::integer as estimated_days, bool_and(is_complete) as is_complete, min(peak_demand_units) as peak_demand_units
+  sum(estimated_days)::integer as estimated_days, bool_and(is_complete) as is_complete, case when bool_or(peak_demand_units = 'kW') then 'kW' else min(peak_demand_units) end as peak_demand_units
 from analytics.monthly_usage
 group by company_id, site_id, datasource_type, month, units;
 comment on view analytics.monthly_usage_by_site is 'monthly_usage of the meters of each site, net: what was exported is subtracted.';
 
 create or replace view analytics.monthly_usage_by_company as
 select company_id, datasource_type, month, units, sum(billed_usage) as billed_usage, sum(usage) as usage,
-  sum(generated_usage) as generated_usage, max(peak_demand) as peak_demand, count(distinct site_id)::integer as sites,
+  sum(generated_usage) as generated_usage, coalesce(max(peak_demand) filter (where peak_demand_units = 'kW'), max(peak_demand) filter (where peak_demand_units = 'kVA'),
+    max(peak_demand) filter (where peak_demand_units = 'kVAR'), max(peak_demand)) as peak_demand, count(distinct site_id)::integer as sites,
   count(*)::integer as meters, (count(*) filter (where is_complete))::integer as meters_complete,
   round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage, sum(days_overlapped)::integer as days_overlapped,
-  sum(estimated_days)::integer as estimated_days, bool_and(is_complete) as is_complete, min(peak_demand_units) as peak_demand_units
+  sum(estimated_days)::integer as estimated_days, bool_and(is_complete) as is_complete, case when bool_or(peak_demand_units = 'kW') then 'kW' else min(peak_demand_units) end as peak_demand_units
 from analytics.monthly_usage
 group by company_id, datasource_type, month, units;
 comment on view analytics.monthly_usage_by_company is 'monthly_usage of the meters of each company, net: what was exported is subtracted.';
@@ -104,14 +113,14 @@ select metersync.comment_columns(view, '{
   "billed_usage": "Sum over meters: adds up to the bills exactly.",
   "usage": "Sum over meters, each day counted once; NULL when no meter has a day billed.",
   "generated_usage": "Generation, which usage leaves out.",
-  "peak_demand": "Highest demand of any one meter: meters peak at different times, so it is no sum.",
+  "peak_demand": "Highest demand of any one meter that tells it in peak_demand_units: meters peak at different times, so it is no sum.",
   "meters": "Meters that have bills before and after, or in, the month; records without a meter count as one for each account.",
   "meters_complete": "Those with each day billed once.",
   "coverage": "Days covered of the days of all its meters.",
   "days_overlapped": "Days that more than one bill is for, over all meters.",
   "estimated_days": "Days whose bill is estimated, over all meters.",
   "is_complete": "Whether all meters are complete.",
-  "peak_demand_units": "Standard unit of peak_demand; NULL where the service does not tell it."
+  "peak_demand_units": "Standard unit of peak_demand: kW where any meter has it, else kVA, else kVAR; NULL where the service does not tell it."
 }') from unnest(array['analytics.monthly_usage_by_site', 'analytics.monthly_usage_by_company']::regclass[]) as view;
 
 create or replace view analytics.monthly_cost as

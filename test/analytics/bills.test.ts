@@ -257,6 +257,53 @@ describe('usage', () => {
     ]);
   });
 
+  test('peak demand is of the demand meters of v2.2, in their unit, and of what was measured alone', async () => {
+    const company = await newCompany({ m: {}, n: {}, gas: { datasourceType: 'GAS' } });
+    const [own, other, burnt, odd] = Array.from({ length: 4 }, () => randomUUID());
+    const of = (meterId: string, id: string | undefined, more: object = {}) => ({
+      ...{ meterId, start: '2026-01-01', end: '2026-01-31', usage: '31', more: { id, ...more } },
+    });
+    const demand = (
+      demandUsage: unknown,
+      demandUsageUnits: string,
+      usageDataIds: unknown,
+      more: object = {},
+    ) => ({
+      ...{ demandUsage, demandUsageUnits, usageDataIds, demandType: 'PEAK', ...more },
+    });
+    await company.bill([
+      {
+        billed: 1,
+        usage: [of('m', own, { billedDemand: '900' }), of('n', other), of('gas', burnt)],
+        more: {
+          demandMeters: [
+            demand('7.5', 'kW', [own]),
+            demand(0.009, 'MW', [own]),
+            demand('999', 'kVA', [own]),
+            demand('5000', 'kW', [own], { demandType: 'CONTRACT' }),
+            demand('6000', 'kW', [own], { demandType: 'Ucap' }),
+            demand('12', 'kVA', [other]),
+            demand('3', 'kVAR', [], { demandType: null }),
+          ],
+        },
+      },
+      { billed: 2, usage: [of('odd', odd)], more: { demandMeters: ['much', demand('x', 'kW', [odd]), {}] } },
+    ]);
+    const peaks = async (view: string, order: string) =>
+      (await company.rows(view, order)).map((row) => [row.peak_demand, row.peak_demand_units]);
+    expect(await peaks('monthly_usage', 'meter_id')).toEqual([
+      [null, null],
+      ['9.000', 'kW'],
+      ['12', 'kVA'],
+      [null, null],
+    ]);
+    expect(await peaks('monthly_usage_by_company', 'datasource_type')).toEqual([
+      ['9.000', 'kW'],
+      [null, null],
+      [null, null],
+    ]);
+  });
+
   test('a month that no bill is for is NULL, and a day of two bills is counted from the newer', async () => {
     const company = await newCompany({});
     const of = (billed: number, start: string, end: string, usage: string) => ({
