@@ -199,7 +199,7 @@ comment on function analytics.superseding_times is 'When the documents changed t
 
 -- What a bill came to in all sums, before and after each moment at which that could change: its own
 -- next state, or one of a document that takes its place. Documents that were always the same and
--- name no other are read for new bills alone, so that to ask for corrections costs nothing for them.
+-- name no other are read for new bills alone: to ask for corrections costs nothing for them.
 -- Each step is used once: so a condition on the company reaches the tables.
 create or replace view analytics.bill_changes as
 with ended as (

@@ -3,8 +3,8 @@
 create or replace view analytics.monthly_usage as
 select company_id, site_id, meter_id, datasource_type, month, standard_units as units,
   billed_usage, billed_usage - coalesce(uncounted_usage, 0) as usage,
-  (billed_usage - coalesce(uncounted_usage, 0)) * days_in_month / nullif(days_covered, 0) as extrapolated_usage,
-  case when first_units = last_units then billed_usage / factor end as original_usage,
+  round((billed_usage - coalesce(uncounted_usage, 0)) * days_in_month / nullif(days_covered, 0), 6) as extrapolated_usage,
+  case when first_units = last_units then round(billed_usage / factor, 6) end as original_usage,
   case when first_units = last_units then first_units end as original_units, generated_usage, peak_demand,
   days_in_month, days_covered, round(days_covered::numeric / days_in_month, 4) as coverage, days_overlapped, estimated_days,
   days_covered = days_in_month and days_overlapped = 0 as is_complete,
@@ -179,4 +179,94 @@ select metersync.comment_columns('analytics.monthly_cost', '{
   "days_overlapped": "Days that bills are for once more.",
   "bills": "Bills that have days in the month, or no dates where month is NULL.",
   "bill_ids": "Their documents."
+}');
+
+-- Usage and cost beside each other, each once: a commodity of several units or currencies has a row
+-- for each, the first unit beside the first currency, so that no sum has anything twice. Rows of
+-- demand have no usage. What each view says is sorted in by place, as a join would multiply it.
+create or replace view analytics.monthly_by_site as
+with told as (
+  select
+    company_id,
+    site_id,
+    datasource_type as commodity,
+    month,
+    units,
+    usage,
+    coverage,
+    is_complete,
+    null as currency,
+    null::numeric as cost,
+    row_number() over (
+      partition by company_id, site_id, datasource_type, month
+      order by units
+    ) as place
+  from analytics.monthly_usage_by_site
+  where units is null
+    or units not in ('kW', 'kVA', 'kVAR')
+  union all
+  select
+    company_id,
+    site_id,
+    datasource_type,
+    month,
+    null,
+    null,
+    null,
+    null,
+    currency,
+    sum(cost),
+    row_number() over (
+      partition by company_id, site_id, datasource_type, month
+      order by currency
+    )
+  from analytics.monthly_cost
+  group by company_id, site_id, datasource_type, month, currency
+), placed as (
+  select
+    company_id,
+    site_id,
+    commodity,
+    month,
+    place,
+    sum(usage) as usage,
+    min(units) as units,
+    sum(cost) as cost,
+    min(currency) as currency,
+    min(coverage) as coverage,
+    bool_and(is_complete) as is_complete
+  from told
+  group by company_id, site_id, commodity, month, place
+), final as (
+  select
+    p.company_id,
+    c.name as company,
+    p.site_id,
+    s.name as site,
+    p.commodity,
+    p.month,
+    p.usage,
+    p.units,
+    p.cost,
+    p.currency,
+    p.coverage,
+    p.is_complete
+  from placed p
+    left join utility.companies c on c.id = p.company_id
+    left join utility.sites s on s.id = p.site_id
+)
+select *
+from final;
+comment on view analytics.monthly_by_site is 'Usage and cost of each site, commodity and month, with names. Sums over any rows are right: where there are several units or currencies, each has a row of its own, and stands once.';
+select metersync.comment_columns('analytics.monthly_by_site', '{
+  "company": "Its name.",
+  "site": "Its name.",
+  "commodity": "ELECTRICITY, GAS, WATER, …: datasource_type of other views; NULL for the cost of bills without usage.",
+  "month": "First day of the month; NULL for what has no dates.",
+  "usage": "Usage, each day counted once (monthly_usage_by_site); NULL where none is known, and in rows of a further currency.",
+  "units": "Standard unit of usage.",
+  "cost": "Cost of the commodity''s meters alone, in currency; NULL where none is known, and in rows of a further unit.",
+  "currency": "Currency of cost: never add those of several.",
+  "coverage": "Part of the days of all its meters that bills are for.",
+  "is_complete": "Whether each day of each meter is billed, and once."
 }');

@@ -20,7 +20,7 @@ select m.company_id, m.site_id, i.meter_id, m.datasource_type, i.start_at,
   coalesce(own.standard_units, common.standard_units, i.usage_units) as standard_units,
   coalesce(own.dimension, common.dimension, 'unknown') as dimension,
   case coalesce(own.dimension, common.dimension)
-    when 'energy' then i.usage * coalesce(own.factor, common.factor) * 3600 / i.granularity_seconds
+    when 'energy' then round(i.usage * coalesce(own.factor, common.factor) * 3600 / i.granularity_seconds, 6)
     when 'power' then i.usage * coalesce(own.factor, common.factor)
   end as kw,
   i.quality, analytics.standard_quality(i.quality) as standard_quality,
@@ -56,7 +56,7 @@ create or replace view analytics.interval_days_by_resolution as
 select d.company_id, d.site_id, d.meter_id, d.datasource_type, d.local_date, d.usage_units, d.granularity_seconds, d.time_zone,
   d.time_zone_source, d.readings, d.usage, d.whole_seconds + d.odd_seconds as covered_seconds, d.estimated_readings,
   d.doubtful_readings, case coalesce(own.dimension, common.dimension)
-    when 'energy' then array[d.highest[1] * coalesce(own.factor, common.factor) * 3600 / d.granularity_seconds, d.highest[2]]
+    when 'energy' then array[round(d.highest[1] * coalesce(own.factor, common.factor) * 3600 / d.granularity_seconds, 6), d.highest[2]]
     when 'power' then array[d.highest[1] * coalesce(own.factor, common.factor), d.highest[2]]
   end as highest
 from (
@@ -261,7 +261,7 @@ select metersync.comment_columns('analytics.interval_coverage', '{
 
 create or replace view analytics.load_profile as
 select r.company_id, r.site_id, r.meter_id, r.weekday, r.hour, r.readings, round(r.usage * r.kw_of_one / r.with_usage, 6) as average_kw,
-  r.highest * r.kw_of_one as max_kw, r.lowest * r.kw_of_one as min_kw, r.time_zone, r.time_zone_source
+  round(r.highest * r.kw_of_one, 6) as max_kw, round(r.lowest * r.kw_of_one, 6) as min_kw, r.time_zone, r.time_zone_source
 from (
   select g.*, min(granularity_seconds) over (partition by company_id, meter_id, usage_units) as finest,
     min(case dimension when 'energy' then usage_units end) over (partition by company_id, meter_id) as energy_units

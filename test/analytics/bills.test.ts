@@ -228,6 +228,73 @@ describe('usage', () => {
     ]);
   });
 
+  test('usage and cost of a site stand beside each other by commodity and month, each once, with names', async () => {
+    const company = await newCompany({ e: {}, g: { datasourceType: 'GAS' }, w: { datasourceType: 'WATER' } });
+    const of = (meterId: string, units: string, usage: string) => ({
+      ...{ meterId, start: '2026-01-01', end: '2026-01-31', usage, units },
+    });
+    await company.bill([
+      { billed: 1, cost: '100.00', usage: [of('e', 'kWh', '310'), of('e', 'KW', '9')] },
+      { billed: 2, cost: '40.00', usage: [of('g', 'CCF', '10'), of('g', 'kWh', '31')] },
+      { billed: 3, cost: '7.00', usage: [of('w', 'cubic m', '5')] },
+      { billed: 4, cost: '9.00', currency: 'EUR', usage: [of('w', 'cubic m', '1')] },
+    ]);
+    const rows = await company.rows('monthly_by_site', 'commodity, currency nulls last, units');
+    expect(rows).toMatchObject(Array(5).fill({ company: 'Acme', site: 'Main street', month: '2026-01-01' }));
+    expect(
+      rows.map((row) => [
+        row.commodity,
+        row.units,
+        row.usage === null ? null : Number(row.usage),
+        row.currency,
+        row.cost,
+      ]),
+    ).toEqual([
+      ['ELECTRICITY', 'kWh', 310, 'USD', '100.00'],
+      ['GAS', 'cubic m', 28.316846592, 'USD', '40.00'],
+      ['GAS', 'kWh', 31, null, null],
+      ['WATER', 'cubic m', expect.any(Number), 'EUR', '9.00'],
+      ['WATER', null, null, 'USD', '7.00'],
+    ]);
+  });
+
+  test('what was divided is rounded', async () => {
+    const company = await newCompany({ m: {} });
+    await company.bill([
+      {
+        billed: 1,
+        usage: [{ meterId: 'm', start: '2026-01-01', end: '2026-01-30', usage: '1', units: 'thm (US)' }],
+      },
+    ]);
+    await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-01-01')`);
+    const meter = `${company.id}/i`;
+    await writeRecords(
+      warehouse,
+      'meters',
+      [{ id: meter, site: company.siteId, datasourceType: 'ELECTRICITY' }],
+      {
+        companyId: company.id,
+      },
+    );
+    await warehouse.db.execute(sql`
+      insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
+      values (${meter}, '2026-01-05 00:00Z', 420, 'thm (US)', 1.7, now())`);
+    const places = async (view: string, ...columns: string[]) => {
+      const rows = await company.rows(view, 'company_id');
+      return rows.flatMap((row) =>
+        columns.map((column) => `${row[column] ?? ''}`.split('.')[1]?.length ?? 0),
+      );
+    };
+    const figures = [
+      ...(await places('monthly_usage', 'extrapolated_usage', 'original_usage')),
+      ...(await places('interval_readings', 'kw')),
+      ...(await places('interval_daily', 'max_kw')),
+      ...(await places('load_profile', 'average_kw', 'max_kw', 'min_kw')),
+    ];
+    expect(figures.length).toBeGreaterThan(5);
+    for (const count of figures) expect(count).toBeLessThanOrEqual(6);
+  });
+
   test('demand is a maximum and no usage; a unit without a factor stays as it is', async () => {
     const company = await newCompany({});
     const of = (units: string, usage: string, more: object = {}) => ({

@@ -470,3 +470,43 @@ test('each check that is listed has found something here', async () => {
     select check_name from ops.data_issue_checks where check_name not in (select check_name from ops.data_issues)`);
   expect(rows).toEqual([]);
 });
+
+test('each finding is a sentence, with the names of what it is about', async () => {
+  const { rows: sentences } = await warehouse.db.execute<{ check_name: string; sentence: string | null }>(sql`
+    select check_name, ops.issue_sentence(check_name, subject, evidence) as sentence from ops.data_issues`);
+  expect(new Set(sentences.map((row) => row.check_name)).size).toBe(checkNames.length);
+  for (const { check_name, sentence } of sentences) {
+    expect(sentence).toMatch(/^[A-Z0-9][^{}]{15,}\.$/);
+    expect(sentence).not.toMatch(/ {2}| ,|\(\)|null/);
+    expect(sentence).not.toContain(`${check_name}:`);
+  }
+  const meter = meterId();
+  const company = new BilledCompany(warehouse);
+  await company.add({ [meter]: { account: 'a', identifiers: [{ name: 'METER', value: 'E-77' }] } });
+  const accounts = [{ id: 'a', accountNumber: 'A-9', meters: [meter] }];
+  const connection = { id: randomUUID(), status: 'CONNECTED', datasource: 'City Power', accounts };
+  await writeRecords(warehouse, 'connections', [connection], { companyId: company.id });
+  await company.bill([
+    billOf(meter, 0, {}, {}),
+    billOf(meter, 2, {}, {}),
+    billOf(
+      meter,
+      3,
+      {},
+      { more: { ...billOf(meter, 3).more, utilityCompany: 'City Power', lineItems: [{ totalCharge: '1' }] } },
+    ),
+  ]);
+  await check(company);
+  const { rows } = await warehouse.db.execute(
+    sql`select * from ops.open_issues where company_id = ${company.id}::uuid order by check_name`,
+  );
+  const named = { company: 'Acme', site: 'Main street', meter_id: meter, meter: 'E-77', account: 'A-9' };
+  const found = (name: string) => rows.find((row) => row.check_name === name);
+  expect(found('bill_gap')).toMatchObject({
+    ...named,
+    sentence: 'No bill is for 2025-02-01 to 2025-02-28 (28 days).',
+    since: expect.anything(),
+    acknowledged_at: null,
+  });
+  expect(found('amount_mismatch')).toMatchObject({ company: 'Acme', provider: 'City Power' });
+});

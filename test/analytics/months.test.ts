@@ -223,7 +223,11 @@ async function differences(): Promise<{ company: string; sums: string; said: unk
     ), said as (
       select company_id, 'meter' as sums, meter_id, units, amount from usage
       union all select company_id, sums, null, units, sum(amount) from usage, (values ('site'), ('company')) of (sums) group by 1, 2, 4
-      union all select company_id, sums, null, units, amount from cost, (values ('cost'), ('site cost'), ('company cost')) of (sums)
+      union all select company_id, 'beside cost', null, units, sum(usage) from analytics.monthly_usage_by_site
+        where units <> 'kW' group by 1, 4
+      union all select company_id, sums, null, units, amount
+      from cost, (values ('cost'), ('site cost'), ('company cost')) of (sums)
+      union all select company_id, 'beside usage', null, units, amount from cost where amount is not null
     ), shown as (
       select company_id, 'meter' as sums, meter_id, units, sum(billed_usage) as amount from analytics.monthly_usage group by 1, 3, 4
       union all select company_id, 'site', null, units, sum(billed_usage) from analytics.monthly_usage_by_site group by 1, 4
@@ -231,6 +235,10 @@ async function differences(): Promise<{ company: string; sums: string; said: unk
       union all select company_id, 'cost', null, currency, sum(cost) from analytics.monthly_cost group by 1, 4
       union all select company_id, 'site cost', null, currency, sum(cost) from analytics.monthly_cost_by_site group by 1, 4
       union all select company_id, 'company cost', null, currency, sum(cost) from analytics.monthly_cost_by_company group by 1, 4
+      union all select company_id, 'beside usage', null, currency, sum(cost) from analytics.monthly_by_site
+        where cost is not null group by 1, 4
+      union all select company_id, 'beside cost', null, units, sum(usage) from analytics.monthly_by_site
+        where units is not null group by 1, 4
     )
     select coalesce(a.company_id, b.company_id) as company, concat_ws(' ', coalesce(a.sums, b.sums), coalesce(a.units, b.units)) as sums,
       a.amount as said, b.amount as shown
