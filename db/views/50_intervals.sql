@@ -77,18 +77,23 @@ from (
         else greatest(0, extract(epoch from least(r.end_at, r.next_start, s.day_end) - greatest(r.start_at, s.day_start)))
       end as odd_covered
     from (
-      select *, local_start::date as local_date,
-        unnest(case when parts = 0 then array[0] else array(select generate_series(0, parts)) end) as part
+      select *, unnest(case when parts = 0 then array[0] else array(select generate_series(0, parts)) end) as part
       from (
         select *, case when granularity_seconds > 3600 or local_start::time >= time '21:00'
-            then ((end_at - interval '1 microsecond') at time zone time_zone)::date - local_start::date else 0 end as parts
+            then ((end_at - interval '1 microsecond') at time zone time_zone)::date - local_date else 0 end as parts
         from (
+          -- Where clocks fall back some minutes after midnight, as those of St. John's did at 00:01 until 2011, these minutes
+          -- are the day before's, which goes on after them.
+          select *, local_start::date - case when local_start::time < time '01:00'
+              then (start_at < metersync.day_start(local_start::date, time_zone))::integer else 0 end as local_date
+          from (
           select company_id, site_id, meter_id, datasource_type, usage_units, granularity_seconds, time_zone, time_zone_source,
             standard_quality, start_at, end_at, usage, local_start,
             coalesce(lead(start_at) over (partition by company_id, meter_id, usage_units, granularity_seconds order by start_at),
               'infinity') as next_start
           from analytics.interval_readings
-        ) followed
+          ) followed
+        ) dated
       ) placed
     ) r
       left join lateral (
