@@ -8,6 +8,7 @@ import { untilAsked } from '../until-asked.ts';
 
 export interface SandboxOptions extends SandboxSize {
   readonly seed?: number;
+  readonly until: string;
   readonly live?: number;
   readonly irregular?: number;
   readonly host?: string;
@@ -33,7 +34,13 @@ export async function sandboxCommand(options: SandboxOptions): Promise<void> {
         size: options,
         ...(options.port === undefined ? {} : { port: options.port }),
         more: {
-          ...{ seed: options.seed, live: options.live, irregular: options.irregular, host: options.host },
+          ...{
+            seed: options.seed,
+            until: options.until,
+            live: options.live,
+            irregular: options.irregular,
+            host: options.host,
+          },
           'deliver-to': options.deliverTo,
         },
         onLine: tell,
