@@ -158,7 +158,8 @@ begin
       credits numeric,
       created timestamptz,
       lines numeric,
-      told jsonb
+      told jsonb,
+      unusable text[]
     ) language sql stable rows 1000
     set enable_seqscan = off set enable_bitmapscan = off
     set enable_hashjoin = off set enable_mergejoin = off
@@ -180,12 +181,19 @@ begin
         b.credits,
         b.created,
         l.amount,
-        r.usage_data
+        r.usage_data,
+        r.unusable
       from (%s) b
         cross join lateral (
           select
             metersync.elements(b.raw -> 'lineItems') as line_items,
-            metersync.elements(b.raw -> 'usageData') as usage_data
+            metersync.elements(b.raw -> 'usageData') as usage_data,
+            -- What is so long that metersync.number_of takes it for no amount.
+            array(
+              select field
+              from unnest(array['currentCharges', 'totalCharges']) as field
+              where length(b.raw ->> field) > 200
+            ) as unusable
           offset 0
         ) r
         cross join lateral (

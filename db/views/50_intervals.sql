@@ -15,13 +15,13 @@ comment on function analytics.standard_quality is 'A quality in the terms of the
 
 create or replace view analytics.interval_readings as
 select m.company_id, m.site_id, i.meter_id, m.datasource_type, i.start_at,
-  i.start_at + i.granularity_seconds * interval '1 second' as end_at, i.granularity_seconds, i.usage, i.usage_units,
-  i.usage * coalesce(own.factor, common.factor, 1) as standard_usage,
+  i.start_at + i.granularity_seconds * interval '1 second' as end_at, i.granularity_seconds, metersync.amount(i.usage) as usage, i.usage_units,
+  metersync.amount(i.usage) * coalesce(own.factor, common.factor, 1) as standard_usage,
   coalesce(own.standard_units, common.standard_units, i.usage_units) as standard_units,
   coalesce(own.dimension, common.dimension, 'unknown') as dimension,
   case coalesce(own.dimension, common.dimension)
-    when 'energy' then round(i.usage * coalesce(own.factor, common.factor) * 3600 / i.granularity_seconds, 6)
-    when 'power' then i.usage * coalesce(own.factor, common.factor)
+    when 'energy' then round(metersync.amount(i.usage) * coalesce(own.factor, common.factor) * 3600 / i.granularity_seconds, 6)
+    when 'power' then metersync.amount(i.usage) * coalesce(own.factor, common.factor)
   end as kw,
   i.quality, analytics.standard_quality(i.quality) as standard_quality,
   (i.start_at at time zone coalesce(z.time_zone, 'UTC')) as local_start, coalesce(z.time_zone, 'UTC') as time_zone,
@@ -36,7 +36,7 @@ select metersync.comment_columns('analytics.interval_readings', '{
   "start_at": "Start.",
   "end_at": "End, not included.",
   "granularity_seconds": "Length in seconds.",
-  "usage": "Amount, in usage_units.",
+  "usage": "Amount, in usage_units; NULL for one of more than a hundred digits, which no unit is turned into.",
   "usage_units": "Unit, as the service names it.",
   "standard_usage": "The amount in standard_units.",
   "standard_units": "Standard unit of the dimension (ops.unit_factors).",

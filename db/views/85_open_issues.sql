@@ -73,6 +73,16 @@ language sql stable parallel safe begin atomic
       end)
     when 'unknown_commodity' then format(
       'The commodity %s is none of those documented.', evidence ->> 'datasource_type')
+    when 'unusable_amount' then format(
+      'The bill''s %s has more digits than can be reckoned with%s; views leave it out.',
+      evidence ->> 'field',
+      ' (in ' || nullif(evidence ->> 'units', '') || ')')
+    when 'unusable_reading' then format(
+      '%s of more digits than can be reckoned with: views leave them out.',
+      case evidence ->> 'readings'
+        when '1' then '1 reading'
+        else (evidence ->> 'readings') || ' readings'
+      end)
     when 'unknown_status' then format(
       'The status %s is none of those documented.', evidence ->> 'status')
     when 'unhealthy_connection' then format(
