@@ -109,8 +109,11 @@ from (
             when u.end_date - u.start_date >= 65 then 'too_long'
             else 'ok'
           end as date_quality, u.raw, u.created, u.updated, u.api_version,
-          case when d.raw -> 'demandMeters' -> 0 is not null then analytics.read_demand(d.raw, u.id,
-            coalesce(m.datasource_type, u.raw ->> 'datasourceType') = 'ELECTRICITY') end as demand
+          -- Older versions have none. The document is asked for them apart, so that no join carries whole records.
+          case when coalesce(d.api_version, 'v2') not in ('v2', 'v2.1') then (
+            select analytics.read_demand(told.raw, u.id, coalesce(m.datasource_type, u.raw ->> 'datasourceType') = 'ELECTRICITY')
+            from utility.documents told
+            where told.id = u.document_id and told.raw -> 'demandMeters' -> 0 is not null) end as demand
         from utility.usage_data u
           left join utility.documents d on d.id = u.document_id
           left join utility.meters m on m.id = u.meter_id

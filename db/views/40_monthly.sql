@@ -5,19 +5,20 @@ select company_id, site_id, meter_id, datasource_type, month, standard_units as 
   billed_usage, billed_usage - coalesce(uncounted_usage, 0) as usage,
   round((billed_usage - coalesce(uncounted_usage, 0)) * days_in_month / nullif(days_covered, 0), 6) as extrapolated_usage,
   case when first_units = last_units then round(billed_usage / factor, 6) end as original_usage,
-  case when first_units = last_units then first_units end as original_units, generated_usage, peak_demand,
+  case when first_units = last_units then first_units end as original_units, generated_usage,
+  -- What is told with its unit before what is not.
+  case when is_power or told_demand is null then demand else told_demand[2] end as peak_demand,
   days_in_month, days_covered, round(days_covered::numeric / days_in_month, 4) as coverage, days_overlapped, estimated_days,
   days_covered = days_in_month and days_overlapped = 0 as is_complete,
-  coalesce(cardinality(bill_ids), 0) as bills, bill_ids, peak_demand_units, unmetered_source
+  coalesce(cardinality(bill_ids), 0) as bills, bill_ids,
+  case when is_power then standard_units else (array['kVAR', 'kVA', 'kW'])[told_demand[1]::integer] end as peak_demand_units,
+  unmetered_source
 from (
   select company_id, site_id, meter_id, datasource_type, month, standard_units, days_in_month, unmetered_source,
     sum(share) as billed_usage, sum(share - counted_share) filter (where overlapped_days is not null) as uncounted_usage,
     min(factor) as factor, min(usage_units) as first_units, max(usage_units) as last_units,
     sum(generated) as generated_usage,
-    -- What is told with its unit before what is not; kW before kVA before kVAR, as they are not compared.
-    coalesce(max(demand) filter (where is_power), max(kw), max(kva), max(kvar), max(demand)) as peak_demand,
-    case when bool_or(is_power) then standard_units when count(kw) > 0 then 'kW' when count(kva) > 0 then 'kVA'
-      when count(kvar) > 0 then 'kVAR' end as peak_demand_units,
+    bool_or(is_power) as is_power, max(demand) as demand, max(told_demand) as told_demand,
     (coalesce(sum(days) filter (where overlapped_days is null), 0)
       + coalesce(metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null)), 0))::integer as days_covered,
     coalesce(metersync.days_in(range_agg(overlapped_days) filter (where overlapped_days is not null)), 0) as days_overlapped,
@@ -30,9 +31,11 @@ from (
       u.is_estimated, u.unmetered_source, m.month, m.days_in_month, m.days, m.is_power,
       case when m.month is not null and m.days = 0 then null
         when m.is_power then greatest(u.standard_usage, u.billed_demand * u.factor) else u.billed_demand end as demand,
-      case when m.month is null or m.days > 0 then u.demand_kw end as kw,
-      case when m.month is null or m.days > 0 then u.demand_kva end as kva,
-      case when m.month is null or m.days > 0 then u.demand_kvar end as kvar,
+      -- With the place of its unit: kW before kVA before kVAR, as they are not compared.
+      case when m.days = 0 and m.month is not null then null
+        when u.demand_kw is not null then array[3, u.demand_kw]
+        when u.demand_kva is not null then array[2, u.demand_kva]
+        when u.demand_kvar is not null then array[1, u.demand_kvar] end as told_demand,
       case when m.is_power then null when m.month is null then u.signed_usage
         when m.days > 0 then metersync.share(u.signed_usage, m.before, m.through, u.period_days, greatest(scale(u.signed_usage), 6))
         end as share,
