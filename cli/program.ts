@@ -305,7 +305,7 @@ export function buildProgram(): Command {
     .option('--documents <n>', 'documents for each company', count, 100)
     .option('--interval-days <n>', 'days of interval readings', count, 14)
     .option('--seed <n>', 'decides every generated id, value and time', count)
-    .option('--until <day>', 'last day of the generated history, as 2026-06-30')
+    .option('--until <day>', 'last day of the generated history, YYYY-MM-DD', 'today')
     .option('--live <n>', 'plausible changes a minute', count)
     .option('--irregular <share>', 'bills that are superseded, sent twice, overlapping, …: 0 to 1', share)
     .option('--host <address>', 'address to listen on; loopback when not given')

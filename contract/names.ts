@@ -43,11 +43,13 @@ export const checkNames = [
   'orphan',
   'unknown_unit',
   'unknown_commodity',
+  'unusable_amount',
   'unknown_status',
   'unhealthy_connection',
   'interval_coverage',
   'clock_change',
   'interval_bill_mismatch',
+  'unusable_reading',
   'unknown_quality',
 ] as const;
 export type CheckName = (typeof checkNames)[number];

@@ -9,7 +9,7 @@ empty or left by an earlier start. It is no option, as every user of a machine c
   --seed N                  decides every generated id, value and time (1)
   --organizations N --companies N --documents N --interval-days N
                             how much data: documents are for each company (1, 10, 50, 7)
-  --until YYYY-MM-DD        last day of the generated history
+  --until YYYY-MM-DD        last day of the generated history, or today (2026-07-01)
   --irregular X             share of bills that are out of the ordinary, 0 to 1 (0)
   --api-key KEY             one more key of the first organization
   --concurrency N           deliveries in flight for each endpoint (16)
@@ -91,7 +91,7 @@ function startOptions(values: ReturnType<typeof parse>) {
     ...optional('companies', number('companies')),
     ...optional('documents', number('documents')),
     ...optional('intervalDays', number('interval-days')),
-    ...optional('until', values.until),
+    ...optional('until', day(values.until)),
     ...optional('irregular', number('irregular')),
     ...optional('apiKey', values['api-key']),
     ...optional('deliveryConcurrency', number('concurrency')),
@@ -101,6 +101,15 @@ function startOptions(values: ReturnType<typeof parse>) {
     ...optional('retryJitter', number('retry-jitter')),
     ...optional('live', number('live')),
   };
+}
+
+/** A day of the calendar, or `today`. */
+function day(given: string | undefined): string | undefined {
+  if (given === undefined || given === 'today') return given;
+  const date = /^\d{4}-\d{2}-\d{2}$/.test(given) ? new Date(`${given}T00:00:00Z`) : undefined;
+  if (date === undefined || Number.isNaN(date.getTime()) || date.toISOString().slice(0, 10) !== given)
+    throw new Usage('--until must be a day as YYYY-MM-DD, or today');
+  return given;
 }
 
 function printLog({ level, message, error }: SandboxLogEntry): void {

@@ -38,7 +38,16 @@ export interface Parts {
 /** Memory for pages that are ready to be sent. */
 const pageCacheBytes = 256 * 1024 * 1024;
 /** Days and ids of generated data are the same whenever it is made, so its end is no matter of today. */
-export const defaultUntil = '2026-07-01';
+const defaultUntil = '2026-07-01';
+
+/** The last day of generated history, and whether it is today, by UTC. */
+export function historyEnd({ until = defaultUntil }: SandboxOptions): {
+  readonly until: string;
+  readonly untilToday: boolean;
+} {
+  const untilToday = until === 'today';
+  return { until: untilToday ? new Date().toISOString().slice(0, 10) : until, untilToday };
+}
 
 export const newMessageId = (): string => `msg_${randomBytes(14).toString('hex')}`;
 
@@ -75,7 +84,7 @@ export async function createParts(
     delays: disturbances.delays,
     newId: randomUUID,
     newMessageId,
-    until: options.until ?? defaultUntil,
+    until: historyEnd(options).until,
     committed: ({ companyIds, events }) => {
       cache.changed(companyIds);
       if (events.length > 0) dispatcher.wake();

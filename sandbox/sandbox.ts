@@ -4,7 +4,7 @@ import { type Organization, readOrganizations } from './api/keys.ts';
 import { openStores, type Stores } from './database/stores.ts';
 import { load } from './generate/load.ts';
 import type { SandboxOptions } from './options.ts';
-import { closeParts, createParts, defaultUntil } from './parts.ts';
+import { closeParts, createParts, historyEnd } from './parts.ts';
 import { serve } from './server.ts';
 
 export type { SandboxLogEntry, SandboxOptions } from './options.ts';
@@ -72,7 +72,7 @@ async function generateWhenEmpty({ guard, pool }: Stores, options: SandboxOption
     companies: options.companies ?? 10,
     documents: options.documents ?? 50,
     intervalDays: options.intervalDays ?? 7,
-    until: options.until ?? defaultUntil,
+    ...historyEnd(options),
     irregular: options.irregular ?? 0,
   });
   await guard.query('commit');

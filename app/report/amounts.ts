@@ -21,6 +21,13 @@ export const percent = (text: string | null): string =>
 /** `2026-03` of a first day. */
 export const monthOf = (day: string): string => day.slice(0, 7);
 
+/** The same, and whether the month has not ended at a time. */
+export const monthAt = (day: string, time: string): string =>
+  hasEnded(day, time) ? monthOf(day) : `${monthOf(day)} so far`;
+
+/** Whether the month of a first day was over at a time in UTC. */
+export const hasEnded = (day: string, time: string): boolean => monthOf(day) < monthOf(time);
+
 /** `2026-03-01 12:00` of a time in UTC. */
 export const timeOf = (time: string | null): string =>
   time === null ? '–' : time.replace('T', ' ').replace(/:\d\dZ$/, '');

@@ -3,7 +3,7 @@ import { GridComponent, LegendComponent, VisualMapComponent } from 'echarts/comp
 import * as echarts from 'echarts/core';
 import { SVGRenderer } from 'echarts/renderers';
 import type { Report } from '../../db/read/report.ts';
-import { monthOf, weekdays } from './amounts.ts';
+import { monthAt, weekdays } from './amounts.ts';
 
 echarts.use([
   ...[BarChart, HeatmapChart, LineChart, GridComponent, LegendComponent, VisualMapComponent, SVGRenderer],
@@ -53,9 +53,12 @@ const height = (exact: string | null | undefined) =>
 
 const unique = <T>(all: readonly T[]): T[] => [...new Set(all)];
 
+/** The axis of every month; the one that has not ended says so. */
+const monthAxis = (months: readonly string[], madeAt: string) =>
+  categories(months.map((month) => monthAt(month, madeAt)));
+
 /** A series for each currency: they are never added. */
-export function costChart(cost: Report['cost']): string {
-  const months = unique(cost.map(({ month }) => month));
+export function costChart({ cost, months, madeAt }: Report): string {
   const currencies = unique(cost.map(({ currency }) => currency));
   const series = currencies.map((currency) => ({
     ...{ type: 'bar', name: currency ?? 'no currency' },
@@ -65,25 +68,27 @@ export function costChart(cost: Report['cost']): string {
   }));
   return draw(300, {
     ...legend(series),
-    ...{ grid, series, xAxis: categories(months.map(monthOf)), yAxis: values() },
+    ...{ grid, series, xAxis: monthAxis(months, madeAt), yAxis: values() },
   });
 }
 
 /** Usage of one commodity in one unit. */
-export function usageChart(usage: Report['usage'], colour: number): string {
+export function usageChart({ months, madeAt }: Report, usage: Report['usage'], colour: number): string {
+  const data = months.map((month) => height(usage.find((row) => row.month === month)?.usage));
   return draw(220, {
     grid: { ...grid, top: 16 },
-    xAxis: categories(usage.map(({ month }) => monthOf(month))),
+    xAxis: monthAxis(months, madeAt),
     yAxis: values(),
-    series: [
-      { type: 'bar', data: usage.map((row) => height(row.usage)), itemStyle: { color: colours[colour % 8] } },
-    ],
+    series: [{ type: 'bar', data, itemStyle: { color: colours[colour % 8] } }],
   });
 }
 
-export function coverageChart(coverage: Report['coverage']): string {
+export function coverageChart({ coverage, months, madeAt }: Report): string {
   const percents = (part: 'bills' | 'readings') =>
-    coverage.map((row) => (row[part] === null ? null : Number(row[part]) * 100));
+    months.map((month) => {
+      const covered = coverage.find((row) => row.month === month)?.[part] ?? null;
+      return covered === null ? null : Number(covered) * 100;
+    });
   const series = [
     { type: 'line', name: 'days billed', symbol: 'circle', data: percents('bills') },
     {
@@ -93,17 +98,18 @@ export function coverageChart(coverage: Report['coverage']): string {
   ];
   return draw(260, {
     ...legend(series),
-    ...{ grid, series, xAxis: categories(coverage.map(({ month }) => monthOf(month))) },
+    ...{ grid, series, xAxis: monthAxis(months, madeAt) },
     yAxis: values({ min: 0, max: 100, axisLabel: { ...text, formatter: '{value} %' } }),
   });
 }
 
-export function correctionsChart(corrections: Report['corrections']['byMonth']): string {
+export function correctionsChart({ corrections: { byMonth }, madeAt }: Report): string {
+  const months = byMonth.map(({ month }) => month);
   return draw(220, {
     grid: { ...grid, top: 16 },
-    xAxis: categories(corrections.map(({ month }) => monthOf(month))),
+    xAxis: monthAxis(months, madeAt),
     yAxis: values({ minInterval: 1 }),
-    series: [{ type: 'bar', data: corrections.map(({ bills }) => bills), barMaxWidth: 48 }],
+    series: [{ type: 'bar', data: byMonth.map(({ bills }) => bills), barMaxWidth: 48 }],
   });
 }
 

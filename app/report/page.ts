@@ -1,9 +1,9 @@
 import { html, raw } from 'hono/html';
 import type { Report } from '../../db/read/report.ts';
-import { amount, monthOf, percent, timeOf, weekdays, whole } from './amounts.ts';
+import { amount, monthAt, percent, timeOf, weekdays, whole } from './amounts.ts';
 import { correctionsChart, costChart, coverageChart, loadChart, usageChart } from './charts.ts';
 import { style } from './style.ts';
-import { countsOf, figuresOf, isEmpty, scopeOf, usageSeries } from './summary.ts';
+import { countsOf, figuresOf, isEmpty, scopeOf, usageSeries, zonesOf } from './summary.ts';
 
 type Html = ReturnType<typeof html>;
 type Cell = string | number;
@@ -40,13 +40,14 @@ const nothing =
 
 function sections(report: Report): Html[] {
   const figures = figuresOf(report);
+  const monthOf = (month: string) => monthAt(month, report.madeAt);
   return [
     section({
       title: 'Cost by month',
       figure: figures.cost,
       caption:
         'Bills spread evenly over their days. Each currency by itself: amounts of several are never added.',
-      chart: report.cost.length === 0 ? undefined : costChart(report.cost),
+      chart: report.cost.length === 0 ? undefined : costChart(report),
       head: ['Month', 'Currency', 'Cost'],
       rows: report.cost.map((row) => [monthOf(row.month), row.currency ?? 'none', amount(row.cost)]),
       none: 'There are no bills with a cost.',
@@ -55,8 +56,7 @@ function sections(report: Report): Html[] {
     section({
       title: 'Load profile',
       figure: figures.load,
-      caption:
-        'Mean power of all meters together, by hour and weekday of their sites, from readings of energy or power.',
+      caption: `Mean power of all meters together, by hour and weekday, from readings of energy or power. Hours are ${zonesOf(report)}.`,
       chart: report.load.some(({ kw }) => kw !== null) ? loadChart(report.load) : undefined,
       head: ['Weekday', 'Hour', 'kW'],
       rows: report.load.map((row) => [weekdays[row.weekday - 1] ?? '', row.hour, amount(row.kw, 3)]),
@@ -67,7 +67,7 @@ function sections(report: Report): Html[] {
       figure: figures.coverage,
       caption:
         'The part of all days of all meters that bills are for, and the part of the time that readings cover. What is missing is missing, not zero.',
-      chart: report.coverage.length === 0 ? undefined : coverageChart(report.coverage),
+      chart: report.coverage.length === 0 ? undefined : coverageChart(report),
       head: ['Month', 'Days billed', 'Time that readings cover'],
       rows: report.coverage.map((row) => [monthOf(row.month), percent(row.bills), percent(row.readings)]),
       none: 'There are neither bills nor readings.',
@@ -76,12 +76,12 @@ function sections(report: Report): Html[] {
       title: 'Corrections',
       figure: figures.corrections,
       caption:
-        'Bills that changed after they were first read, by the month in which the warehouse learnt of it.',
-      chart:
-        report.corrections.byMonth.length === 0 ? undefined : correctionsChart(report.corrections.byMonth),
-      head: ['Learnt at (UTC)', 'Bill', 'What changed', 'Change in cost'],
+        'Bills that changed after they were first read: corrected in place, superseded, deleted or restored; by the month in which the warehouse learnt of it.',
+      chart: report.corrections.byMonth.length === 0 ? undefined : correctionsChart(report),
+      head: ['Learnt at (UTC)', 'Provider', 'Invoice', 'What happened', 'Change in cost'],
       rows: report.corrections.latest.map((row) => [
-        ...[timeOf(row.changedAt), row.billId, row.fields.join(', ')],
+        ...[timeOf(row.changedAt), row.provider ?? '–', row.invoiceId ?? row.billId],
+        row.what === 'corrected' ? `corrected: ${row.fields.join(', ')}` : (row.reason ?? row.what),
         row.change === null ? '–' : `${amount(row.change)} ${row.currency ?? ''}`,
       ]),
       summary: 'The latest',
@@ -136,15 +136,15 @@ function sections(report: Report): Html[] {
 
 function usageSections(report: Report): Html[] {
   const caption =
-    'Bills spread evenly over their days, each day counted once; months without a bill are left out.';
+    'Bills spread evenly over their days, each day counted once. A month without a bar is one that no bill is for.';
   return usageSeries(report).map(({ name, units, rows, latest }, place) =>
     section({
       title: `Usage by month: ${name}`,
       figure: latest,
       caption,
-      chart: usageChart(rows, place),
+      chart: usageChart(report, rows, place),
       head: ['Month', `Usage (${units})`, 'Meters billed'],
-      rows: rows.map((row) => [monthOf(row.month), amount(row.usage), whole(row.meters)]),
+      rows: rows.map((row) => [monthAt(row.month, report.madeAt), amount(row.usage), whole(row.meters)]),
       none: '',
     }),
   );

@@ -1,6 +1,6 @@
 import type { Severity } from '../../contract/names.ts';
 import type { MonthlyUsage, Report } from '../../db/read/report.ts';
-import { amount, monthOf, percent, several, weekdays, whole } from './amounts.ts';
+import { amount, hasEnded, monthAt, percent, several, weekdays, whole } from './amounts.ts';
 
 /** The one line of each part: what the page shows large and the terminal prints. */
 export interface Figures {
@@ -34,16 +34,20 @@ export function figuresOf(report: Report): Figures {
   };
 }
 
-/** The last month, each currency by itself. */
-function costFigure({ cost }: Report): string {
-  const month = cost.at(-1)?.month;
+/** The last whole month of rows, oldest first: one that has not ended looks like a collapse. It stands where none has. */
+const lastWhole = <T extends { readonly month: string }>(rows: readonly T[], madeAt: string): T | undefined =>
+  rows.findLast(({ month }) => hasEnded(month, madeAt)) ?? rows.at(-1);
+
+/** The last whole month, each currency by itself. */
+function costFigure({ cost, madeAt }: Report): string {
+  const month = lastWhole(cost, madeAt)?.month;
   if (month === undefined) return 'none';
   const last = cost.filter((row) => row.month === month);
   const amounts = last.map((row) => `${amount(row.cost)} ${row.currency ?? '(no currency)'}`);
-  return `${amounts.join(' and ')} in ${monthOf(month)}`;
+  return `${amounts.join(' and ')} in ${monthAt(month, madeAt)}`;
 }
 
-/** A commodity in one unit over the months; `latest` is its last month with any day billed. */
+/** A commodity in one unit over the months; `latest` is its last whole month with any day billed. */
 export interface UsageSeries {
   readonly name: string;
   readonly units: string;
@@ -51,23 +55,38 @@ export interface UsageSeries {
   readonly latest: string;
 }
 
-export function usageSeries({ usage }: Report): UsageSeries[] {
+export function usageSeries({ usage, madeAt }: Report): UsageSeries[] {
   const series = new Map<string, MonthlyUsage[]>();
   for (const row of usage) {
     const key = JSON.stringify([row.commodity, row.units]);
     series.set(key, [...(series.get(key) ?? []), row]);
   }
   return [...series.values()].flatMap((rows) => {
-    const last = rows.findLast((row) => row.usage !== null);
+    const last = lastWhole(
+      rows.filter((row) => row.usage !== null),
+      madeAt,
+    );
     if (last === undefined) return [];
     const units = last.units ?? 'no unit';
     const name = last.commodity === null ? 'unknown commodity' : last.commodity.toLowerCase();
-    const latest = `${amount(last.usage)} ${units} in ${monthOf(last.month)}`;
+    const latest = `${amount(last.usage)} ${units} in ${monthAt(last.month, madeAt)}`;
     return [{ name: `${name}, ${units}`, units, rows, latest }];
   });
 }
 
-function loadFigure({ load }: Report): string {
+/** Which time zone days and hours are of: `UTC: no time zone is set for 3 of 30 sites (ops.site_overrides)`. */
+export function zonesOf({ timeZones }: Report): string {
+  const sites = timeZones.reduce((sum, one) => sum + one.sites, 0);
+  const unset = timeZones.find(({ source }) => source === 'default')?.sites ?? 0;
+  const set = new Set(timeZones.filter(({ source }) => source !== 'default').map((one) => one.timeZone));
+  const known = [...set].length > 3 ? `${set.size} time zones` : [...set].join(' and ');
+  if (unset === 0) return set.size === 0 ? 'in UTC' : `in ${known}, as set for all sites`;
+  const missing = `no time zone is set for ${whole(unset)} of ${several(sites, 'site')} (ops.site_overrides)`;
+  return set.size === 0 ? `in UTC: ${missing}` : `in ${known}, and in UTC where ${missing}`;
+}
+
+function loadFigure(report: Report): string {
+  const { load } = report;
   const highest = load
     .filter(({ kw }) => kw !== null)
     .reduce<Report['load'][number] | undefined>(
@@ -76,22 +95,24 @@ function loadFigure({ load }: Report): string {
     );
   if (highest === undefined) return 'none';
   const hour = `${String(highest.hour).padStart(2, '0')}:00`;
-  return `Highest mean ${amount(highest.kw, 1)} kW, ${weekdays[highest.weekday - 1]} ${hour}`;
+  return `Highest mean ${amount(highest.kw, 1)} kW, ${weekdays[highest.weekday - 1]} ${hour}, ${zonesOf(report)}`;
 }
 
-function coverageFigure({ coverage }: Report): string {
-  const last = coverage.at(-1);
+function coverageFigure({ coverage, madeAt }: Report): string {
+  const last = lastWhole(coverage, madeAt);
   if (last === undefined) return 'none';
-  return `${percent(last.bills)} of days billed, ${percent(last.readings)} of time read, in ${monthOf(last.month)}`;
+  return `${percent(last.bills)} of days billed, ${percent(last.readings)} of time read, in ${monthAt(last.month, madeAt)}`;
 }
 
+/** Each kind of change and currency by itself: the bill in a superseded one's place is a new one, and not in here. */
 function correctionsFigure({ corrections }: Report): string {
-  if (corrections.byCurrency.length === 0) return 'none';
-  const bills = corrections.byCurrency.reduce((sum, row) => sum + row.bills, 0);
-  const changes = corrections.byCurrency
-    .filter(({ change }) => change !== null)
-    .map(({ currency, change }) => `${amount(change)} ${currency ?? '(no currency)'}`);
-  return `${several(bills, 'bill')}${changes.length === 0 ? '' : `, ${changes.join(' and ')} in all`}`;
+  if (corrections.byChange.length === 0) return 'none';
+  return corrections.byChange
+    .map(({ what, currency, bills, change }) => {
+      const cost = change === null ? '' : ` (${amount(change)} ${currency ?? '(no currency)'})`;
+      return `${whole(bills)} ${what}${cost}`;
+    })
+    .join(', ');
 }
 
 function issuesFigure({ issues }: Report): string {

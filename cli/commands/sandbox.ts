@@ -8,7 +8,7 @@ import { untilAsked } from '../until-asked.ts';
 
 export interface SandboxOptions extends SandboxSize {
   readonly seed?: number;
-  readonly until?: string;
+  readonly until: string;
   readonly live?: number;
   readonly irregular?: number;
   readonly host?: string;

@@ -9,6 +9,8 @@ export interface Report {
   /** The company that it is of; null for all. */
   readonly company: { readonly id: string; readonly name: string | null } | null;
   readonly counts: { readonly companies: number; readonly meters: number; readonly bills: number };
+  /** Every month that charts show, also those without data; the last is no later than that of `madeAt`. */
+  readonly months: readonly string[];
   /** One row for each month and currency, oldest month first. */
   readonly cost: readonly {
     readonly month: string;
@@ -26,6 +28,12 @@ export interface Report {
     readonly bills: string | null;
     readonly readings: string | null;
   }[];
+  /** How many sites' days and hours are of a zone; `default` where nobody told it, which is UTC. */
+  readonly timeZones: readonly {
+    readonly timeZone: string;
+    readonly source: 'site' | 'company' | 'default';
+    readonly sites: number;
+  }[];
   /** Mean kW of all meters together; weekday 1 is Monday. */
   readonly load: readonly {
     readonly weekday: number;
@@ -34,7 +42,9 @@ export interface Report {
   }[];
   readonly corrections: {
     readonly byMonth: readonly { readonly month: string; readonly bills: number }[];
-    readonly byCurrency: readonly {
+    /** A kind of change in a currency each: corrected, superseded, deleted or restored. */
+    readonly byChange: readonly {
+      readonly what: string;
       readonly currency: string | null;
       readonly bills: number;
       readonly change: string | null;
@@ -67,10 +77,16 @@ export interface MonthlyUsage {
 
 export interface Correction {
   readonly billId: string;
+  readonly provider: string | null;
+  readonly invoiceId: string | null;
   readonly changedAt: string;
+  /** corrected, superseded, deleted or restored. */
+  readonly what: string;
+  /** What the bill tells otherwise; none where another document changed. */
   readonly fields: readonly string[];
   readonly currency: string | null;
   readonly change: string | null;
+  readonly reason: string | null;
 }
 
 export interface NeedingAttention {
@@ -134,29 +150,36 @@ async function readWithin(
       : await rows<{ name: string | null }>(
           sql`select name from utility.companies where id = ${companyId}::uuid`,
         );
-  return {
+  const told = {
     madeAt,
     company: companyId === undefined ? null : { id: companyId, name: company?.name ?? null },
-    counts: await one(sql`select
+    counts: await one<Report['counts']>(sql`select
       (select count(*)::int from utility.companies where deleted_at is null and ${companyId === undefined ? sql`true` : sql`id = ${companyId}::uuid`}) as companies,
       (select count(*)::int from utility.meters where deleted_at is null and ${where}) as meters,
       (select count(*)::int from analytics.bills where ${where}) as bills`),
-    cost: lastMonths(
-      await part('cost by month', () =>
-        rows(sql`select month::text as month, currency, sum(cost) as cost from analytics.monthly_cost
-          where ${where} and month is not null group by 1, 2 order by 1, 2`),
-      ),
+    cost: await part('cost by month', () =>
+      rows<Report['cost'][number]>(sql`
+        select month::text as month, currency, sum(cost) as cost
+        from analytics.monthly_cost
+        where ${where} and month is not null
+        group by 1, 2
+        order by 1, 2`),
     ),
-    usage: lastMonths(
-      await part('usage by month', () =>
-        rows(sql`select month::text as month, datasource_type as commodity, units, sum(usage) as usage,
-            count(distinct meter_id) filter (where days_covered > 0)::int as meters
-          from analytics.monthly_usage where ${where} and month is not null group by 1, 2, 3 order by 1, 2, 3`),
-      ),
+    usage: await part('usage by month', () =>
+      rows<MonthlyUsage>(sql`
+        select
+          month::text as month,
+          datasource_type as commodity,
+          units,
+          sum(usage) as usage,
+          count(distinct meter_id) filter (where days_covered > 0)::int as meters
+        from analytics.monthly_usage
+        where ${where} and month is not null
+        group by 1, 2, 3
+        order by 1, 2, 3`),
     ),
-    coverage: lastMonths(
-      await part('coverage of bills and readings', () =>
-        rows(sql`
+    coverage: await part('coverage of bills and readings', () =>
+      rows<Report['coverage'][number]>(sql`
           select coalesce(b.month, i.month)::text as month, b.part as bills, i.part as readings
           from (
             select month, round(sum(days_covered)::numeric / sum(days_in_month), 4) as part
@@ -167,16 +190,24 @@ async function readWithin(
               from analytics.interval_coverage where ${where} group by month
             ) i using (month)
           order by 1`),
-      ),
     ),
+    timeZones: await rows<Report['timeZones'][number]>(sql`
+      select z.time_zone as "timeZone", z.time_zone_source as source, count(*)::int as sites
+      from analytics.site_time_zones z
+        join utility.sites s on s.id = z.site_id
+      where s.deleted_at is null and ${companyId === undefined ? sql`true` : sql`s.company_id = ${companyId}::uuid`}
+      group by 1, 2
+      order by 3 desc, 1, 2`),
     load: await part('load profile', () =>
-      rows(sql`select weekday, hour, round(sum(average_kw), 3) as kw from analytics.load_profile
+      rows<
+        Report['load'][number]
+      >(sql`select weekday, hour, round(sum(average_kw), 3) as kw from analytics.load_profile
         where ${where} group by 1, 2 order by 1, 2`),
     ),
     corrections: await part('corrections', () => readCorrections(rows, where)),
     attention: await part('connections', () => readAttention(rows, where)),
     issues: await part('issues', () =>
-      rows(sql`
+      rows<OpenIssues>(sql`
         select check_name as "checkName", i.severity, coalesce(what, '') as what,
           count(*) filter (where acknowledged_at is null)::int as open, count(acknowledged_at)::int as acknowledged
         from ops.data_issues i left join ops.data_issue_checks using (check_name)
@@ -185,27 +216,55 @@ async function readWithin(
     ),
     freshness: await part('freshness', () => readFreshness(rows, where)),
   };
+  const months = monthsOf([...told.cost, ...told.usage, ...told.coverage], monthOf(madeAt));
+  const shown = <T extends { readonly month: string }>(all: readonly T[]): T[] =>
+    all.filter(({ month }) => months.includes(month));
+  return {
+    ...told,
+    months,
+    cost: shown(told.cost),
+    usage: shown(told.usage),
+    coverage: shown(told.coverage),
+  };
 }
 
 type Rows = <T>(query: SQL) => Promise<T[]>;
 
 async function readCorrections(rows: Rows, where: SQL): Promise<Report['corrections']> {
-  // What a correction did to the cost stands in each row of its fields: once is enough.
-  const corrections = sql`(
-    select bill_id, changed_at, currency, cost_change, array_agg(field order by field) as fields
-    from analytics.bill_restatements where ${where} group by 1, 2, 3, 4) corrections`;
   return {
-    byMonth: lastMonths(
-      await rows(sql`select to_char(changed_at at time zone 'UTC', 'YYYY-MM-01') as month, count(distinct bill_id)::int as bills
-        from ${corrections} group by 1 order by 1`),
+    byMonth: everyMonth(
+      await rows<{ month: string; bills: number }>(sql`
+        select to_char(changed_at at time zone 'UTC', 'YYYY-MM-01') as month, count(distinct bill_id)::int as bills
+        from analytics.bill_corrections
+        where ${where}
+        group by 1
+        order by 1`),
     ),
-    byCurrency:
-      await rows(sql`select currency, count(distinct bill_id)::int as bills, sum(cost_change) as change
-      from ${corrections} group by 1 order by 1`),
-    latest:
-      await rows(sql`select bill_id as "billId", ${utc(sql`changed_at`)} as "changedAt", fields, currency,
-        cost_change as change
-      from ${corrections} order by changed_at desc, bill_id limit ${listedMax}`),
+    byChange: await rows(sql`
+      select
+        c.change as what,
+        currency,
+        count(distinct bill_id)::int as bills,
+        sum(cost_change) as change
+      from analytics.bill_corrections c
+      where ${where}
+      group by 1, 2
+      order by 1, 2`),
+    latest: await rows(sql`
+      select
+        bill_id as "billId",
+        provider,
+        invoice_id as "invoiceId",
+        ${utc(sql`changed_at`)} as "changedAt",
+        c.change as what,
+        fields,
+        currency,
+        cost_change as change,
+        reason
+      from analytics.bill_corrections c
+      where ${where}
+      order by changed_at desc, bill_id, currency
+      limit ${listedMax}`),
   };
 }
 
@@ -262,8 +321,36 @@ interface Clocks {
 const utc = (time: SQL): SQL =>
   sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
 
-/** Rows of the latest months; they come oldest first. */
-function lastMonths<T extends { month: string }>(rows: readonly T[]): T[] {
-  const months = [...new Set(rows.map(({ month }) => month))].slice(-monthsMax);
-  return rows.filter(({ month }) => months.includes(month));
+/** The first day of a time's month, in UTC. */
+const monthOf = (time: string): string => `${time.slice(0, 7)}-01`;
+
+const monthBefore = (month: string): string => {
+  const first = new Date(`${month}T00:00:00Z`);
+  return monthOf(new Date(first.setUTCMonth(first.getUTCMonth() - 1)).toISOString());
+};
+
+/**
+ * The latest months that anything is told of, oldest first and none left out. What is told of months to come, as slips
+ * of dates are, is no reason to leave out those that were.
+ */
+function monthsOf(rows: readonly { readonly month: string }[], now: string): string[] {
+  const told = rows.map(({ month }) => month).filter((month) => month <= now);
+  const [first, last] = [told.toSorted()[0], told.toSorted().at(-1)];
+  const months: string[] = [];
+  for (let month = last; month !== undefined && first !== undefined; month = monthBefore(month)) {
+    if (month < first || months.length === monthsMax) break;
+    months.unshift(month);
+  }
+  return months;
+}
+
+/** Corrections of each of the latest months: in one without a row nothing was corrected. */
+function everyMonth(
+  rows: readonly { month: string; bills: number }[],
+): { month: string; bills: number }[] {
+  const latest = rows.at(-1)?.month ?? '';
+  return monthsOf(rows, latest).map((month) => ({
+    month,
+    bills: rows.find((row) => row.month === month)?.bills ?? 0,
+  }));
 }

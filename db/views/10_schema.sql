@@ -26,6 +26,12 @@ returns numeric language sql immutable parallel safe as $$
     - case when before <= 0 then 0 else round(amount * before / total, places) end
 $$;
 
+-- An amount that views can multiply and add up: more than a hundred digits before or after the point are no meter's, and two
+-- factors beyond that no numeric holds, so that one record would make views fail for everybody. Its record and its column keep it.
+create or replace function metersync.amount(value numeric) returns numeric language sql immutable parallel safe as $$
+  select case when value between -1e100 and 1e100 and scale(value) <= 100 then value end
+$$;
+
 -- Days in a multirange of dates. Strict, as most callers have none: NULL costs no call.
 create or replace function metersync.days_in(days datemultirange) returns integer language sql immutable parallel safe strict as $$
   select coalesce(sum(upper(part) - lower(part))::integer, 0) from unnest(days) as part
@@ -60,7 +66,8 @@ end;
 
 -- The first moment of a local day. Where the clocks skip midnight, "at time zone" gives the moment of the change, which is
 -- it; where they fall back into it, the second midnight, so what the clock showed just before is taken off: a day begins at the
--- first moment whose local date it is.
+-- first moment whose local date it is, and after which no earlier date comes. (At 00:01 St. John's fell back to 23:01: its day
+-- began with the second midnight.)
 create or replace function metersync.day_start(day date, zone text) returns timestamptz language sql stable parallel safe as $$
   select day::timestamp at time zone zone - greatest(interval '0', (day::timestamp at time zone zone - interval '1 microsecond')
     at time zone zone + interval '1 microsecond' - day::timestamp)

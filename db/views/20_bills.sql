@@ -108,10 +108,12 @@ declare
       created, updated, api_version, is_effective, reason, superseded_by, revised_document_id, deleted_at, deleted_reason %3$s
     from (
       select *, coalesce(period_end > period_start and period_end = min(period_start) over (
-          partition by company_id, account, is_effective order by period_start
+          partition by company_id, account, commodity, is_effective order by period_start
           groups between 1 following and 1 following), false)::integer as shared
       from (
         select d.id as bill_id, d.company_id, d.site_id, b.*, p.period_start, p.period_end, coalesce(b.account_number, d.id::text) as account,
+          -- The first of what it bills: a bill for water between two for electricity is no neighbour of theirs.
+          (select min(u ->> 'datasourceType') from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) as u) as commodity,
           d.created, d.updated, d.api_version, s.reason is null as is_effective, s.reason, s.superseded_by,
           d.revised_document_id, d.deleted_at, d.deleted_reason, d.raw
         from %1$s d
@@ -156,7 +158,8 @@ begin
       credits numeric,
       created timestamptz,
       lines numeric,
-      told jsonb
+      told jsonb,
+      unusable text[]
     ) language sql stable rows 1000
     set enable_seqscan = off set enable_bitmapscan = off
     set enable_hashjoin = off set enable_mergejoin = off
@@ -178,12 +181,19 @@ begin
         b.credits,
         b.created,
         l.amount,
-        r.usage_data
+        r.usage_data,
+        r.unusable
       from (%s) b
         cross join lateral (
           select
             metersync.elements(b.raw -> 'lineItems') as line_items,
-            metersync.elements(b.raw -> 'usageData') as usage_data
+            metersync.elements(b.raw -> 'usageData') as usage_data,
+            -- What is so long that metersync.number_of takes it for no amount.
+            array(
+              select field
+              from unnest(array['currentCharges', 'totalCharges']) as field
+              where length(b.raw ->> field) > 200
+            ) as unusable
           offset 0
         ) r
         cross join lateral (
@@ -211,7 +221,7 @@ select metersync.comment_columns(view, '{
   "period_end": "Last day, as the service sent it.",
   "period": "Days that the bill is for, half-open.",
   "period_days": "Days in period.",
-  "boundary_rule": "How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the account''s next bill starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown; dates_swapped: the end was before the start; no_dates.",
+  "boundary_rule": "How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the account''s next bill of the same commodity starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown; dates_swapped: the end was before the start; no_dates.",
   "bill_date": "End of the billing period, as the service has it.",
   "due_date": "When it is to be paid.",
   "currency": "Currency of every amount of the bill: never add amounts of several.",
@@ -243,78 +253,6 @@ select metersync.comment_columns(view, '{
 
 comment on function analytics.bills_as_of(timestamptz) is 'analytics.bills as the warehouse would have shown it at a time, after every transaction that was over by then.';
 comment on function analytics.bills_as_of(timestamptz, uuid) is 'The same of one company, without looking at the bills of others.';
-
--- The usage that a document tells of, where it is all in one unit.
-create or replace function analytics.read_bill_usage(raw jsonb) returns table (usage numeric, usage_units text)
-language sql stable parallel safe begin atomic
-  select case when min(u ->> 'usageUnits') is not distinct from max(u ->> 'usageUnits')
-      then sum(metersync.number_of(u ->> 'usage')) end,
-    case when min(u ->> 'usageUnits') is not distinct from max(u ->> 'usageUnits') then min(u ->> 'usageUnits') end
-  from jsonb_array_elements(metersync.elements(raw -> 'usageData')) as u;
-end;
-comment on function analytics.read_bill_usage is 'The usage that a document tells of, where it is all in one unit.';
-
--- Each state of a document beside the one before: what changed in place, what was superseded, deleted or came back. What reads
--- otherwise because it was read in another version of the API, unchanged at the service, was not corrected.
-create or replace view analytics.bill_restatements as
-select s.bill_id, s.company_id, s.changed_at, s.changed_by_kind, s.changed_by, changed.field, changed.old_value,
-  changed.new_value, n.currency, coalesce(n.current_charges, n.total_charges, 0)
-    - case when o.currency is not distinct from n.currency then coalesce(o.current_charges, o.total_charges, 0) end as cost_change,
-  case when ou.usage_units is not distinct from nu.usage_units then coalesce(nu.usage, 0) - coalesce(ou.usage, 0) end
-    as usage_change, nu.usage_units
-from (
-  select id as bill_id, company_id, began as changed_at, lag(ended_by_kind) over state as changed_by_kind,
-    lag(ended_by) over state as changed_by, raw, deleted_at, lag(raw) over state as old_raw,
-    lag(deleted_at) over state as old_deleted_at, lag(id) over state is not null as has_earlier,
-    api_version is distinct from lag(api_version) over state and raw_updated is not distinct from lag(raw_updated) over state
-      as is_read_otherwise
-  from (
-    select h.id, h.company_id, h.raw, h.raw_updated, h.api_version, h.deleted_at, h.valid_from as began, h.ended_by_kind, h.ended_by
-    from history.documents h
-    union all
-    select d.id, d.company_id, d.raw, d.raw_updated, d.api_version, d.deleted_at, ended.at, null, null
-    from utility.documents d
-      join (select h.company_id, h.id, max(h.valid_to) as at from history.documents h group by 1, 2) ended
-        on ended.id = d.id and ended.company_id = d.company_id
-  ) states
-  window state as (partition by company_id, id order by began)
-) s
-  cross join lateral analytics.read_bill(s.old_raw) o
-  cross join lateral analytics.read_bill(s.raw) n
-  cross join lateral analytics.read_bill_usage(s.old_raw) ou
-  cross join lateral analytics.read_bill_usage(s.raw) nu
-  cross join lateral (values
-    ('cost', coalesce(o.current_charges, o.total_charges)::text, coalesce(n.current_charges, n.total_charges)::text),
-    ('total_charges', o.total_charges::text, n.total_charges::text),
-    ('currency', o.currency, n.currency),
-    ('usage', ou.usage::text, nu.usage::text),
-    ('usage_units', ou.usage_units, nu.usage_units),
-    ('period_start', o.start_date::text, n.start_date::text),
-    ('period_end', o.end_date::text, n.end_date::text),
-    ('bill_date', o.bill_date::text, n.bill_date::text),
-    ('due_date', o.due_date::text, n.due_date::text),
-    ('account_number', o.account_number, n.account_number),
-    ('invoice_id', o.invoice_id, n.invoice_id),
-    ('is_estimated', o.is_estimated::text, n.is_estimated::text),
-    ('is_flagged', o.is_flagged::text, n.is_flagged::text),
-    ('revised_document_id', s.old_raw ->> 'revisedDocumentId', s.raw ->> 'revisedDocumentId'),
-    ('deleted_at', s.old_deleted_at::text, s.deleted_at::text)
-  ) as changed (field, old_value, new_value)
-where s.has_earlier and s.old_raw is not null and changed.old_value is distinct from changed.new_value
-  and (not s.is_read_otherwise or changed.field = 'deleted_at');
-comment on view analytics.bill_restatements is 'One row for each field of a bill that changed after it was first read: by a correction in place, a link to another bill, a deletion or its undoing; not by being read in another version of the API.';
-select metersync.comment_columns('analytics.bill_restatements', '{
-  "changed_at": "When the warehouse learnt of it.",
-  "changed_by_kind": "event or run; NULL where neither is known.",
-  "changed_by": "Id of the event or the run.",
-  "field": "What changed.",
-  "old_value": "What it was.",
-  "new_value": "What it is since.",
-  "currency": "Currency of the cost, since.",
-  "cost_change": "How much the cost of the bill changed with this state, whichever field the row is for; NULL where the currency changed.",
-  "usage_change": "How much its usage changed; NULL where it is in several units.",
-  "usage_units": "Unit of usage_change."
-}');
 
 create or replace view analytics.bill_line_items as
 select b.bill_id, b.company_id, b.site_id, b.period, b.currency, i.seq, r."description" as description,

@@ -12,6 +12,39 @@ select metersync.comment_columns('analytics.site_time_zones', '{
   "time_zone_source": "Where it is from: site (ops.site_overrides), company (ops.company_overrides) or default (UTC)."
 }');
 
+-- The highest demand that a document of v2.2 tells for a usage record, in kW, kVA and kVAR: each NULL
+-- where it tells none. What names no usage is of each record of electricity. Capacity that is
+-- contracted or allotted was not measured, so it is no peak.
+create or replace function analytics.read_demand(raw jsonb, usage_id uuid, is_electric boolean)
+returns numeric[]
+language sql stable parallel safe begin atomic
+  with told as (
+    select
+      f.dimension,
+      metersync.number_of(m ->> 'demandUsage') * f.factor as demand
+    from jsonb_array_elements(metersync.elements(raw -> 'demandMeters')) as m
+      join ops.unit_factors f
+        on f.units = m ->> 'demandUsageUnits'
+        and f.datasource_type = ''
+    where case
+        when m -> 'usageDataIds' -> 0 is null then is_electric
+        else m -> 'usageDataIds' ? usage_id::text
+      end
+      and upper(coalesce(m ->> 'demandType', '')) not in (
+        'CONTRACT', 'UCAP', 'ICAP', 'TRANSMISSION')
+  ), final as (
+    select array[
+      max(demand) filter (where dimension = 'power'),
+      max(demand) filter (where dimension = 'apparent power'),
+      max(demand) filter (where dimension = 'reactive power')
+    ] as highest
+    from told
+  )
+  select highest
+  from final;
+end;
+comment on function analytics.read_demand is 'The highest demand that a document tells for a usage record, in kW, kVA and kVAR.';
+
 -- Every usage record that counts, on whole days. Windows are made over a company''s meter, so that a company can be
 -- asked for alone; of what others say only overlapping records are looked at. A window function costs a pass for each
 -- frame, so those that can share one do, lead() too, which needs none. Records without a meter are of as many meters as there
@@ -29,7 +62,8 @@ select usage_id, bill_id, company_id, site_id, meter_id, coalesce(datasource_typ
   usage * factor * sign as signed_usage, is_estimated, is_excluded, net_metering_type, billed_demand,
   metersync.boolean_of(raw ->> 'isImplied') as is_implied, raw ->> 'electricityType' as electricity_type,
   raw ->> 'timeOfUse' as time_of_use, raw ->> 'tariff' as tariff, raw ->> 'supplierName' as supplier,
-  raw ->> 'utilityName' as utility, created, updated, api_version, array_to_string(unmetered, ' ') as unmetered_source
+  raw ->> 'utilityName' as utility, created, updated, api_version, array_to_string(unmetered, ' ') as unmetered_source,
+  demand[1] as demand_kw, demand[2] as demand_kva, demand[3] as demand_kvar
 from (
   select *, range_agg(daterange(first_day, until_day)) filter (where may_overlap and first_day is not null) over (
       partition by company_id, meter_id, unmetered, dimension order by billed_at desc nulls last, bill_key desc
@@ -46,11 +80,11 @@ from (
       coalesce(next_first <= last_day or last_before >= first_day, true) as may_overlap
     from (
       select *,
-        min(first_day) over (partition by company_id, meter_id, unmetered order by first_day
+        min(first_day) over (partition by company_id, meter_id, unmetered, dimension order by first_day
           groups between 1 following and 1 following) as next_start,
-        coalesce(lead(first_day) over (partition by company_id, meter_id, unmetered order by first_day
+        coalesce(lead(first_day) over (partition by company_id, meter_id, unmetered, dimension order by first_day
           groups between 1 following and 1 following), 'infinity') as next_first,
-        coalesce(max(last_day) over (partition by company_id, meter_id, unmetered order by first_day
+        coalesce(max(last_day) over (partition by company_id, meter_id, unmetered, dimension order by first_day
           rows between unbounded preceding and 1 preceding), '-infinity') as last_before
       from (
         select u.id as usage_id, u.document_id as bill_id, coalesce(u.document_id, u.id) as bill_key,
@@ -59,7 +93,7 @@ from (
             coalesce(nullif((select raw ->> 'accountNumber' from utility.documents where id = u.document_id), ''),
               u.document_id::text, u.id::text)] end as unmetered,
           m.datasource_type, u.start_date, u.end_date, metersync.first_day(u.start_date, u.end_date) as first_day,
-          metersync.last_day(u.start_date, u.end_date) as last_day, u.usage, u.usage_units,
+          metersync.last_day(u.start_date, u.end_date) as last_day, metersync.amount(u.usage) as usage, u.usage_units,
           coalesce(own.standard_units, common.standard_units, u.usage_units) as standard_units,
           coalesce(own.dimension, common.dimension, 'unknown') as dimension,
           coalesce(own.factor, common.factor, 1) as factor,
@@ -74,7 +108,12 @@ from (
             when u.end_date > current_date then 'future'
             when u.end_date - u.start_date >= 65 then 'too_long'
             else 'ok'
-          end as date_quality, u.raw, u.created, u.updated, u.api_version
+          end as date_quality, u.raw, u.created, u.updated, u.api_version,
+          -- Older versions have none. The document is asked for them apart, so that no join carries whole records.
+          case when coalesce(d.api_version, 'v2') not in ('v2', 'v2.1') then (
+            select analytics.read_demand(told.raw, u.id, coalesce(m.datasource_type, u.raw ->> 'datasourceType') = 'ELECTRICITY')
+            from utility.documents told
+            where told.id = u.document_id and told.raw -> 'demandMeters' -> 0 is not null) end as demand
         from utility.usage_data u
           left join utility.documents d on d.id = u.document_id
           left join utility.meters m on m.id = u.meter_id
@@ -96,12 +135,12 @@ select metersync.comment_columns('analytics.usage', '{
   "end_date": "Last day, as the service sent it.",
   "period": "Days that it is for, half-open.",
   "period_days": "Days in period.",
-  "boundary_rule": "How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the meter''s next record starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown (so are periods of more than ten years: they count on their last day); dates_swapped: the end was before the start; no_dates: none, or of a year that has not four digits.",
+  "boundary_rule": "How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the meter''s next record of the same dimension starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown (so are periods of more than ten years: they count on their last day); dates_swapped: the end was before the start; no_dates: none, or of a year that has not four digits.",
   "date_quality": "ok, end_missing (start and end are the same), inverted, too_long (more than 65 days), future or missing (also where a year has not four digits).",
-  "counted_days": "The days of period that no newer bill of the meter (or unmetered_source) is for.",
-  "may_overlap": "Whether another record of the meter (or unmetered_source) touches its days.",
-  "next_start": "Where the next record of the meter (or unmetered_source) starts.",
-  "usage": "Amount, in usage_units, as billed.",
+  "counted_days": "The days of period that no newer bill of the meter (or unmetered_source) is for, in the same dimension.",
+  "may_overlap": "Whether another record of the meter (or unmetered_source) and dimension touches its days.",
+  "next_start": "Where the next record of the meter (or unmetered_source) and dimension starts.",
+  "usage": "Amount, in usage_units, as billed; NULL for one of more than a hundred digits, which no unit is turned into.",
   "usage_units": "Unit, as the service names it.",
   "standard_usage": "The amount in standard_units.",
   "standard_units": "Standard unit of the dimension (ops.unit_factors); usage_units where no factor is known.",
@@ -118,5 +157,8 @@ select metersync.comment_columns('analytics.usage', '{
   "tariff": "Tariff.",
   "supplier": "Supplier of the energy.",
   "utility": "Utility.",
-  "unmetered_source": "Of a record without a meter: its commodity and the account of its bill, else the bill, else itself; its days are counted once, as those of a meter are. NULL for one with a meter."
+  "unmetered_source": "Of a record without a meter: its commodity and the account of its bill, else the bill, else itself; its days are counted once, as those of a meter are. NULL for one with a meter.",
+  "demand_kw": "Highest demand that its bill tells for it (demandMeters, from v2.2 on), in kW; contracted and allotted capacity (CONTRACT, UCAP, ICAP, TRANSMISSION) left out.",
+  "demand_kva": "The same, of what is told in kVA.",
+  "demand_kvar": "The same, of what is told in kVAR."
 }');

@@ -15,13 +15,13 @@ comment on function analytics.standard_quality is 'A quality in the terms of the
 
 create or replace view analytics.interval_readings as
 select m.company_id, m.site_id, i.meter_id, m.datasource_type, i.start_at,
-  i.start_at + i.granularity_seconds * interval '1 second' as end_at, i.granularity_seconds, i.usage, i.usage_units,
-  i.usage * coalesce(own.factor, common.factor, 1) as standard_usage,
+  i.start_at + i.granularity_seconds * interval '1 second' as end_at, i.granularity_seconds, metersync.amount(i.usage) as usage, i.usage_units,
+  metersync.amount(i.usage) * coalesce(own.factor, common.factor, 1) as standard_usage,
   coalesce(own.standard_units, common.standard_units, i.usage_units) as standard_units,
   coalesce(own.dimension, common.dimension, 'unknown') as dimension,
   case coalesce(own.dimension, common.dimension)
-    when 'energy' then i.usage * coalesce(own.factor, common.factor) * 3600 / i.granularity_seconds
-    when 'power' then i.usage * coalesce(own.factor, common.factor)
+    when 'energy' then round(metersync.amount(i.usage) * coalesce(own.factor, common.factor) * 3600 / i.granularity_seconds, 6)
+    when 'power' then metersync.amount(i.usage) * coalesce(own.factor, common.factor)
   end as kw,
   i.quality, analytics.standard_quality(i.quality) as standard_quality,
   (i.start_at at time zone coalesce(z.time_zone, 'UTC')) as local_start, coalesce(z.time_zone, 'UTC') as time_zone,
@@ -36,7 +36,7 @@ select metersync.comment_columns('analytics.interval_readings', '{
   "start_at": "Start.",
   "end_at": "End, not included.",
   "granularity_seconds": "Length in seconds.",
-  "usage": "Amount, in usage_units.",
+  "usage": "Amount, in usage_units; NULL for one of more than a hundred digits, which no unit is turned into.",
   "usage_units": "Unit, as the service names it.",
   "standard_usage": "The amount in standard_units.",
   "standard_units": "Standard unit of the dimension (ops.unit_factors).",
@@ -56,7 +56,7 @@ create or replace view analytics.interval_days_by_resolution as
 select d.company_id, d.site_id, d.meter_id, d.datasource_type, d.local_date, d.usage_units, d.granularity_seconds, d.time_zone,
   d.time_zone_source, d.readings, d.usage, d.whole_seconds + d.odd_seconds as covered_seconds, d.estimated_readings,
   d.doubtful_readings, case coalesce(own.dimension, common.dimension)
-    when 'energy' then array[d.highest[1] * coalesce(own.factor, common.factor) * 3600 / d.granularity_seconds, d.highest[2]]
+    when 'energy' then array[round(d.highest[1] * coalesce(own.factor, common.factor) * 3600 / d.granularity_seconds, 6), d.highest[2]]
     when 'power' then array[d.highest[1] * coalesce(own.factor, common.factor), d.highest[2]]
   end as highest
 from (
@@ -77,18 +77,23 @@ from (
         else greatest(0, extract(epoch from least(r.end_at, r.next_start, s.day_end) - greatest(r.start_at, s.day_start)))
       end as odd_covered
     from (
-      select *, local_start::date as local_date,
-        unnest(case when parts = 0 then array[0] else array(select generate_series(0, parts)) end) as part
+      select *, unnest(case when parts = 0 then array[0] else array(select generate_series(0, parts)) end) as part
       from (
         select *, case when granularity_seconds > 3600 or local_start::time >= time '21:00'
-            then ((end_at - interval '1 microsecond') at time zone time_zone)::date - local_start::date else 0 end as parts
+            then ((end_at - interval '1 microsecond') at time zone time_zone)::date - local_date else 0 end as parts
         from (
+          -- Where clocks fall back some minutes after midnight, as those of St. John's did at 00:01 until 2011, these minutes
+          -- are the day before's, which goes on after them.
+          select *, local_start::date - case when local_start::time < time '01:00'
+              then (start_at < metersync.day_start(local_start::date, time_zone))::integer else 0 end as local_date
+          from (
           select company_id, site_id, meter_id, datasource_type, usage_units, granularity_seconds, time_zone, time_zone_source,
             standard_quality, start_at, end_at, usage, local_start,
             coalesce(lead(start_at) over (partition by company_id, meter_id, usage_units, granularity_seconds order by start_at),
               'infinity') as next_start
           from analytics.interval_readings
-        ) followed
+          ) followed
+        ) dated
       ) placed
     ) r
       left join lateral (
@@ -261,7 +266,7 @@ select metersync.comment_columns('analytics.interval_coverage', '{
 
 create or replace view analytics.load_profile as
 select r.company_id, r.site_id, r.meter_id, r.weekday, r.hour, r.readings, round(r.usage * r.kw_of_one / r.with_usage, 6) as average_kw,
-  r.highest * r.kw_of_one as max_kw, r.lowest * r.kw_of_one as min_kw, r.time_zone, r.time_zone_source
+  round(r.highest * r.kw_of_one, 6) as max_kw, round(r.lowest * r.kw_of_one, 6) as min_kw, r.time_zone, r.time_zone_source
 from (
   select g.*, min(granularity_seconds) over (partition by company_id, meter_id, usage_units) as finest,
     min(case dimension when 'energy' then usage_units end) over (partition by company_id, meter_id) as energy_units

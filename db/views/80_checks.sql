@@ -19,11 +19,13 @@ select * from (values
   ('orphan', 'bills', 'usage', 'error', 'Usage whose document or meter is not there.'),
   ('unknown_unit', 'bills', 'meter', 'info', 'Usage in a unit without a factor in ops.unit_factors: it cannot be added to others.'),
   ('unknown_commodity', 'bills', 'meter', 'info', 'A commodity that is none of those documented.'),
+  ('unusable_amount', 'bills', 'document', 'error', 'An amount of more digits than can be reckoned with: the record keeps it, views leave it out.'),
   ('unknown_status', 'connections', 'connection', 'info', 'A status that is none of those documented.'),
   ('unhealthy_connection', 'connections', 'connection', 'error', 'A connection that has collected nothing for more than 7 days.'),
   ('interval_coverage', 'intervals', 'meter', 'warning', 'Readings that cover less than 95 % of a month, between the meter''s first and last.'),
   ('clock_change', 'intervals', 'meter', 'warning', 'A day of 23 or 25 hours with the readings of 24: their times may be local, or of another time zone.'),
   ('interval_bill_mismatch', 'intervals', 'usage', 'warning', 'Readings that cover all days of a bill, and differ from its usage by more than 2 %.'),
+  ('unusable_reading', 'intervals', 'meter', 'error', 'Readings of more digits than can be reckoned with: the table keeps them, views leave them out.'),
   ('unknown_quality', 'intervals', 'meter', 'info', 'A quality of readings that is none of the standard list, nor known as one of them.')
 ) as checks (check_name, run_with, entity_type, severity, what);
 comment on view ops.data_issue_checks is 'The checks whose findings ops.data_issues holds.';

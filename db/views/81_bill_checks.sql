@@ -90,8 +90,9 @@ as $$
     select
       b.bill_id,
       r.usage_units,
-      sum(r.usage) as usage,
-      sum(abs(r.usage)) as used
+      sum(metersync.amount(r.usage)) as usage,
+      sum(abs(metersync.amount(r.usage))) as used,
+      count(*) filter (where r.usage is not null and metersync.amount(r.usage) is null) as unusable
     from bills b
       cross join lateral (
         select r.usage_units, r.usage
@@ -101,6 +102,22 @@ as $$
         offset 0
       ) r
     group by b.bill_id, r.usage_units
+  ), unusable_amount as (
+    select
+      'unusable_amount',
+      b.bill_id::text,
+      field,
+      jsonb_build_object('field', field)
+    from bills b
+      cross join lateral unnest(b.unusable) as field
+    union all
+    select
+      'unusable_amount',
+      bill_id::text,
+      'usage ' || coalesce(usage_units, ''),
+      jsonb_build_object('field', 'usage', 'units', usage_units, 'records', unusable)
+    from listed
+    where unusable > 0
   ), meter_days as (
     select meter_id, range_agg(period) as days
     from metered
@@ -319,6 +336,7 @@ as $$
     from listed
     group by bill_id
     having sum(used) = 0
+      and sum(unusable) = 0
   ), zero_usage_with_cost as (
     select
       'zero_usage_with_cost',
@@ -514,6 +532,7 @@ as $$
   union all select * from orphan
   union all select * from unknown_unit
   union all select * from unknown_commodity
+  union all select * from unusable_amount
 $$;
 comment on function metersync.find_bill_issues is
   'Evidence in a company''s data for the checks that run with bills.';

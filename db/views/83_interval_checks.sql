@@ -172,10 +172,13 @@ as $$
     select m.id, q.*
     from utility.meters m
       cross join lateral (
-        select i.quality, count(*) as readings, min(i.start_at) as since
+        select
+          i.quality,
+          count(*) as readings,
+          min(i.start_at) as since,
+          count(*) filter (where metersync.amount(i.usage) is null) as unusable
         from utility.intervals i
         where i.meter_id = m.id
-          and i.quality is not null
         group by i.quality
         offset 0
       ) q
@@ -187,12 +190,23 @@ as $$
       quality,
       jsonb_build_object('quality', quality, 'readings', readings, 'since', since)
     from qualities
-    where analytics.standard_quality(quality) = 'unknown'
+    where quality is not null
+      and analytics.standard_quality(quality) = 'unknown'
+  ), unusable_reading as (
+    select
+      'unusable_reading',
+      id,
+      '',
+      jsonb_build_object('readings', sum(unusable), 'since', min(since))
+    from qualities
+    group by id
+    having sum(unusable) > 0
   )
   select * from interval_coverage
   union all select * from clock_change
   union all select * from interval_bill_mismatch
   union all select * from unknown_quality
+  union all select * from unusable_reading
 $$;
 comment on function metersync.find_interval_issues is
   'Evidence in a company''s data for the checks that run with intervals.';

@@ -198,7 +198,16 @@ async function sample(client: ClientBase, random: Random, count: number): Promis
     [probes],
   );
   const documents = await client.query<DocumentSample>(
-    `select x.id, array(select m.id from sandbox.meters m where m.company_id = x.company_id order by m.number limit 5) as meters
+    // A bill moves between meters of its commodity: one for water is never one for electricity.
+    `select x.id, array(
+        select m.id
+        from sandbox.meters m
+          join sandbox.meters own
+            on own.id = (x.bill::jsonb #>> '{readings,0,meterId}')::uuid
+            and own.datasource_type = m.datasource_type
+        where m.company_id = x.company_id
+        order by m.number
+        limit 5) as meters
       ${near('documents', 'deleted_at is null')} order by p.position`,
     [probes],
   );

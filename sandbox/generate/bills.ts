@@ -10,6 +10,8 @@ export interface BillingPlan {
   readonly documents: number;
   /** The day on which generated history ends. */
   readonly until: string;
+  /** Whether that day is today: then nothing was made later, as it would be of the future. */
+  readonly untilToday: boolean;
 }
 
 /**

@@ -21,7 +21,7 @@ import {
 } from './catalogue.ts';
 import { makeIrregular } from './irregular.ts';
 import { createRandom, type Random } from './random.ts';
-import type { CompanyData, ConnectionRow, SiteRow } from './rows.ts';
+import type { CompanyData, ConnectionRow, DocumentRow, SiteRow } from './rows.ts';
 
 export interface CompanyPlan extends BillingPlan {
   readonly seed: number;
@@ -60,28 +60,43 @@ export function generateCompany(plan: CompanyPlan): CompanyData {
     account += count;
   }
   if (random.chance(0.3)) connections.push(connect(random, plan, company, places.slice(0, 1), 0, 0).row);
+  const facts = {
+    users: [`energy@${company.externalId.toLowerCase()}.example`],
+    dataCollectionStartDate: `${Number(plan.until.slice(0, 4)) - 1}-01-01`,
+    isDemandEnabled: random.chance(0.5),
+    isImpliedMeteringEnabled: false,
+    impliedMeteringFraction: '0.0000',
+    isBasicIdentifierMappingEnabled: true,
+    isLowAccuracyModeEnabled: false,
+  };
+  const documents = makeIrregular(
+    createRandom('irregular', plan.seed, plan.ordinal),
+    plan.irregular,
+    generateBills(random, plan, company, meters),
+  );
   return {
     company: {
       organizationId: plan.organizationId,
       company,
-      facts: {
-        users: [`energy@${company.externalId.toLowerCase()}.example`],
-        dataCollectionStartDate: `${Number(plan.until.slice(0, 4)) - 1}-01-01`,
-        isDemandEnabled: random.chance(0.5),
-        isImpliedMeteringEnabled: false,
-        impliedMeteringFraction: '0.0000',
-        isBasicIdentifierMappingEnabled: true,
-        isLowAccuracyModeEnabled: false,
-      },
+      facts,
     },
     sites: places.map(({ site }) => site),
     connections,
     meters,
-    documents: makeIrregular(
-      createRandom('irregular', plan.seed, plan.ordinal),
-      plan.irregular,
-      generateBills(random, plan, company, meters),
-    ),
+    documents: plan.untilToday ? documents.map((document) => madeBefore(document, plan.until)) : documents,
+  };
+}
+
+/** The document, made and changed before a day began: by as many whole days sooner as that takes. */
+function madeBefore(document: DocumentRow, day: string): DocumentRow {
+  const begins = fromText(day);
+  const oneDay = secondsToMicros(86_400);
+  const sooner = (at: bigint, limit: bigint): bigint =>
+    at < limit ? at : at - ((at - limit) / oneDay + 1n) * oneDay;
+  return {
+    ...document,
+    created: toText(sooner(fromText(document.created), begins - oneDay)),
+    updated: toText(sooner(fromText(document.updated), begins)),
   };
 }
 

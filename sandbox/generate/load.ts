@@ -16,6 +16,8 @@ export interface DataPlan {
   readonly intervalDays: number;
   /** `YYYY-MM-DD`: the generated history ends here, whatever day it is. */
   readonly until: string;
+  /** Whether that is today: then no record is of a later time. */
+  readonly untilToday?: boolean;
   /** Share of bills that are out of the ordinary. */
   readonly irregular: number;
 }
@@ -58,6 +60,7 @@ const companyPlan = (
   seed: plan.seed,
   documents: plan.documents,
   until: plan.until,
+  untilToday: plan.untilToday ?? false,
   irregular: plan.irregular,
   organizationId,
   ordinal,

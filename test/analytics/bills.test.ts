@@ -139,6 +139,39 @@ describe('periods', () => {
     ]);
   });
 
+  test('what a meter or an account is billed for another commodity hides no shared day', async () => {
+    const company = await newCompany({});
+    const of = (billed: number, start: string, end: string, units: string, datasourceType: string) => ({
+      billed,
+      cost: '31.00',
+      usage: [{ meterId: 'm', start, end, usage: '310', units, more: { datasourceType } }],
+      more: { startDate: start, endDate: end, accountNumber: 'A-1' },
+    });
+    await company.bill([
+      of(1, '2026-01-01', '2026-01-31', 'kWh', 'ELECTRICITY'),
+      of(2, '2026-01-15', '2026-02-14', 'cubic m', 'WATER'),
+      of(3, '2026-01-31', '2026-02-28', 'kWh', 'ELECTRICITY'),
+    ]);
+    const expected = [
+      ['[2026-01-01,2026-01-31)', 'shared_day_to_next'],
+      ['[2026-01-15,2026-02-15)', 'end_inclusive'],
+      ['[2026-01-31,2026-03-01)', 'end_inclusive'],
+    ];
+    for (const view of ['usage', 'bills']) {
+      const rows = await company.rows(view, 'created');
+      expect(rows.map((row) => [row.period, row.boundary_rule])).toEqual(expected);
+    }
+    const months = await company.rows('monthly_usage', 'units, month');
+    expect(
+      months.map((row) => [row.units, row.month, Number(row.billed_usage), row.days_overlapped]),
+    ).toEqual([
+      ['cubic m', '2026-01-01', 170, 0],
+      ['cubic m', '2026-02-01', 140, 0],
+      ['kWh', '2026-01-01', expect.closeTo(310 + 310 / 29, 4), 0],
+      ['kWh', '2026-02-01', expect.closeTo(310 - 310 / 29, 4), 0],
+    ]);
+  });
+
   test('longer overlaps and gaps stay what they are', async () => {
     expect(
       await period(
@@ -195,6 +228,73 @@ describe('usage', () => {
     ]);
   });
 
+  test('usage and cost of a site stand beside each other by commodity and month, each once, with names', async () => {
+    const company = await newCompany({ e: {}, g: { datasourceType: 'GAS' }, w: { datasourceType: 'WATER' } });
+    const of = (meterId: string, units: string, usage: string) => ({
+      ...{ meterId, start: '2026-01-01', end: '2026-01-31', usage, units },
+    });
+    await company.bill([
+      { billed: 1, cost: '100.00', usage: [of('e', 'kWh', '310'), of('e', 'KW', '9')] },
+      { billed: 2, cost: '40.00', usage: [of('g', 'CCF', '10'), of('g', 'kWh', '31')] },
+      { billed: 3, cost: '7.00', usage: [of('w', 'cubic m', '5')] },
+      { billed: 4, cost: '9.00', currency: 'EUR', usage: [of('w', 'cubic m', '1')] },
+    ]);
+    const rows = await company.rows('monthly_by_site', 'commodity, currency nulls last, units');
+    expect(rows).toMatchObject(Array(5).fill({ company: 'Acme', site: 'Main street', month: '2026-01-01' }));
+    expect(
+      rows.map((row) => [
+        row.commodity,
+        row.units,
+        row.usage === null ? null : Number(row.usage),
+        row.currency,
+        row.cost,
+      ]),
+    ).toEqual([
+      ['ELECTRICITY', 'kWh', 310, 'USD', '100.00'],
+      ['GAS', 'cubic m', 28.316846592, 'USD', '40.00'],
+      ['GAS', 'kWh', 31, null, null],
+      ['WATER', 'cubic m', expect.any(Number), 'EUR', '9.00'],
+      ['WATER', null, null, 'USD', '7.00'],
+    ]);
+  });
+
+  test('what was divided is rounded', async () => {
+    const company = await newCompany({ m: {} });
+    await company.bill([
+      {
+        billed: 1,
+        usage: [{ meterId: 'm', start: '2026-01-01', end: '2026-01-30', usage: '1', units: 'thm (US)' }],
+      },
+    ]);
+    await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-01-01')`);
+    const meter = `${company.id}/i`;
+    await writeRecords(
+      warehouse,
+      'meters',
+      [{ id: meter, site: company.siteId, datasourceType: 'ELECTRICITY' }],
+      {
+        companyId: company.id,
+      },
+    );
+    await warehouse.db.execute(sql`
+      insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, synced_at)
+      values (${meter}, '2026-01-05 00:00Z', 420, 'thm (US)', 1.7, now())`);
+    const places = async (view: string, ...columns: string[]) => {
+      const rows = await company.rows(view, 'company_id');
+      return rows.flatMap((row) =>
+        columns.map((column) => `${row[column] ?? ''}`.split('.')[1]?.length ?? 0),
+      );
+    };
+    const figures = [
+      ...(await places('monthly_usage', 'extrapolated_usage', 'original_usage')),
+      ...(await places('interval_readings', 'kw')),
+      ...(await places('interval_daily', 'max_kw')),
+      ...(await places('load_profile', 'average_kw', 'max_kw', 'min_kw')),
+    ];
+    expect(figures.length).toBeGreaterThan(5);
+    for (const count of figures) expect(count).toBeLessThanOrEqual(6);
+  });
+
   test('demand is a maximum and no usage; a unit without a factor stays as it is', async () => {
     const company = await newCompany({});
     const of = (units: string, usage: string, more: object = {}) => ({
@@ -221,6 +321,53 @@ describe('usage', () => {
       { units: 'kW', month: '2026-01-01', billed_usage: null, peak_demand: '9000', peak_demand_units: 'kW' },
       { units: 'kW', month: '2026-02-01' },
       ...Array(4).fill({ peak_demand_units: null }),
+    ]);
+  });
+
+  test('peak demand is of the demand meters of v2.2, in their unit, and of what was measured alone', async () => {
+    const company = await newCompany({ m: {}, n: {}, gas: { datasourceType: 'GAS' } });
+    const [own, other, burnt, odd] = Array.from({ length: 4 }, () => randomUUID());
+    const of = (meterId: string, id: string | undefined, more: object = {}) => ({
+      ...{ meterId, start: '2026-01-01', end: '2026-01-31', usage: '31', more: { id, ...more } },
+    });
+    const demand = (
+      demandUsage: unknown,
+      demandUsageUnits: string,
+      usageDataIds: unknown,
+      more: object = {},
+    ) => ({
+      ...{ demandUsage, demandUsageUnits, usageDataIds, demandType: 'PEAK', ...more },
+    });
+    await company.bill([
+      {
+        billed: 1,
+        usage: [of('m', own, { billedDemand: '900' }), of('n', other), of('gas', burnt)],
+        more: {
+          demandMeters: [
+            demand('7.5', 'kW', [own]),
+            demand(0.009, 'MW', [own]),
+            demand('999', 'kVA', [own]),
+            demand('5000', 'kW', [own], { demandType: 'CONTRACT' }),
+            demand('6000', 'kW', [own], { demandType: 'Ucap' }),
+            demand('12', 'kVA', [other]),
+            demand('3', 'kVAR', [], { demandType: null }),
+          ],
+        },
+      },
+      { billed: 2, usage: [of('odd', odd)], more: { demandMeters: ['much', demand('x', 'kW', [odd]), {}] } },
+    ]);
+    const peaks = async (view: string, order: string) =>
+      (await company.rows(view, order)).map((row) => [row.peak_demand, row.peak_demand_units]);
+    expect(await peaks('monthly_usage', 'meter_id')).toEqual([
+      [null, null],
+      ['9.000', 'kW'],
+      ['12', 'kVA'],
+      [null, null],
+    ]);
+    expect(await peaks('monthly_usage_by_company', 'datasource_type')).toEqual([
+      ['9.000', 'kW'],
+      [null, null],
+      [null, null],
     ]);
   });
 
@@ -386,10 +533,13 @@ test('a correction shows each field that it changed, by what it was learnt, and 
       old_value: '100.00',
       new_value: '90.50',
       cost_change: '-9.50',
-      usage_change: '-1',
+      usage_change: null,
       currency: 'USD',
     },
-    { field: 'usage', old_value: '10', new_value: '9', usage_units: 'kWh' },
+    {
+      ...{ field: 'usage', old_value: '10', new_value: '9', usage_units: 'kWh' },
+      ...{ cost_change: null, usage_change: '-1' },
+    },
   ]);
 });
 

@@ -461,6 +461,46 @@ test('readings and bills differ by as much as the view of both says', async () =
   expect(rows).toHaveLength(1);
 });
 
+test('amounts that no view can multiply are issues of their own, stay in their records, and make no view fail', async () => {
+  const meter = meterId();
+  const company = await companyWith(meter);
+  const digits = '9'.repeat(131_071);
+  const places = `0.${'1'.repeat(16_000)}`;
+  const ids = await company.bill([
+    billOf(meter, 0, { usage: digits, units: 'MWh' }, { cost: digits }),
+    billOf(meter, 1, { usage: places, units: 'MWh' }, { cost: '5.00' }),
+    billOf(meter, 1, { usage: `-${digits}`, units: 'MWh' }, { cost: '5.00' }),
+    billOf(meter, 2, { usage: '7', units: 'MWh' }, { cost: '5.00' }),
+  ]);
+  await warehouse.db.execute(sql`select metersync.ensure_interval_month('2026-01-01')`);
+  await warehouse.db.execute(sql`
+    insert into utility.intervals (meter_id, start_at, granularity_seconds, usage_units, usage, quality, synced_at)
+    values (${meter}, '2026-01-01 00:00Z', 900, 'MWh', ${digits}::numeric, null, now()),
+      (${meter}, '2026-01-01 00:15Z', 900, 'MWh', 2, 'ACTUAL', now())`);
+  const { rows: views } = await warehouse.db.execute<{ name: string }>(sql`
+    select c.oid::regclass::text as name
+    from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'company_id'
+    where c.relkind = 'v' and c.relnamespace in ('analytics'::regnamespace, 'ops'::regnamespace)`);
+  expect(views.length).toBeGreaterThan(30);
+  // All companies: one record must not hide the others.
+  for (const { name } of views) await warehouse.db.execute(sql.raw(`select * from ${name}`));
+  const usage = await company.rows('usage', 'start_date, usage');
+  expect(usage.map((row) => row.usage)).toEqual([null, null, null, '7']);
+  const kept = await warehouse.db.execute<{ digits: number }>(sql`
+    select max(length(raw ->> 'usage')) as digits from utility.usage_data where company_id = ${company.id}::uuid`);
+  expect(kept.rows[0]?.digits).toBe(131_072);
+
+  await check(company);
+  const unusable = (await issues(company)).filter((one) => one.check_name.startsWith('unusable'));
+  expect(unusable.map((one) => [one.check_name, one.entity_id, one.subject]).sort()).toEqual(
+    [
+      ['unusable_amount', ids[0], 'currentCharges'],
+      ...[0, 1, 2].map((at) => ['unusable_amount', ids[at], 'usage MWh']),
+      ['unusable_reading', meter, ''],
+    ].sort(),
+  );
+});
+
 test('the checks are those whose names settings know', async () => {
   expect((await readChecks(warehouse.db)).map((one) => one.checkName)).toEqual(checkNames);
 });
@@ -469,4 +509,44 @@ test('each check that is listed has found something here', async () => {
   const { rows } = await warehouse.db.execute<{ check_name: string }>(sql`
     select check_name from ops.data_issue_checks where check_name not in (select check_name from ops.data_issues)`);
   expect(rows).toEqual([]);
+});
+
+test('each finding is a sentence, with the names of what it is about', async () => {
+  const { rows: sentences } = await warehouse.db.execute<{ check_name: string; sentence: string | null }>(sql`
+    select check_name, ops.issue_sentence(check_name, subject, evidence) as sentence from ops.data_issues`);
+  expect(new Set(sentences.map((row) => row.check_name)).size).toBe(checkNames.length);
+  for (const { check_name, sentence } of sentences) {
+    expect(sentence).toMatch(/^[A-Z0-9][^{}]{15,}\.$/);
+    expect(sentence).not.toMatch(/ {2}| ,|\(\)|null/);
+    expect(sentence).not.toContain(`${check_name}:`);
+  }
+  const meter = meterId();
+  const company = new BilledCompany(warehouse);
+  await company.add({ [meter]: { account: 'a', identifiers: [{ name: 'METER', value: 'E-77' }] } });
+  const accounts = [{ id: 'a', accountNumber: 'A-9', meters: [meter] }];
+  const connection = { id: randomUUID(), status: 'CONNECTED', datasource: 'City Power', accounts };
+  await writeRecords(warehouse, 'connections', [connection], { companyId: company.id });
+  await company.bill([
+    billOf(meter, 0, {}, {}),
+    billOf(meter, 2, {}, {}),
+    billOf(
+      meter,
+      3,
+      {},
+      { more: { ...billOf(meter, 3).more, utilityCompany: 'City Power', lineItems: [{ totalCharge: '1' }] } },
+    ),
+  ]);
+  await check(company);
+  const { rows } = await warehouse.db.execute(
+    sql`select * from ops.open_issues where company_id = ${company.id}::uuid order by check_name`,
+  );
+  const named = { company: 'Acme', site: 'Main street', meter_id: meter, meter: 'E-77', account: 'A-9' };
+  const found = (name: string) => rows.find((row) => row.check_name === name);
+  expect(found('bill_gap')).toMatchObject({
+    ...named,
+    sentence: 'No bill is for 2025-02-01 to 2025-02-28 (28 days).',
+    since: expect.anything(),
+    acknowledged_at: null,
+  });
+  expect(found('amount_mismatch')).toMatchObject({ company: 'Acme', provider: 'City Power' });
 });

@@ -30,6 +30,18 @@ function localDay(zone: string): (at: number) => string {
   return (at) => format.format(at * 1000);
 }
 
+/** Minutes since the midnight of a second's local day, by Intl. */
+function localMinutes(zone: string): (at: number) => number {
+  const format = new Intl.DateTimeFormat('en-GB', { timeZone: zone, hour: '2-digit', minute: '2-digit' });
+  return (at) => {
+    const [hours = 0, minutes = 0] = format
+      .format(at * 1000)
+      .split(':')
+      .map(Number);
+    return hours * 60 + minutes;
+  };
+}
+
 /** Five minutes: every start and length here, and every change of the clocks, is a multiple of it. */
 const step = 300;
 
@@ -91,6 +103,35 @@ const span = fc.record({
   count: fc.integer({ min: 1, max: 120 }),
   seconds: fc.constantFrom(300, 900, 1800, 3600, 86_400),
 });
+
+/** Days with the quarter-hours of each: the minute after the first midnight is still the day before's. */
+test.each([
+  ['America/St_Johns', '2010-11-05', [96, 100, 96]],
+  ['America/St_Johns', '2010-03-13', [96, 92, 96]],
+  ['America/Goose_Bay', '2010-11-06', [100, 96, 96]],
+  ['America/St_Johns', '2026-10-31', [96, 100, 96]],
+] as const)(
+  'in %s the days from %s on have %j quarter-hours, and as many are expected',
+  async (zone, first, quarters) => {
+    const noon = Date.parse(`${first}T15:30:00Z`) / 1000;
+    const minutes = localMinutes(zone);
+    let start = noon;
+    while (minutes(start) !== 0) start -= 900;
+    const total = quarters.reduce((sum, count) => sum + count, 0);
+    for (const seconds of [900, 3600]) {
+      const spans = Array.from({ length: (total * 900) / seconds }, (_, at) => ({
+        ...{ start: start + at * seconds, seconds },
+      }));
+      const company = await metered(zone, spans);
+      const days = await company.rows('interval_daily', 'local_date');
+      const counts = quarters.map((count) => (count * 900) / seconds);
+      expect(days.map((row) => [row.readings, Number(row.expected_readings), row.coverage])).toEqual(
+        counts.map((count) => [count, count, '1.0000']),
+      );
+      expect(String(days[0]?.local_date)).toBe(first);
+    }
+  },
+);
 
 test(`coverage, gaps and overlaps are right for any readings around changes of the clocks (seed ${seed})`, {
   timeout: 120_000,

@@ -128,9 +128,10 @@ interface Month {
 const monthOf = (at: number) => `${day(at).slice(0, 7)}-01`;
 const later = (month: string) => monthOf(daysUntil(month) + 31);
 
-/** Months of a source and unit, day by day: by the rule that a shared day belongs to the second, and gaps of less than ten years are shown. */
+/** Months of a source and unit, day by day: by the rule that a shared day belongs to the second of the same dimension, and gaps of less than ten years are shown. */
 function monthsOf(own: readonly Counted[], units: string): Map<string, Month> {
-  const firsts = [...new Set(own.flatMap(({ first }) => first ?? []))].sort((a, b) => a - b);
+  const alike = own.filter((each) => each.units === units);
+  const firsts = [...new Set(alike.flatMap(({ first }) => first ?? []))].sort((a, b) => a - b);
   const months = new Map<string, Month>();
   const days = new Map<number, Set<string>>();
   const month = (name: string) => {
@@ -142,7 +143,7 @@ function monthsOf(own: readonly Counted[], units: string): Map<string, Month> {
     const here = month(name);
     if (demand !== null) here.peak = Math.max(here.peak ?? demand, demand);
   };
-  for (const one of own.filter((each) => each.units === units)) {
+  for (const one of alike) {
     if (one.first === null || one.last === null) {
       peak('none', one.demand);
       continue;
@@ -222,7 +223,11 @@ async function differences(): Promise<{ company: string; sums: string; said: unk
     ), said as (
       select company_id, 'meter' as sums, meter_id, units, amount from usage
       union all select company_id, sums, null, units, sum(amount) from usage, (values ('site'), ('company')) of (sums) group by 1, 2, 4
-      union all select company_id, sums, null, units, amount from cost, (values ('cost'), ('site cost'), ('company cost')) of (sums)
+      union all select company_id, 'beside cost', null, units, sum(usage) from analytics.monthly_usage_by_site
+        where units <> 'kW' group by 1, 4
+      union all select company_id, sums, null, units, amount
+      from cost, (values ('cost'), ('site cost'), ('company cost')) of (sums)
+      union all select company_id, 'beside usage', null, units, amount from cost where amount is not null
     ), shown as (
       select company_id, 'meter' as sums, meter_id, units, sum(billed_usage) as amount from analytics.monthly_usage group by 1, 3, 4
       union all select company_id, 'site', null, units, sum(billed_usage) from analytics.monthly_usage_by_site group by 1, 4
@@ -230,6 +235,10 @@ async function differences(): Promise<{ company: string; sums: string; said: unk
       union all select company_id, 'cost', null, currency, sum(cost) from analytics.monthly_cost group by 1, 4
       union all select company_id, 'site cost', null, currency, sum(cost) from analytics.monthly_cost_by_site group by 1, 4
       union all select company_id, 'company cost', null, currency, sum(cost) from analytics.monthly_cost_by_company group by 1, 4
+      union all select company_id, 'beside usage', null, currency, sum(cost) from analytics.monthly_by_site
+        where cost is not null group by 1, 4
+      union all select company_id, 'beside cost', null, units, sum(usage) from analytics.monthly_by_site
+        where units is not null group by 1, 4
     )
     select coalesce(a.company_id, b.company_id) as company, concat_ws(' ', coalesce(a.sums, b.sums), coalesce(a.units, b.units)) as sums,
       a.amount as said, b.amount as shown

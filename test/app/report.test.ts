@@ -86,7 +86,9 @@ describe('a warehouse with bills and readings', () => {
     const others = [57, 58, 59].map((quarter) => 1 + quarter / 96);
     const mean = [10, ...others].reduce((sum, kwh) => sum + kwh * 4, 0) / 4;
     expect([highest.weekday, highest.hour, Number(highest.kw)]).toEqual([3, 14, Number(mean.toFixed(3))]);
-    expect(report.corrections.byCurrency).toEqual([{ currency: 'USD', bills: 1, change: '5.00' }]);
+    expect(report.corrections.byChange).toEqual([
+      { what: 'corrected', currency: 'USD', bills: 1, change: '5.00' },
+    ]);
     expect(report.corrections.latest[0]?.fields).toEqual(['cost']);
     expect(report.attention).toMatchObject({
       total: 1,
@@ -144,6 +146,52 @@ describe('a warehouse with bills and readings', () => {
       ...{ title: 'Energy report: Acme', errors: [], asked: [pathToFileURL(path).href] },
     });
     await person.close();
+  });
+
+  test('every month is on the axis, the one that has not ended is marked and no headline, and the zone is told', async () => {
+    const own = new BilledCompany(warehouse);
+    const meter = randomUUID();
+    await own.add({ [meter]: {} });
+    const today = new Date().toISOString().slice(0, 10);
+    const month = (before: number) => {
+      const first = new Date(`${today.slice(0, 7)}-01T00:00:00Z`);
+      first.setUTCMonth(first.getUTCMonth() - before);
+      return first.toISOString().slice(0, 10);
+    };
+    const of = (billed: number, start: string, cost: string) => ({
+      ...{ billed, cost, usage: [{ meterId: meter, start, end: start, usage: '5' }] },
+      more: { startDate: start, endDate: start },
+    });
+    await own.bill([
+      of(1, month(5), '50.00'),
+      of(2, month(2), '20.00'),
+      of(3, month(0), '1.00'),
+      // A slip of the year takes no month off the axis.
+      of(4, '9998-01-01', '7.00'),
+    ]);
+    const report = await readReport(warehouse.db, own.id);
+    expect(report.months).toEqual([5, 4, 3, 2, 1, 0].map(month));
+    expect(report.cost.map((row) => [row.month, row.cost])).toEqual([
+      [month(5), '50.00'],
+      [month(2), '20.00'],
+      [month(0), '1.00'],
+    ]);
+    const text = reportText(report).join('\n');
+    expect(text).toContain(`cost: 20.00 USD in ${month(2).slice(0, 7)}\n`);
+    expect(text).toContain(`usage, electricity, kWh: 5.00 kWh in ${month(2).slice(0, 7)}\n`);
+    const page = await reportPage(report);
+    for (const before of [5, 4, 3, 2, 1])
+      expect(page, 'on each of the axes').toContain(`>${month(before).slice(0, 7)}</text>`);
+    expect(page).toContain(`>${month(0).slice(0, 7)} so far</text>`);
+    expect(page).toContain(`<td class="short">${month(0).slice(0, 7)} so far</td>`);
+    const zones = 'Hours are in UTC: no time zone is set for 1 of 1 site (ops.site_overrides).';
+    expect(page).toContain(zones);
+
+    await warehouse.db.execute(
+      sql`insert into ops.site_overrides (site_id, time_zone) values (${own.siteId}::uuid, 'America/Denver')`,
+    );
+    const told = await readReport(warehouse.db, own.id);
+    expect(await reportPage(told)).toContain('Hours are in America/Denver, as set for all sites.');
   });
 
   test('names from the service are text in charts, too', async () => {

@@ -363,19 +363,19 @@ export const answers: Readonly<Record<string, Answer>> = {
       .slice(0, 5),
 
   'What was corrected after it was first read?': ({ before, now }) => {
+    const [counted, counts] = [before, now].map((data) => new Set(effective(data).map(({ id }) => id)));
     const changes = now.documents.flatMap((document) => {
-      const old = before.documents.find(({ id }) => id === document.id);
-      if (old === undefined) return [];
-      const change = { currency: document.currency, cost: document.cost - old.cost };
-      return [
-        ...(old.cost === document.cost ? [] : [{ ...change, field: 'cost' }]),
-        ...(old.deleted === document.deleted ? [] : [{ ...change, field: 'deleted_at' }]),
-        ...(old.successor === document.successor ? [] : [{ ...change, field: 'revised_document_id' }]),
-      ];
+      const { id, currency, cost } = document;
+      const old = before.documents.find((one) => one.id === id);
+      if (old === undefined || (!counted?.has(id) && !counts?.has(id))) return [];
+      if (!counts?.has(id))
+        return [{ change: document.deleted ? 'deleted' : 'superseded', currency, cost: -old.cost }];
+      if (!counted?.has(id)) return [{ change: 'restored', currency, cost }];
+      return old.cost === cost ? [] : [{ change: 'corrected', currency, cost: cost - old.cost }];
     });
     return grouped(
       changes,
-      ({ field, currency }) => [field, currency],
+      ({ change, currency }) => [change, currency],
       (group) => [`${group.length}`, money(sum(group.map(({ cost }) => cost)))],
     );
   },

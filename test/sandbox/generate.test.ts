@@ -38,6 +38,69 @@ describe('generated data', () => {
   });
 });
 
+describe('data until today', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({
+      companies: 4,
+      documents: 48,
+      intervalDays: 2,
+      until: 'today',
+      irregular: 0.4,
+    });
+  });
+  afterAll(() => service.stop());
+
+  const ask = async <T extends pg.QueryResultRow>(query: string): Promise<T[]> => {
+    const client = new pg.Client({
+      connectionString: service.databaseUrl,
+      types: { getTypeParser: () => String },
+    });
+    await client.connect();
+    try {
+      return (await client.query<T>(query)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+
+  it('reaches the last month, leaves none out, and holds nothing of a time to come', async () => {
+    const [{ future } = {}] = await ask<{ future: string }>(`
+      select count(*) as future from sandbox.documents
+      where greatest(created, updated) > now() at time zone 'UTC' or period_end > current_date or updated < created`);
+    expect(future).toBe('0');
+    const months = await ask<{ month: string }>(`
+      select distinct to_char(period_end, 'YYYY-MM') as month from sandbox.documents order by 1`);
+    const expected = await ask<{ month: string }>(`
+      select to_char(m, 'YYYY-MM') as month
+      from generate_series((select date_trunc('month', min(period_end)) from sandbox.documents),
+        date_trunc('month', current_date - 30), interval '1 month') m`);
+    expect(expected.length).toBeGreaterThan(20);
+    expect(months.map(({ month }) => month)).toEqual(
+      expect.arrayContaining(expected.map(({ month }) => month)),
+    );
+  });
+
+  it('random changes move no bill to a meter of another commodity', async () => {
+    await service.control('POST', '/sandbox/random', { count: 400, types: ['reprocessDocument'], seed: 3 });
+    const [moved] = await ask<{ changes: string }>(
+      `select count(*) as changes from sandbox.documents where updated > now() at time zone 'UTC' - interval '1 hour'`,
+    );
+    expect(Number(moved?.changes)).toBeGreaterThan(50);
+    const readings = await ask<{ type: string; units: string }>(`
+      select distinct m.datasource_type as type, r ->> 'units' as units
+      from sandbox.documents d
+        cross join lateral jsonb_array_elements(d.bill::jsonb -> 'readings') r
+        join sandbox.meters m on m.id = (r ->> 'meterId')::uuid
+      order by 1`);
+    expect(readings).toEqual([
+      { type: 'ELECTRICITY', units: 'kWh' },
+      { type: 'GAS', units: 'thm (US)' },
+      { type: 'WATER', units: 'kgal (US)' },
+    ]);
+  });
+});
+
 describe('generated data looks real', () => {
   let service: Service;
   let companies: AnyRecord[];
