@@ -1,11 +1,14 @@
-import { type SQL, sql } from 'drizzle-orm';
-import { array, printedUuids } from '../arrays.ts';
+import { and, eq, gte, isNull, type SQL, sql } from 'drizzle-orm';
+import { alias, type PgColumn } from 'drizzle-orm/pg-core';
+import { array, columnNames, printedUuids, type RowOf, unnested } from '../arrays.ts';
 import type { Database, Executor, Warehouse } from '../connect.ts';
 import { isRefusal } from '../failures.ts';
 import { halving } from '../halving.ts';
 import { isVersioned, type RecordResource, resources, tableOf } from '../resources.ts';
-import { connectionSites } from '../schema/utility.ts';
+import { events, journal, rejectedRecords } from '../schema/metersync.ts';
+import { companies, connectionSites, intervals, meters } from '../schema/utility.ts';
 import { recordRead } from '../strangers.ts';
+import { row } from '../tombstone.ts';
 import { sitesOfCompanies } from '../write/companies.ts';
 import { relatedSites, tellsSites } from '../write/connection-sites.ts';
 import { type IntervalColumns, plainReadings, readingsAt } from '../write/interval-text.ts';
@@ -28,25 +31,38 @@ export interface DifferentField {
   readonly warehouse: string | null;
 }
 
+const { siteId, accountIds, datasourceTypes } = connectionSites;
+
 /**
  * The sites of a connection, as one value: as its record relates them, where it does, and as they
  * are held.
  */
-const oneValue = sql.raw(
-  `jsonb_agg(jsonb_build_array(site_id, account_ids, datasource_types) order by site_id)`,
-);
-const heldSites = sql`(select ${oneValue} from ${connectionSites} where connection_id = t.id)`;
-const toldSites = sql`case when ${tellsSites(sql`r`)} then (
-      with telling as (
-        select null::uuid as connection_id, r -> 'sitesRelations' as relations
-      ), ${relatedSites}
-      select ${oneValue} from relation
-    ) else ${heldSites} end`;
+const oneValue = sql`jsonb_agg(
+        jsonb_build_array(${columnNames([siteId, accountIds, datasourceTypes])})
+        order by ${columnNames([siteId])}
+      )`;
+const heldSites = sql`(
+      select ${oneValue}
+      from ${connectionSites}
+      where ${connectionSites.connectionId} = ${row.id}
+    )`;
+const toldSites = sql`case
+      when ${tellsSites(sql`r`)} then (
+        with telling as (
+          select
+            null::uuid as connection_id,
+            r -> 'sitesRelations' as relations
+        ), ${relatedSites}
+        select ${oneValue}
+        from relation
+      )
+      else ${heldSites}
+    end`;
 
 /** What the record says of each column, beside what the row has; events write some of them, too. */
 function columnsOf(resource: RecordResource): { name: string; told: SQL; held: SQL }[] {
   const columns = resources[resource].columns.map(({ column, of, kept }) => {
-    const held = sql`t.${sql.identifier(column.name)}`;
+    const held = sql`${row}.${sql.identifier(column.name)}`;
     return { name: column.name, told: kept ? sql`coalesce(${of}, ${held})` : of, held };
   });
   if (resource !== 'connections') return columns;
@@ -89,39 +105,67 @@ async function compareRecords(
       ? { steps: sql`${items(page)}, ${sitesOfCompanies}`, from: sql`site` }
       : { steps: items(page), from: sql`item` };
   const columns = columnsOf(resource);
-  const belied = sql.join(
-    columns.map(({ told, held }) => sql` or ${held} is distinct from ${told}`),
-  );
-  const columnFields = sql.join(
-    columns.map(
-      ({ name, told, held }) =>
-        sql` union all select ${`column ${name}`}, (${told})::text, ${held}::text where t.raw is not distinct from r`,
-    ),
-  );
-  const recent =
-    since === null || !isVersioned(resource)
-      ? sql`true`
-      : sql`coalesce(metersync.read_time(r ->> 'updated') >= ${since}::timestamptz, true)`;
+  const isMissing = sql`${row.id} is null or ${row.deletedAt} is not null`;
+  const belied = columns.map(({ told, held }) => sql`or ${held} is distinct from ${told}`);
   const result = await db.execute<{ id: string; missing: boolean; fields: DifferentField[] }>(sql`
     with ${records.steps}
-    select r ->> 'id' as id, t.id is null or t.deleted_at is not null as missing, (
-      select coalesce(jsonb_agg(jsonb_build_object('field', field, 'service', a, 'warehouse', b)), '[]')
-      from (
-        select key as field, (r -> key)::text as a, (t.raw -> key)::text as b
-        from (select jsonb_object_keys(r) as key union select jsonb_object_keys(t.raw)) keys
-        where r -> key is distinct from t.raw -> key
-        ${columnFields}
-      ) both_sides where a is distinct from b
-    ) as fields
+    select
+      r ->> 'id' as id,
+      ${isMissing} as missing,
+      (
+        select coalesce(
+          jsonb_agg(jsonb_build_object('field', field, 'service', a, 'warehouse', b)),
+          '[]'
+        )
+        from (${fieldsOf(columns)}
+        ) both_sides
+        where a is distinct from b
+      ) as fields
     from ${records.from}
-      left join ${tableOf(resource)} t on t.id = ${idOfRecord(resources[resource])}
-    where (t.id is null or t.deleted_at is not null or t.raw is distinct from r ${belied}) and ${recent}`);
-  return result.rows.map((row) =>
-    row.missing
-      ? { id: row.id, state: 'missing' }
-      : { id: row.id, state: 'different', fields: row.fields },
+      left join ${tableOf(resource)} ${row} on ${row.id} = ${idOfRecord(resources[resource])}
+    where (
+        ${isMissing}
+        or ${row.raw} is distinct from r
+        ${sql.join(belied, sql.raw('\n        '))}
+      )
+      and ${saysSince(resource, since)}`);
+  return result.rows.map(({ id, missing, fields }) =>
+    missing ? { id, state: 'missing' } : { id, state: 'different', fields },
   );
 }
+
+/**
+ * The fields of a record `r` and its row on both sides, `(field, a, b)`: those of the record that
+ * are not alike, and the columns where the records are.
+ */
+function fieldsOf(columns: ReturnType<typeof columnsOf>): SQL {
+  const ofColumns = columns.map(
+    ({ name, told, held }) => sql`
+          union all
+          select
+            ${`column ${name}`},
+            (${told})::text,
+            ${held}::text
+          where ${row.raw} is not distinct from r`,
+  );
+  return sql`
+          select
+            key as field,
+            (r -> key)::text as a,
+            (${row.raw} -> key)::text as b
+          from (
+            select jsonb_object_keys(r) as key
+            union
+            select jsonb_object_keys(${row.raw})
+          ) keys
+          where r -> key is distinct from ${row.raw} -> key${sql.join(ofColumns)}`;
+}
+
+/** Whether a record `r` says that it changed since a moment, or does not say when it did. */
+const saysSince = (resource: RecordResource, since: string | null): SQL =>
+  since === null || !isVersioned(resource)
+    ? sql`true`
+    : sql`coalesce(metersync.read_time(r ->> 'updated') >= ${since}::timestamptz, true)`;
 
 /**
  * Rows that live in the warehouse and that the service did not show; of one company, or of all
@@ -136,17 +180,24 @@ export async function extraRows(
   /** Companies of which no list tells. */
   unlisted: readonly string[] = [],
 ): Promise<Difference[]> {
+  const owner = resource === 'companies' ? row.id : row.companyId;
+  const ofCompany = companyId === null ? sql`true` : sql`${owner} = ${companyId}::uuid`;
   const recent =
-    since === null || !isVersioned(resource) ? sql`true` : sql`updated >= ${since}::timestamptz`;
-  const owner = resource === 'companies' ? sql`id` : sql`company_id`;
+    since === null || !isVersioned(resource)
+      ? sql`true`
+      : sql`${row.updated} >= ${since}::timestamptz`;
   const seen = printedUuids(seenIds);
   const result = await db.execute<{ id: string }>(sql`
-    select id::text as id from ${tableOf(resource)}
-    where deleted_at is null and (${companyId}::uuid is null or ${owner} = ${companyId}::uuid)
-      and not (id::text = any(${array(seen, 'text')})) and ${recent}
+    select ${row.id}::text as id
+    from ${tableOf(resource)} ${row}
+    where ${row.deletedAt} is null
+      and ${ofCompany}
+      and not (${row.id}::text = any(${array(seen, 'text')}))
+      and ${recent}
+      -- A row without a company is nobody's: it is extra, too.
       and (${owner} = any(${array(unlisted, 'uuid')})) is not true
     order by id`);
-  return result.rows.map((row) => ({ id: row.id, state: 'extra' }));
+  return result.rows.map(({ id }) => ({ id, state: 'extra' }));
 }
 
 /**
@@ -159,13 +210,19 @@ export async function unlistedCompanies(
 ): Promise<{ readonly id: string; readonly wasRead: boolean }[]> {
   const result = await db.execute<{ id: string; wasRead: boolean }>(sql`
     with unlisted as (
-      select c.id, ${recordRead(sql`c.id`)} as was_read
-      from utility.companies c
-      where c.deleted_at is null and c.raw is null
+      select
+        ${companies.id},
+        ${recordRead(companies.id)} as was_read
+      from ${companies}
+      where ${companies.deletedAt} is null
+        and ${companies.raw} is null
     )
-    select id, was_read as "wasRead"
+    select
+      id,
+      was_read as "wasRead"
     from unlisted
-    where was_read or id = any(${array(configured, 'uuid')})
+    where was_read
+      or id = any(${array(configured, 'uuid')})
     order by id`);
   return result.rows;
 }
@@ -213,16 +270,35 @@ function told(columns: IntervalColumns, since: string | null): SQL {
   const times = (values: readonly (string | null)[]): SQL =>
     array(values, dated ? 'timestamptz' : 'text');
   const time = (name: 's' | 'e'): SQL => sql.raw(dated ? name : `metersync.read_time(${name})`);
+  const readings = unnestedReadings(columns, times);
   return sql`told as materialized (
-    select * from (
-      select ${time('s')} as start_at, coalesce(g, extract(epoch from ${time('e')} - ${time('s')})::int) as granularity_seconds,
-        coalesce(units, '') as usage_units, usage, quality
-      from unnest(${times(startAt)}, ${times(endAt)}, ${array(columns.granularitySeconds, 'int')},
-        ${array(columns.usage, 'numeric')}, ${array(columns.usageUnits, 'text')}, ${array(columns.quality, 'text')})
-        as t (s, e, g, usage, units, quality)
-    ) readings where ${since}::timestamptz is null or start_at >= ${since}::timestamptz
+    select *
+    from (
+      select
+        ${time('s')} as start_at,
+        coalesce(g, extract(epoch from ${time('e')} - ${time('s')})::int) as granularity_seconds,
+        coalesce(units, '') as usage_units,
+        usage,
+        quality
+      from ${readings}
+    ) readings
+    where ${since}::timestamptz is null
+      or start_at >= ${since}::timestamptz
   )`;
 }
+
+/** Readings as a table `t (s, e, g, usage, units, quality)`, each column as one parameter. */
+const unnestedReadings = (
+  { startAt, endAt, granularitySeconds, usage, usageUnits, quality }: IntervalColumns,
+  times: (values: readonly (string | null)[]) => SQL,
+): SQL => sql`unnest(
+        ${times(startAt)},
+        ${times(endAt)},
+        ${array(granularitySeconds, 'int')},
+        ${array(usage, 'numeric')},
+        ${array(usageUnits, 'text')},
+        ${array(quality, 'text')}
+      ) as t (s, e, g, usage, units, quality)`;
 
 /**
  * Where the warehouse's readings of theirs start. As two values they let Postgres plan for their
@@ -235,10 +311,20 @@ function spanOf(columns: IntervalColumns, zoneIsUtc: boolean): SQL {
     : sql`${plain.from}::timestamptz and ${plain.to}::timestamptz`;
 }
 
-const keyOf = (table: string): SQL =>
-  sql.raw(
-    `'@' || ${table}.start_at || '/' || ${table}.granularity_seconds || '/' || ${table}.usage_units`,
+const reading = alias(intervals, 'reading');
+
+const { startAt, granularitySeconds, usageUnits } = intervals;
+
+/** What tells a reading of a meter from its others. */
+const readingKey = columnNames([startAt, granularitySeconds, usageUnits]);
+
+/** That key of a table as text, to stand behind the meter. */
+const keyOf = (table: SQL | typeof reading): SQL => {
+  const [start, seconds, units] = [startAt, granularitySeconds, usageUnits].map(
+    ({ name }) => sql`${table}.${sql.identifier(name)}`,
   );
+  return sql`'@' || ${start} || '/' || ${seconds} || '/' || ${units}`;
+};
 
 async function compareReadings(
   { db, zoneIsUtc }: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
@@ -253,18 +339,38 @@ async function compareReadings(
     fields: DifferentField[];
   }>(sql`
     with ${told(columns, since)}
-    select ${meterId} || ${keyOf('told')} as id, h.start_at is null as missing, 0 as keys, (
-      select jsonb_agg(jsonb_build_object('field', field, 'service', a, 'warehouse', b))
-      from (values ('usage', told.usage::text, h.usage::text), ('quality', told.quality, h.quality)) as f (field, a, b)
-      where a is distinct from b
-    ) as fields
-    from told left join (
-      select * from utility.intervals
-      where meter_id = ${meterId} and start_at between ${spanOf(columns, zoneIsUtc)}
-    ) h using (granularity_seconds, usage_units, start_at)
-    where h.start_at is null or (told.usage, told.quality) is distinct from (h.usage, h.quality)
+    select
+      ${meterId} || ${keyOf(sql`told`)} as id,
+      held.start_at is null as missing,
+      0 as keys,
+      (
+        select jsonb_agg(jsonb_build_object('field', field, 'service', a, 'warehouse', b))
+        from (
+          values
+            ('usage', told.usage::text, held.usage::text),
+            ('quality', told.quality, held.quality)
+        ) as f (field, a, b)
+        where a is distinct from b
+      ) as fields
+    from told
+      left join (
+        select *
+        from ${intervals}
+        where ${intervals.meterId} = ${meterId}
+          and ${intervals.startAt} between ${spanOf(columns, zoneIsUtc)}
+      ) held using (${readingKey})
+    where held.start_at is null
+      or (told.usage, told.quality) is distinct from (held.usage, held.quality)
     union all
-    select null, false, count(*)::int, null from (select distinct start_at, granularity_seconds, usage_units from told) keys`);
+    select
+      null,
+      false,
+      count(*)::int,
+      null
+    from (
+      select distinct ${readingKey}
+      from told
+    ) keys`);
   const differences = result.rows.flatMap((row): Difference[] =>
     row.id === null
       ? []
@@ -283,12 +389,19 @@ export async function countIntervals(
   meterId: string,
   since: string | null = null,
 ): Promise<number> {
-  const result = await db.execute<{ count: number }>(
-    sql`select count(*)::int as count from utility.intervals
-      where meter_id = ${meterId} and (${since}::timestamptz is null or start_at >= ${since}::timestamptz)`,
-  );
-  return result.rows[0]?.count ?? 0;
+  const [held] = await db
+    .select({ count: sql<number>`count(*)::int` })
+    .from(intervals)
+    .where(and(eq(intervals.meterId, meterId), startsSince(intervals.startAt, since)));
+  return held?.count ?? 0;
 }
+
+/** Whether a reading starts since a moment; any does where none is given. */
+const startsSince = (start: PgColumn, since: string | null): SQL | undefined =>
+  since === null ? undefined : gte(start, sql`${since}::timestamptz`);
+
+/** Keys of readings that the service told, as long as the transaction lives. */
+const toldReadings = sql.identifier('told_readings');
 
 /**
  * Readings of a meter that the service did not tell among the given ones. The keys of what it told
@@ -301,21 +414,47 @@ export async function extraReadings(
   since: string | null,
 ): Promise<Difference[]> {
   return await db.transaction(async (tx) => {
-    await tx.execute(sql`
-      create temp table told_readings (start_at timestamptz, granularity_seconds int, usage_units text) on commit drop`);
-    for await (const columns of pages) {
-      await tx.execute(sql`
-        with ${told(columns, since)}
-        insert into told_readings select start_at, granularity_seconds, usage_units from told`);
-    }
-    const result = await tx.execute<{ id: string }>(sql`
-      select ${meterId} || ${keyOf('i')} as id
-      from utility.intervals i left join told_readings r using (start_at, granularity_seconds, usage_units)
-      where i.meter_id = ${meterId} and r.start_at is null
-        and (${since}::timestamptz is null or i.start_at >= ${since}::timestamptz)
-      order by i.start_at, 1`);
-    return result.rows.map(({ id }) => ({ id, state: 'extra' }));
+    await makeToldReadings(tx);
+    for await (const columns of pages) await noteToldReadings(tx, columns, since);
+    return await readingsNotTold(tx, meterId, since);
   });
+}
+
+async function makeToldReadings(tx: Executor): Promise<void> {
+  await tx.execute(sql`
+    create temp table ${toldReadings} (
+      start_at timestamptz,
+      granularity_seconds int,
+      usage_units text
+    ) on commit drop`);
+}
+
+async function noteToldReadings(
+  tx: Executor,
+  columns: IntervalColumns,
+  since: string | null,
+): Promise<void> {
+  await tx.execute(sql`
+    with ${told(columns, since)}
+    insert into ${toldReadings} (${readingKey})
+    select ${readingKey}
+    from told`);
+}
+
+async function readingsNotTold(
+  tx: Executor,
+  meterId: string,
+  since: string | null,
+): Promise<Difference[]> {
+  const result = await tx.execute<{ id: string }>(sql`
+    select ${meterId} || ${keyOf(reading)} as id
+    from ${intervals} ${reading}
+      left join ${toldReadings} known using (${readingKey})
+    where ${reading.meterId} = ${meterId}
+      and known.start_at is null
+      and ${startsSince(reading.startAt, since) ?? sql`true`}
+    order by ${reading.startAt}, 1`);
+  return result.rows.map(({ id }) => ({ id, state: 'extra' }));
 }
 
 /** An event of the journal that is about a record. */
@@ -327,22 +466,42 @@ export interface EventBehind {
   readonly receivedAt: string;
 }
 
+const eventsBehindMax = 5;
+
 /** The last events about each of the records: a meter for readings, whose ids begin with it. */
 export async function eventsBehind(
   db: Executor,
   recordIds: readonly string[],
 ): Promise<Map<string, EventBehind[]>> {
   const result = await db.execute<{ record: string; events: EventBehind[] }>(sql`
-    select record, jsonb_agg(jsonb_build_object('id', e.id, 'type', e.type, 'outcome', e.outcome,
-      'occurredAt', e.occurred_at::text, 'receivedAt', e.received_at::text) order by e.recorded_at desc) as events
-    from unnest(${array(recordIds, 'text')}) as record, lateral (
-      select known.*
-      from (
-        select id from metersync.journal where record_id = record order by recorded_at desc limit 5
-      ) latest cross join lateral (
-        select * from metersync.events where id = latest.id offset 0
+    select
+      record,
+      jsonb_agg(
+        jsonb_build_object(
+          'id', known.id,
+          'type', known.type,
+          'outcome', known.outcome,
+          'occurredAt', known.occurred_at::text,
+          'receivedAt', known.received_at::text
+        )
+        order by known.recorded_at desc
+      ) as events
+    from unnest(${array(recordIds, 'text')}) as record
+      cross join lateral (
+        select ${journal.id}
+        from ${journal}
+        where ${journal.recordId} = record
+        order by ${journal.recordedAt} desc
+        limit ${eventsBehindMax}
+      ) latest
+      -- With offset 0 each event is looked up by its id, and not all of the journal for a few.
+      cross join lateral (
+        select *
+        from ${events}
+        where ${events.id} = latest.id
+        offset 0
       ) known
-    ) e group by record`);
+    group by record`);
   return new Map(result.rows.map(({ record, events }) => [record, events]));
 }
 
@@ -354,14 +513,24 @@ export async function refusals(
   db: Executor,
   records: readonly { readonly resource: string; readonly id: string }[],
 ): Promise<Map<string, string>> {
-  const column = (of: (record: (typeof records)[number]) => string): SQL =>
-    array(records.map(of), 'text');
-  const result = await db.execute<{ resource: string; id: string; error: string }>(sql`
-    select resource, id, error from metersync.rejected_records
-    join unnest(${column(({ resource }) => resource)}, ${column(({ id }) => id)}, ${column(({ id }) => refusedId(id))})
-      as asked (resource, id, record_id) using (resource, record_id)`);
-  return new Map(result.rows.map(({ resource, id, error }) => [`${resource} ${id}`, error]));
+  const asked = unnested('asked', records, [
+    ['resource', 'text', ({ resource }) => resource],
+    ['id', 'text', ({ id }) => id],
+    ['record_id', 'text', ({ id }) => refusedId(id)],
+  ]);
+  const refused = await db.execute<Refused>(sql`
+    select
+      ${rejectedRecords.resource},
+      asked.id,
+      ${rejectedRecords.error}
+    from ${rejectedRecords}
+      join ${asked} using (resource, record_id)`);
+  return new Map(refused.rows.map(({ resource, id, error }) => [`${resource} ${id}`, error]));
 }
+
+type Refused = RowOf<typeof rejectedRecords.resource | typeof rejectedRecords.error> & {
+  readonly id: string;
+};
 
 /**
  * Meters of a company whose readings the warehouse holds though the service no longer lists the
@@ -371,17 +540,25 @@ export async function metersWithReadings(
   db: Executor,
   companyId: string | null,
 ): Promise<string[]> {
-  const result = await db.execute<{ id: string }>(sql`
-    select m.id from utility.meters m
-    where (${companyId}::uuid is null or m.company_id = ${companyId}::uuid)
-      and exists (select from utility.intervals i where i.meter_id = m.id) order by m.id`);
-  return result.rows.map((row) => row.id);
+  const hasReadings = sql`exists (
+    select
+    from ${intervals}
+    where ${intervals.meterId} = ${meters.id}
+  )`;
+  const found = await db
+    .select({ id: meters.id })
+    .from(meters)
+    .where(and(companyId === null ? undefined : eq(meters.companyId, companyId), hasReadings))
+    .orderBy(meters.id);
+  return found.map(({ id }) => id);
 }
 
 /** Companies that live, for a service without a list of them. */
 export async function knownCompanies(db: Executor): Promise<string[]> {
-  const result = await db.execute<{ id: string }>(
-    sql`select id from utility.companies where deleted_at is null order by id`,
-  );
-  return result.rows.map((row) => row.id);
+  const known = await db
+    .select({ id: companies.id })
+    .from(companies)
+    .where(isNull(companies.deletedAt))
+    .orderBy(companies.id);
+  return known.map(({ id }) => id);
 }

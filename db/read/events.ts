@@ -1,12 +1,14 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { and, ne, type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
 import type { DeliveredEvent, Replay } from '../../contract/delivery.ts';
 import { type EventKind, probeEventType } from '../../contract/event.ts';
 import type { EventOutcome } from '../../contract/names.ts';
-import { array } from '../arrays.ts';
+import { array, type RowOf } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { isRefusal } from '../failures.ts';
 import { halving } from '../halving.ts';
 import { printedBytesMax } from '../record/printed-size.ts';
+import { events, journal, settlements, staleRecords } from '../schema/metersync.ts';
 
 /**
  * Which events of the journal; a bound that is absent bounds nothing. Times are ISO 8601, of the
@@ -56,68 +58,97 @@ export interface WholeEvent extends JournalledEvent {
   readonly body: Buffer | null;
 }
 
-const columns: SQL = sql.raw(
-  [
-    'id',
-    'type',
-    'outcome',
-    'record_id as "recordId"',
-    'company_id as "companyId"',
-    'occurred_at as "occurredAt"',
-    'range_start as "rangeStart"',
-    'range_end as "rangeEnd"',
-    'received_at as "receivedAt"',
-    'recorded_at as "recordedAt"',
-    'applied_at as "appliedAt"',
-    'error',
-    'error_code as "errorCode"',
-    'attempts',
-    'next_attempt_at as "nextAttemptAt"',
-    'interval_count::float8 as "intervalCount"',
-    'intervals_found::float8 as "intervalsFound"',
-    'workflow_id as "workflowId"',
-    'workflow_run_id as "workflowRunId"',
-    'payload_dropped_at as "payloadDroppedAt"',
-  ].join(', '),
-);
+const event = alias(events, 'event');
 
+/** A `JournalledEvent` of the view. Counts are numbers: a bigint would be text. */
+const columns: SQL = sql`
+      ${event.id},
+      ${event.type},
+      ${event.outcome},
+      ${event.recordId} as "recordId",
+      ${event.companyId} as "companyId",
+      ${event.occurredAt} as "occurredAt",
+      ${event.rangeStart} as "rangeStart",
+      ${event.rangeEnd} as "rangeEnd",
+      ${event.receivedAt} as "receivedAt",
+      ${event.recordedAt} as "recordedAt",
+      ${event.appliedAt} as "appliedAt",
+      ${event.error},
+      ${event.errorCode} as "errorCode",
+      ${event.attempts},
+      ${event.nextAttemptAt} as "nextAttemptAt",
+      ${event.intervalCount}::float8 as "intervalCount",
+      ${event.intervalsFound}::float8 as "intervalsFound",
+      ${event.workflowId} as "workflowId",
+      ${event.workflowRunId} as "workflowRunId",
+      ${event.payloadDroppedAt} as "payloadDroppedAt"`;
+
+/** Whether an event matches; bounds that are absent are no part of the statement. */
 function matching(filter: EventFilter): SQL {
-  const bounds: SQL[] = [];
-  if (filter.ids !== undefined) bounds.push(sql`id = any(${array(filter.ids, 'text')})`);
-  if (filter.type !== undefined) bounds.push(sql`type = ${filter.type}`);
-  if (filter.outcome !== undefined) bounds.push(sql`outcome = ${filter.outcome}`);
-  if (filter.recordId !== undefined) bounds.push(sql`record_id = ${filter.recordId}`);
-  if (filter.companyId !== undefined) bounds.push(sql`company_id = ${filter.companyId}::uuid`);
-  if (filter.code !== undefined) bounds.push(sql`error_code = ${filter.code}`);
-  if (filter.since !== undefined) bounds.push(sql`received_at >= ${filter.since}::timestamptz`);
-  if (filter.until !== undefined) bounds.push(sql`received_at < ${filter.until}::timestamptz`);
-  return bounds.length === 0 ? sql`true` : sql.join(bounds, sql` and `);
+  const { ids, type, outcome, recordId, companyId, code, since, until } = filter;
+  const bounds: readonly (SQL | undefined)[] = [
+    ids && sql`${event.id} = any(${array(ids, 'text')})`,
+    given(type, (value) => sql`${event.type} = ${value}`),
+    given(outcome, (value) => sql`${event.outcome} = ${value}`),
+    given(recordId, (value) => sql`${event.recordId} = ${value}`),
+    given(companyId, (value) => sql`${event.companyId} = ${value}::uuid`),
+    given(code, (value) => sql`${event.errorCode} = ${value}`),
+    given(since, (value) => sql`${event.receivedAt} >= ${value}::timestamptz`),
+    given(until, (value) => sql`${event.receivedAt} < ${value}::timestamptz`),
+  ];
+  return and(...bounds) ?? sql`true`;
 }
 
-/** Ids of the events of records that had to be read, as stale records and settlements name them. */
+/** A bound of what is given, an empty text too. */
+const given = (value: string | undefined, bound: (value: string) => SQL): SQL | undefined =>
+  value === undefined ? undefined : bound(value);
+
+/**
+ * Ids of the events of records that had to be read, as stale records and settlements name them.
+ * With `offset 0` the events of each record are looked up, and not all that are pending.
+ */
 export const eventsOf = (records: SQL): SQL => sql`
-  select e.id
-  from ${records} r cross join lateral (
-    select id from metersync.journal
-    where record_id = r.record_id and kind = r.kind and arrived_as = 'pending' offset 0
-  ) e
-  where r.kind <> 'interval'
-  union all
-  select record_id from ${records} r where r.kind = 'interval'`;
+      select waiting.id
+      from ${records} r
+        cross join lateral (
+          select ${journal.id}
+          from ${journal}
+          where ${journal.recordId} = r.record_id
+            and ${journal.kind} = r.kind
+            and ${journal.arrivedAs} = 'pending'
+          offset 0
+        ) waiting
+      where r.kind <> 'interval'
+      union all
+      select r.record_id
+      from ${records} r
+      where r.kind = 'interval'`;
+
+/** Records whose events were settled so. The outcome is no parameter: a partial index serves it. */
+const settledAs = (outcome: 'missing' | 'dead'): SQL => sql`(
+        select distinct
+          ${settlements.kind},
+          ${settlements.recordId}
+        from ${settlements}
+        where ${settlements.outcome} = ${sql.raw(`'${outcome}'`)}
+      )`;
+
+/** Events that were so when they came. */
+const arrivedAs = (outcome: 'dead' | 'ignored'): SQL => sql`
+      select ${journal.id}
+      from ${journal}
+      where ${journal.arrivedAs} = ${sql.raw(`'${outcome}'`)}`;
 
 /**
  * Ids of the events that may have an outcome of which few are: those need not be looked for among
  * all.
  */
 const fewOf: Readonly<Partial<Record<EventOutcome, SQL>>> = {
-  pending: eventsOf(sql`metersync.stale_records`),
-  missing: eventsOf(
-    sql`(select distinct kind, record_id from metersync.settlements where outcome = 'missing')`,
-  ),
-  dead: sql`${eventsOf(sql`(select distinct kind, record_id from metersync.settlements where outcome = 'dead')`)}
-    union all
-    select id from metersync.journal where arrived_as = 'dead'`,
-  ignored: sql`select id from metersync.journal where arrived_as = 'ignored'`,
+  pending: eventsOf(sql`${staleRecords}`),
+  missing: eventsOf(settledAs('missing')),
+  dead: sql`${eventsOf(settledAs('dead'))}
+      union all${arrivedAs('dead')}`,
+  ignored: arrivedAs('ignored'),
 };
 
 /**
@@ -126,12 +157,25 @@ const fewOf: Readonly<Partial<Record<EventOutcome, SQL>>> = {
  */
 function amongThem({ recordId, outcome }: EventFilter): SQL {
   if (recordId !== undefined)
-    return sql`(select * from metersync.events where record_id = ${recordId} offset 0) of_record`;
+    return sql`(
+      select *
+      from ${events}
+      where ${events.recordId} = ${recordId}
+      offset 0
+    ) ${event}`;
   const few = outcome === undefined ? undefined : fewOf[outcome];
-  if (few === undefined) return sql`metersync.events`;
-  return sql`(select distinct id as few from (${few}) ids) few cross join lateral (
-    select * from metersync.events where id = few.few offset 0
-  ) of_few`;
+  if (few === undefined) return sql`${events} ${event}`;
+  return sql`(
+      select distinct id
+      from (${few}
+      ) ids
+    ) few
+      cross join lateral (
+        select *
+        from ${events}
+        where ${events.id} = few.id
+        offset 0
+      ) ${event}`;
 }
 
 /** Events of the journal, newest first; `before` is the id of the last event of the page before. */
@@ -140,13 +184,24 @@ export async function listEvents(
   filter: EventFilter,
   page: { limit: number; before?: string | undefined },
 ): Promise<JournalledEvent[]> {
+  const { limit, before } = page;
   const earlier =
-    page.before === undefined
+    before === undefined
       ? sql`true`
-      : sql`(received_at, id) < (select received_at, id from metersync.journal where id = ${page.before})`;
+      : sql`(${event.receivedAt}, ${event.id}) < (
+        select
+          ${journal.receivedAt},
+          ${journal.id}
+        from ${journal}
+        where ${journal.id} = ${before}
+      )`;
   const result = await db.execute<JournalledEvent & Record<string, unknown>>(sql`
-    select ${columns} from ${amongThem(filter)} where ${matching(filter)} and ${earlier}
-    order by received_at desc, id desc limit ${page.limit}`);
+    select ${columns}
+    from ${amongThem(filter)}
+    where ${matching(filter)}
+      and ${earlier}
+    order by ${event.receivedAt} desc, ${event.id} desc
+    limit ${limit}`);
   return result.rows;
 }
 
@@ -155,32 +210,53 @@ export async function listEvents(
  * versions kept payloads whose numbers unfold to gigabytes. Such a one is NULL, and past a gigabyte
  * refused.
  */
-const printed: SQL = sql`lateral (select payload::text as text offset 0) whole
-  cross join lateral (select case when octet_length(whole.text) <= ${printedBytesMax} then whole.text end as payload) printed`;
+const printed = (payload: typeof event.payload | typeof journal.payload): SQL => sql`
+      cross join lateral (
+        select ${payload}::text as text
+        offset 0
+      ) whole
+      cross join lateral (
+        select case
+          when octet_length(whole.text) <= ${printedBytesMax} then whole.text
+        end as payload
+      ) printed`;
 
 /**
  * Laid out where that is no more than some megabytes: each line of what is nested is indented by
  * its depth.
  */
 const laidOut: SQL = sql`case
-  when octet_length(printed.payload) <= 100000
-    and length(printed.payload) - length(translate(printed.payload, '[{', '')) <= 200 then jsonb_pretty(e.payload)
-  else printed.payload end`;
+        when octet_length(printed.payload) <= 100000
+          and length(printed.payload) - length(translate(printed.payload, '[{', '')) <= 200
+          then jsonb_pretty(${event.payload})
+        else printed.payload
+      end`;
 
 /**
  * An event with what was signed; with neither payload nor body where that is too large to be read,
  * or was dropped.
  */
 export async function readEvent(db: Executor, id: string): Promise<WholeEvent | undefined> {
-  const read = async (payload: SQL, from: SQL) =>
-    await db.execute<WholeEvent & Record<string, unknown>>(sql`
-      select ${columns}, ${payload} as payload, body from metersync.events e ${from} where id = ${id}`);
   try {
-    return (await read(laidOut, sql`cross join ${printed}`)).rows[0];
+    return await readWhole(db, id, { payload: laidOut, from: printed(event.payload) });
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    return (await read(sql`null`, sql``)).rows[0];
+    return await readWhole(db, id, { payload: sql`null`, from: sql`` });
   }
+}
+
+async function readWhole(
+  db: Executor,
+  id: string,
+  { payload, from }: { readonly payload: SQL; readonly from: SQL },
+): Promise<WholeEvent | undefined> {
+  const result = await db.execute<WholeEvent & Record<string, unknown>>(sql`
+    select ${columns},
+      ${payload} as payload,
+      ${event.body}
+    from ${events} ${event}${from}
+    where ${event.id} = ${id}`);
+  return result.rows[0];
 }
 
 /** Every event of a record, oldest first. */
@@ -190,8 +266,11 @@ export async function eventsOfRecord(
   recordId: string,
 ): Promise<JournalledEvent[]> {
   const result = await db.execute<JournalledEvent & Record<string, unknown>>(sql`
-    select ${columns} from metersync.events where record_id = ${recordId} and kind = ${kind}
-    order by received_at, id`);
+    select ${columns}
+    from ${events} ${event}
+    where ${event.recordId} = ${recordId}
+      and ${event.kind} = ${kind}
+    order by ${event.receivedAt}, ${event.id}`);
   return result.rows;
 }
 
@@ -219,41 +298,60 @@ export async function keptEvents(
   replay: Replay,
   page: { limit: number; after: KeptCursor | undefined },
 ): Promise<{ events: KeptEvent[]; next: KeptCursor | undefined }> {
-  const later =
-    page.after === undefined
-      ? sql`true`
-      : sql`(received_at, id) > (${page.after.receivedAt}::timestamptz, ${page.after.id})`;
-  // Ids are asked for one by one, and answered one by one: what cannot be replayed is said of each.
-  const chosen =
-    replay === 'all' || filter.ids !== undefined ? sql`true` : sql`outcome <> 'applied'`;
-  const result = await db.execute<{
-    id: string;
-    outcome: EventOutcome;
-    received_at: string;
-    seconds: number;
-    iso: string;
-    dropped: boolean;
-  }>(sql`
-    select id, outcome, received_at, floor(extract(epoch from received_at))::float8 as seconds,
-      to_char(received_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as iso,
-      payload is null and body is null as dropped
-    from ${amongThem(filter)} where ${matching(filter)} and ${chosen} and ${later}
-    order by received_at, id limit ${page.limit}`);
-  const last = result.rows.at(-1);
-  const whole = result.rows.length === page.limit && last !== undefined;
+  const rows = await readKept(db, filter, replay, page);
+  const last = rows.at(-1);
+  const whole = rows.length === page.limit && last !== undefined;
   const signed = await readSigned(
     db,
-    result.rows.flatMap(({ id, dropped }) => (dropped ? [] : [id])),
+    rows.flatMap(({ id, dropped }) => (dropped ? [] : [id])),
   );
   return {
-    events: result.rows.map(({ id, outcome, seconds, iso, dropped }) => {
+    events: rows.map(({ id, outcome, seconds, iso, dropped }) => {
       const body = signed.get(id);
-      const event =
+      const delivered =
         body === undefined ? undefined : { id, timestamp: seconds, receivedAt: iso, body };
-      return { id, outcome, dropped, event };
+      return { id, outcome, dropped, event: delivered };
     }),
     next: whole ? { receivedAt: last.received_at, id: last.id } : undefined,
   };
+}
+
+type KeptRow = RowOf<typeof journal.id> & {
+  readonly outcome: EventOutcome;
+  readonly received_at: string;
+  readonly seconds: number;
+  readonly iso: string;
+  readonly dropped: boolean;
+};
+
+async function readKept(
+  db: Executor,
+  filter: EventFilter,
+  replay: Replay,
+  { limit, after }: { limit: number; after: KeptCursor | undefined },
+): Promise<KeptRow[]> {
+  const later =
+    after === undefined
+      ? sql`true`
+      : sql`(${event.receivedAt}, ${event.id}) > (${after.receivedAt}::timestamptz, ${after.id})`;
+  // Ids are asked for one by one, and answered one by one: what cannot be replayed is said of each.
+  const chosen =
+    replay === 'all' || filter.ids !== undefined ? sql`true` : sql`${event.outcome} <> 'applied'`;
+  const result = await db.execute<KeptRow>(sql`
+    select
+      ${event.id},
+      ${event.outcome},
+      ${event.receivedAt},
+      floor(extract(epoch from ${event.receivedAt}))::float8 as seconds,
+      to_char(${event.receivedAt} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as iso,
+      ${event.payload} is null and ${event.body} is null as dropped
+    from ${amongThem(filter)}
+    where ${matching(filter)}
+      and ${chosen}
+      and ${later}
+    order by ${event.receivedAt}, ${event.id}
+    limit ${limit}`);
+  return result.rows;
 }
 
 /** Payloads read by one statement: those of today are 30 MB together at most. */
@@ -270,14 +368,7 @@ async function readSigned(
   const signed = new Map<string, string>();
   for (let from = 0; from < ids.length; from += payloadsAtOnce) {
     const read = async (some: readonly string[]): Promise<void> => {
-      const { rows } = await db.execute<{
-        id: string;
-        payload: string | null;
-        body: Buffer | null;
-      }>(sql`
-        select id, printed.payload, body from metersync.journal e cross join ${printed}
-        where id = any(${array(some, 'text')})`);
-      for (const { id, payload, body } of rows) {
+      for (const { id, payload, body } of await readBytes(db, some)) {
         const text = payload ?? body?.toString('utf8');
         if (text !== undefined) signed.set(id, text);
       }
@@ -287,11 +378,27 @@ async function readSigned(
   return signed;
 }
 
+type Bytes = RowOf<typeof journal.id | typeof journal.body> & { readonly payload: string | null };
+
+async function readBytes(db: Executor, ids: readonly string[]): Promise<Bytes[]> {
+  const result = await db.execute<Bytes>(sql`
+    select
+      ${journal.id},
+      printed.payload,
+      ${journal.body}
+    from ${journal}${printed(journal.payload)}
+    where ${journal.id} = any(${array(ids, 'text')})`);
+  return result.rows;
+}
+
 /** Types of the events that ever came. Probes are no events of the service. */
 export async function typesSeen(db: Executor): Promise<string[]> {
-  const { rows } = await db.execute<{ type: string }>(sql`
-    select type from metersync.journal where type <> ${probeEventType} group by type`);
-  return rows.map(({ type }) => type);
+  const seen = await db
+    .select({ type: journal.type })
+    .from(journal)
+    .where(ne(journal.type, probeEventType))
+    .groupBy(journal.type);
+  return seen.map(({ type }) => type);
 }
 
 /** How many of the given events have which outcome. */
@@ -299,8 +406,11 @@ export async function outcomesOf(
   db: Executor,
   ids: readonly string[],
 ): Promise<Partial<Record<EventOutcome, number>>> {
-  const result = await db.execute<{ outcome: EventOutcome; count: number }>(sql`
-    select outcome, count(*)::int as count from metersync.events
-    where id = any(${array(ids, 'text')}) group by outcome order by outcome`);
-  return Object.fromEntries(result.rows.map(({ outcome, count }) => [outcome, count]));
+  const counts = await db
+    .select({ outcome: events.outcome, count: sql<number>`count(*)::int` })
+    .from(events)
+    .where(sql`${events.id} = any(${array(ids, 'text')})`)
+    .groupBy(events.outcome)
+    .orderBy(events.outcome);
+  return Object.fromEntries(counts.map(({ outcome, count }) => [outcome, count]));
 }

@@ -1,10 +1,21 @@
-import { sql } from 'drizzle-orm';
+import { and, eq, isNull, type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
 import { type FailureCode, parkingCodes } from '../../contract/failures.ts';
-import type { RunKind } from '../../contract/names.ts';
-import { companyResources } from '../../contract/names.ts';
+import { companyResources, type RunKind } from '../../contract/names.ts';
 import type { WarehouseHealth } from '../../contract/verdict.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import {
+  deletes,
+  events,
+  journal,
+  parked,
+  rejectedRecords,
+  runs,
+  settlements,
+  staleRecords,
+} from '../schema/metersync.ts';
+import { companies } from '../schema/utility.ts';
 import { eventsOf } from './events.ts';
 import { readNarrowViews } from './narrow-views.ts';
 import { readSilence } from './silence.ts';
@@ -34,30 +45,43 @@ type Counts = Pick<
   'oldestDueSeconds' | 'dead' | 'missingLately' | 'undecidedDeletes' | 'rejectedRecords'
 >;
 
+const stale = alias(staleRecords, 'stale');
+const part = alias(runs, 'part');
+
 async function readCounts(db: Executor): Promise<Counts> {
   const result = await db.execute<Counts & Record<string, unknown>>(sql`
     with gave_up as materialized (
-      select distinct kind, record_id
-      from metersync.settlements
-      where outcome = 'dead'
-        or (outcome = 'missing' and settled_at > clock_timestamp() - interval '1 day')
+      select distinct
+        ${settlements.kind},
+        ${settlements.recordId}
+      from ${settlements}
+      where ${settlements.outcome} = 'dead'
+        or ${settlements.outcome} = 'missing'
+          and ${settlements.settledAt} > clock_timestamp() - interval '1 day'
     ), of_those as (${eventsOf(sql`gave_up`)}
     ), given_up as materialized (
       select e.outcome
       from of_those o
-      cross join lateral (
-        select outcome from metersync.events where id = o.id offset 0
-      ) e
+        cross join lateral (
+          select ${events.outcome}
+          from ${events}
+          where ${events.id} = o.id
+          offset 0
+        ) e
     ), due as (
       select min(first.due_at) as at
       from unnest(array['connection', 'document', 'interval']) as kinds (kind)
-      cross join lateral (
-        select due_at
-        from metersync.stale_records
-        where kind = kinds.kind
-        order by due_at
-        limit 1
-      ) first
+        cross join lateral (
+          select ${stale.dueAt}
+          from ${staleRecords} ${stale}
+          where ${stale.kind} = kinds.kind
+          order by ${stale.dueAt}
+          limit 1
+        ) first
+    ), dead as (
+      select count(*)::int as events
+      from ${journal}
+      where ${journal.arrivedAs} = 'dead'
     )
     select
       (
@@ -65,13 +89,18 @@ async function readCounts(db: Executor): Promise<Counts> {
         from due
         where at <= clock_timestamp()
       ) as "oldestDueSeconds",
-      (select count(*)::int from metersync.journal where arrived_as = 'dead')
+      (select events from dead)
         + (select count(*)::int from given_up where outcome = 'dead') as dead,
       (select count(*)::int from given_up where outcome = 'missing') as "missingLately",
       (
-        select count(*)::int from metersync.deletes where state = 'quarantined'
+        select count(*)::int
+        from ${deletes}
+        where ${deletes.state} = 'quarantined'
       ) as "undecidedDeletes",
-      (select count(*)::int from metersync.rejected_records) as "rejectedRecords"`);
+      (
+        select count(*)::int
+        from ${rejectedRecords}
+      ) as "rejectedRecords"`);
   const [counts] = result.rows;
   if (counts === undefined) throw new Error('a count without a row');
   return counts;
@@ -82,57 +111,90 @@ async function readCounts(db: Executor): Promise<Counts> {
  * that failed for it.
  */
 async function readParkedCodes(db: Executor): Promise<WarehouseHealth['parked']> {
-  const codes = array(parkingCodes, 'text');
   const result = await db.execute<{ code: FailureCode; events: number; parts: number }>(sql`
     with told as (
-      select error_code as code, events, 0 as parts
-      from metersync.stale_records
-      where error_code = any(${codes})
+      select
+        ${stale.errorCode} as code,
+        ${stale.events},
+        0 as parts
+      from ${staleRecords} ${stale}
+      where ${stale.errorCode} = any(${codes})
       union all
-      select code, 0, 0
-      from metersync.parked
-      union all
-      select last.error_code, 0, 1
-      from utility.companies c
-      cross join unnest(${array(companyResources, 'text')}) as listing (resource)
-      cross join lateral (
-        select state, error_code
-        from metersync.runs
-        where company_id = c.id and resource = listing.resource and finished_at is not null
-        order by finished_at desc
-        limit 1
-      ) last
-      where c.deleted_at is null
-        and last.state in ('failed', 'partial')
-        and last.error_code = any(${codes})
-      union all
-      select last.error_code, 0, 1
-      from (
-        select state, error_code
-        from metersync.runs
-        where company_id is null and resource = 'companies' and finished_at is not null
-        order by finished_at desc
-        limit 1
-      ) last
-      where last.state in ('failed', 'partial') and last.error_code = any(${codes})
+      select
+        ${parked.code},
+        0,
+        0
+      from ${parked}
+      union all${partsOfCompanies}
+      union all${listOfCompanies}
     )
-    select code, sum(events)::int as events, sum(parts)::int as parts
+    select
+      code,
+      sum(events)::int as events,
+      sum(parts)::int as parts
     from told
     group by code
     order by code`);
   return result.rows;
 }
 
+const codes = array(parkingCodes, 'text');
+
+/** The last part of a listing that ended, as a table `last (state, error_code)`. */
+const lastEnded = (ofListing: SQL): SQL => sql`(
+          select
+            ${part.state},
+            ${part.errorCode}
+          from ${runs} ${part}
+          where ${ofListing}
+            and ${part.finishedAt} is not null
+          order by ${part.finishedAt} desc
+          limit 1
+        ) last`;
+
+/** What was refused of companies that live. */
+const partsOfCompanies = sql`
+      select
+        last.error_code,
+        0,
+        1
+      from ${companies}
+        cross join unnest(${array(companyResources, 'text')}) as listing (resource)
+        cross join lateral ${lastEnded(
+          sql`${part.companyId} = ${companies.id}
+            and ${part.resource} = listing.resource`,
+        )}
+      where ${companies.deletedAt} is null
+        and last.state in ('failed', 'partial')
+        and last.error_code = any(${codes})`;
+
+/** The list of companies, where it was refused. */
+const listOfCompanies = sql`
+      select
+        last.error_code,
+        0,
+        1
+      from ${lastEnded(
+        sql`${part.companyId} is null
+            and ${part.resource} = 'companies'`,
+      )}
+      where last.state in ('failed', 'partial')
+        and last.error_code = any(${codes})`;
+
 /** Whether a run ever ended that brought something. */
 async function isLoaded(db: Executor): Promise<boolean> {
   const full: RunKind = 'full';
-  const result = await db.execute(sql`
-    select
-    from metersync.runs
-    where company_id is null
-      and resource is null
-      and kind = ${full}
-      and state in ('complete', 'partial', 'suspect')
-    limit 1`);
-  return (result.rowCount ?? 0) > 0;
+  const ended = await db
+    .select({ runId: runs.runId })
+    .from(runs)
+    .where(
+      and(
+        isNull(runs.companyId),
+        isNull(runs.resource),
+        eq(runs.kind, full),
+        sql`${runs.state} in ('complete', 'partial', 'suspect')`,
+      ),
+    )
+    .limit(1);
+  return ended.length > 0;
 }

@@ -1,6 +1,9 @@
-import { sql } from 'drizzle-orm';
+import { and, type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
 import type { CheckKind, ClosedReason, Severity } from '../../contract/names.ts';
 import type { Executor } from '../connect.ts';
+import { dataIssues } from '../schema/ops.ts';
+import { companies } from '../schema/utility.ts';
 
 export interface IssueFilter {
   readonly companyId?: string | undefined;
@@ -33,31 +36,64 @@ export interface DataIssue {
   readonly acknowledgedNote: string | null;
 }
 
+const issue = alias(dataIssues, 'issue');
+
 /**
  * Issues, the gravest first and the latest first among them; open ones that were acknowledged stand
  * behind the others.
  */
 export async function listDataIssues(
   db: Executor,
-  { companyId, checkName, severity, closed = false, unacknowledged = false }: IssueFilter,
+  filter: IssueFilter,
   limit: number,
 ): Promise<DataIssue[]> {
   const result = await db.execute<DataIssue & Record<string, unknown>>(sql`
-    select i.id::int as id, i.check_name as "checkName", i.severity, i.company_id as "companyId", c.name as company,
-      i.entity_type as "entityType", i.entity_id as "entityId", i.subject,
-      (select jsonb_object_agg(key, value) from jsonb_each_text(i.evidence)) as evidence,
-      i.opened_at as "openedAt", i.last_seen_at as "lastSeenAt", i.closed_at as "closedAt",
-      i.closed_reason as "closedReason", i.acknowledged_at as "acknowledgedAt", i.acknowledged_note as "acknowledgedNote"
-    from ops.data_issues i left join utility.companies c on c.id = i.company_id
-    where (i.closed_at is not null) = ${closed}
-      and (${companyId ?? null}::uuid is null or i.company_id = ${companyId ?? null}::uuid)
-      and (${checkName ?? null}::text is null or i.check_name = ${checkName ?? null})
-      and (${severity ?? null}::text is null or i.severity = ${severity ?? null})
-      and not (${unacknowledged} and i.acknowledged_at is not null)
-    order by i.closed_at is null and i.acknowledged_at is not null,
-      case i.severity when 'error' then 1 when 'warning' then 2 else 3 end, i.opened_at desc, i.id desc
+    select
+      ${issue.id}::int as id,
+      ${issue.checkName} as "checkName",
+      ${issue.severity},
+      ${issue.companyId} as "companyId",
+      ${companies.name} as company,
+      ${issue.entityType} as "entityType",
+      ${issue.entityId} as "entityId",
+      ${issue.subject},
+      (
+        select jsonb_object_agg(key, value)
+        from jsonb_each_text(${issue.evidence})
+      ) as evidence,
+      ${issue.openedAt} as "openedAt",
+      ${issue.lastSeenAt} as "lastSeenAt",
+      ${issue.closedAt} as "closedAt",
+      ${issue.closedReason} as "closedReason",
+      ${issue.acknowledgedAt} as "acknowledgedAt",
+      ${issue.acknowledgedNote} as "acknowledgedNote"
+    from ${dataIssues} ${issue}
+      left join ${companies} on ${companies.id} = ${issue.companyId}
+    where ${matching(filter)}
+    order by
+      ${issue.closedAt} is null and ${issue.acknowledgedAt} is not null,
+      case ${issue.severity} when 'error' then 1 when 'warning' then 2 else 3 end,
+      ${issue.openedAt} desc,
+      ${issue.id} desc
     limit ${limit}`);
   return result.rows;
+}
+
+/** Whether an issue matches; what is not asked for is no part of the statement. */
+function matching({
+  companyId,
+  checkName,
+  severity,
+  closed = false,
+  unacknowledged = false,
+}: IssueFilter): SQL | undefined {
+  return and(
+    sql`${issue.closedAt} is ${closed ? sql`not null` : sql`null`}`,
+    companyId === undefined ? undefined : sql`${issue.companyId} = ${companyId}::uuid`,
+    checkName === undefined ? undefined : sql`${issue.checkName} = ${checkName}`,
+    severity === undefined ? undefined : sql`${issue.severity} = ${severity}`,
+    unacknowledged ? sql`${issue.acknowledgedAt} is null` : undefined,
+  );
 }
 
 /** Open issues, counted: those that somebody acknowledged apart from the others. */
@@ -65,13 +101,18 @@ export interface IssueCounts extends Readonly<Record<Severity, number>> {
   readonly acknowledged: number;
 }
 
+/** Whether nobody acknowledged an issue. */
+const isNew = sql`${issue.acknowledgedAt} is null`;
+
 export async function countIssues(db: Executor): Promise<IssueCounts> {
   const result = await db.execute<IssueCounts & Record<string, number>>(sql`
-    select count(*) filter (where severity = 'error' and acknowledged_at is null)::int as error,
-      count(*) filter (where severity = 'warning' and acknowledged_at is null)::int as warning,
-      count(*) filter (where severity = 'info' and acknowledged_at is null)::int as info,
-      count(acknowledged_at)::int as acknowledged
-    from ops.data_issues where closed_at is null`);
+    select
+      count(*) filter (where ${isNew} and ${issue.severity} = 'error')::int as error,
+      count(*) filter (where ${isNew} and ${issue.severity} = 'warning')::int as warning,
+      count(*) filter (where ${isNew} and ${issue.severity} = 'info')::int as info,
+      count(${issue.acknowledgedAt})::int as acknowledged
+    from ${dataIssues} ${issue}
+    where ${issue.closedAt} is null`);
   return result.rows[0] as IssueCounts;
 }
 
@@ -89,11 +130,22 @@ export interface DataIssueCheck {
 
 export async function readChecks(db: Executor): Promise<DataIssueCheck[]> {
   const result = await db.execute<DataIssueCheck & Record<string, unknown>>(sql`
-    select c.check_name as "checkName", c.run_with as "runWith", c.entity_type as "entityType", c.severity, c.what,
-      i.open, i.acknowledged
-    from ops.data_issue_checks c cross join lateral (
-      select count(*)::int as open, count(acknowledged_at)::int as acknowledged
-      from ops.data_issues i where i.check_name = c.check_name and i.closed_at is null
-    ) i`);
+    select
+      checks.check_name as "checkName",
+      checks.run_with as "runWith",
+      checks.entity_type as "entityType",
+      checks.severity,
+      checks.what,
+      issues.open,
+      issues.acknowledged
+    from ops.data_issue_checks checks
+      cross join lateral (
+        select
+          count(*)::int as open,
+          count(${issue.acknowledgedAt})::int as acknowledged
+        from ${dataIssues} ${issue}
+        where ${issue.checkName} = checks.check_name
+          and ${issue.closedAt} is null
+      ) issues`);
   return result.rows;
 }

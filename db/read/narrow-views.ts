@@ -8,19 +8,39 @@ import type { BlockedView } from '../fields/refresh-views.ts';
  */
 export async function readNarrowViews(db: Executor): Promise<BlockedView[]> {
   const { rows } = await db.execute<BlockedView & Record<string, unknown>>(sql`
-    select n.view, n.columns, coalesce(b.by, '{}') as by
-    from (
-      select 'analytics.' || view_name as view, view_name as name, array_agg(column_name order by column_name) as columns
-      from ops.typed_columns where is_narrow group by view_name
-    ) n
-      join pg_class c on c.oid = to_regclass(format('analytics.%I', n.name))
+    with narrow as (
+      select
+        view_name,
+        array_agg(column_name order by column_name) as columns
+      from ops.typed_columns
+      where is_narrow
+      group by view_name
+    )
+    select
+      'analytics.' || narrow.view_name as view,
+      narrow.columns,
+      coalesce(built.by, '{}') as by
+    from narrow
+      join pg_class c on c.oid = to_regclass(format('analytics.%I', narrow.view_name))
       cross join lateral (
-        select array_agg(distinct case when r.oid is null then pg_describe_object(d.classid, d.objid, 0)
-          else pg_describe_object('pg_class'::regclass, r.ev_class, 0) end) as by
-        from pg_depend d left join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
-        where (d.refclassid, d.refobjid) in (('pg_class'::regclass, c.oid), ('pg_type'::regclass, c.reltype))
-          and d.deptype = 'n' and r.ev_class is distinct from c.oid
-      ) b
+        select array_agg(
+          distinct case
+            when r.oid is null then pg_describe_object(d.classid, d.objid, 0)
+            else pg_describe_object('pg_class'::regclass, r.ev_class, 0)
+          end
+        ) as by
+        from pg_depend d
+          left join pg_rewrite r
+            on d.classid = 'pg_rewrite'::regclass
+            and r.oid = d.objid
+        where (d.refclassid, d.refobjid) in (
+            ('pg_class'::regclass, c.oid),
+            ('pg_type'::regclass, c.reltype)
+          )
+          and d.deptype = 'n'
+          -- A view's own rule depends on it, too.
+          and r.ev_class is distinct from c.oid
+      ) built
     order by 1`);
   return rows;
 }

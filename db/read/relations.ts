@@ -28,9 +28,14 @@ const names = (of: readonly string[]): SQL =>
 /** Tables and views of the schemas for reading, by schema; partitions belong to their table. */
 export async function listRelations(db: Executor): Promise<Omit<Relation, 'columns'>[]> {
   const { rows } = await db.execute<{ schema: string; name: string }>(sql`
-    select n.nspname as schema, c.relname as name
-    from pg_class c join pg_namespace n on n.oid = c.relnamespace
-    where c.relkind in ('r', 'v', 'm', 'p', 'f') and not c.relispartition and n.nspname in (${names(readSchemas)})
+    select
+      n.nspname as schema,
+      c.relname as name
+    from pg_class c
+      join pg_namespace n on n.oid = c.relnamespace
+    where c.relkind in ('r', 'v', 'm', 'p', 'f')
+      and not c.relispartition
+      and n.nspname in (${names(readSchemas)})
     order by array_position(array[${names(readSchemas)}], n.nspname::text), c.relname`);
   return rows;
 }
@@ -40,9 +45,13 @@ export async function readColumns(
   { schema, name }: Omit<Relation, 'columns'>,
 ): Promise<RelationColumn[]> {
   const { rows } = await db.execute<{ name: string; type: string }>(sql`
-    select a.attname as name, format_type(a.atttypid, null) as type
+    select
+      a.attname as name,
+      format_type(a.atttypid, null) as type
     from pg_attribute a
-    where a.attrelid = format('%I.%I', ${schema}::text, ${name}::text)::regclass and a.attnum > 0 and not a.attisdropped
+    where a.attrelid = format('%I.%I', ${schema}::text, ${name}::text)::regclass
+      and a.attnum > 0
+      and not a.attisdropped
     order by a.attnum`);
   return rows as RelationColumn[];
 }

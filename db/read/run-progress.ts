@@ -1,6 +1,9 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
 import { type CompanyResource, companyResources, type RunState } from '../../contract/names.ts';
 import type { Executor } from '../connect.ts';
+import { intervalFetches, pages, runs } from '../schema/metersync.ts';
+import { companies, meters } from '../schema/utility.ts';
 
 /** A company that a run is reading now. */
 export interface CompanyProgress {
@@ -49,72 +52,160 @@ export interface RunProgress {
 
 const failedMax = 5;
 
+const part = alias(runs, 'part');
+const page = alias(pages, 'page');
+
+const isPart = (runId: string): SQL => sql`${part.runId} = ${runId}::uuid`;
+
 /**
  * Reads how far a run is. Meters count as read once their readings were, whoever read them since
  * the run came to them.
  */
 export async function readRunProgress(db: Executor, runId: string): Promise<RunProgress> {
-  const run = sql`run_id = ${runId}::uuid`;
-  const whole = await db.execute<
-    Omit<RunProgress, 'running' | 'failed'> & Record<string, unknown>
-  >(sql`
-    with r as (select state, error, started_at, finished_at from metersync.runs
-      where ${run} and company_id is null and resource is null),
-    parts as (
-      select count(*) filter (where resource = 'intervals' and state <> 'running') as done,
-        sum(rows_inserted + rows_changed + rows_unchanged) as rows
-      from metersync.runs where ${run} and resource is not null
-    )
-    select (select state from r) as state, (select error from r) as error,
-      coalesce((select extract(epoch from coalesce(finished_at, clock_timestamp()) - started_at) from r), 0)::float8
-        as seconds,
-      (select count(*)::int from utility.companies where deleted_at is null) as companies,
-      parts.done::int as "companiesDone",
-      (coalesce(parts.rows, 0) + coalesce((select sum(cardinality(ids)) from metersync.pages where ${run} and pass = 1), 0))::float8
-        as rows
-    from parts`);
-  const failed = await db.execute<FailedPart & Record<string, unknown>>(sql`
-    select coalesce(c.name, company_id::text) as name, resource, state, error
-    from metersync.runs left join utility.companies c on c.id = company_id
-    where ${run} and resource is not null and state not in ('running', 'complete')
-    order by finished_at desc limit ${failedMax}`);
   return {
-    ...(whole.rows[0] as Omit<RunProgress, 'running' | 'failed'>),
+    ...(await readWhole(db, runId)),
     running: await readRunning(db, runId),
-    failed: failed.rows,
+    failed: await readFailed(db, runId),
   };
 }
 
-async function readRunning(db: Executor, runId: string): Promise<CompanyProgress[]> {
-  const result = await db.execute<Omit<CompanyProgress, 'step'> & Record<string, unknown>>(sql`
-    with part as (
-      select company_id, resource, started_at, least(1, distinct_ids::float8 / nullif(total_said, 0)) as of_meter
-      from metersync.runs where run_id = ${runId}::uuid and company_id is not null and state = 'running'
+type Whole = Omit<RunProgress, 'running' | 'failed'>;
+
+/** Rows that a part wrote, or found as they were. */
+const rowsOfPart = sql`${part.rowsInserted} + ${part.rowsChanged} + ${part.rowsUnchanged}`;
+
+async function readWhole(db: Executor, runId: string): Promise<Whole> {
+  const result = await db.execute<Whole & Record<string, unknown>>(sql`
+    with whole as (
+      select
+        ${part.state},
+        ${part.error},
+        extract(epoch from coalesce(${part.finishedAt}, clock_timestamp()) - ${part.startedAt})
+          as seconds
+      from ${runs} ${part}
+      where ${isPart(runId)}
+        and ${part.companyId} is null
+        and ${part.resource} is null
+    ), parts as (
+      select
+        count(*) filter (
+          where ${part.resource} = 'intervals' and ${part.state} <> 'running'
+        ) as done,
+        sum(${rowsOfPart}) as rows
+      from ${runs} ${part}
+      where ${isPart(runId)}
+        and ${part.resource} is not null
     ), listed as (
-      select distinct on (company_id, resource) company_id, resource, sum(cardinality(ids)) as done, max(total) as total,
-        min(read_at) as began
-      from metersync.pages where run_id = ${runId}::uuid
-      group by company_id, resource, pass order by company_id, resource, pass desc
-    ), so_far as (
-      select company_id, min(started_at) as began, sum(rows_inserted + rows_changed + rows_unchanged) as rows
-      from metersync.runs where run_id = ${runId}::uuid and company_id is not null group by company_id
+      select sum(cardinality(${page.ids})) as rows
+      from ${pages} ${page}
+      where ${page.runId} = ${runId}::uuid
+        and ${page.pass} = 1
     )
-    select coalesce(c.name, p.company_id::text) as name, p.resource,
-      case when p.resource = 'intervals' then 'meters' else 'records' end as unit,
-      coalesce(case when p.resource = 'intervals' then least(m.done + coalesce(p.of_meter, 0), m.total) else l.done end, 0)::float8 as done,
-      (case when p.resource = 'intervals' then m.total else l.total end)::float8 as of,
-      (s.rows + coalesce(l.done, 0))::float8 as rows,
-      extract(epoch from clock_timestamp() - coalesce(l.began, p.started_at))::float8 as seconds,
-      extract(epoch from clock_timestamp() - s.began)::float8 as "companySeconds"
-    from part p
-    join so_far s on s.company_id = p.company_id
-    left join utility.companies c on c.id = p.company_id
-    left join listed l on l.company_id = p.company_id and l.resource = p.resource
-    left join lateral (
-      select count(*) as total, count(*) filter (where f.updated_at >= p.started_at) as done
-      from utility.meters m left join metersync.interval_fetches f on f.meter_id = m.id
-      where p.resource = 'intervals' and m.company_id = p.company_id and m.deleted_at is null
-    ) m on true
-    order by s.began, p.company_id`);
+    select
+      (select state from whole) as state,
+      (select error from whole) as error,
+      coalesce((select seconds from whole), 0)::float8 as seconds,
+      (
+        select count(*)::int
+        from ${companies}
+        where ${companies.deletedAt} is null
+      ) as companies,
+      parts.done::int as "companiesDone",
+      (coalesce(parts.rows, 0) + coalesce((select rows from listed), 0))::float8 as rows
+    from parts`);
+  return result.rows[0] as Whole;
+}
+
+async function readFailed(db: Executor, runId: string): Promise<FailedPart[]> {
+  const result = await db.execute<FailedPart & Record<string, unknown>>(sql`
+    select
+      coalesce(${companies.name}, ${part.companyId}::text) as name,
+      ${part.resource},
+      ${part.state},
+      ${part.error}
+    from ${runs} ${part}
+      left join ${companies} on ${companies.id} = ${part.companyId}
+    where ${isPart(runId)}
+      and ${part.resource} is not null
+      and ${part.state} not in ('running', 'complete')
+    order by ${part.finishedAt} desc
+    limit ${failedMax}`);
+  return result.rows;
+}
+
+async function readRunning(db: Executor, runId: string): Promise<CompanyProgress[]> {
+  const isOfIntervals = sql`running.resource = 'intervals'`;
+  const result = await db.execute<Omit<CompanyProgress, 'step'> & Record<string, unknown>>(sql`
+    with ${partsOf(runId)}
+    select
+      coalesce(${companies.name}, running.company_id::text) as name,
+      running.resource,
+      case when ${isOfIntervals} then 'meters' else 'records' end as unit,
+      coalesce(
+        case
+          when ${isOfIntervals} then least(read.done + coalesce(running.of_meter, 0), read.total)
+          else listed.done
+        end,
+        0
+      )::float8 as done,
+      (case when ${isOfIntervals} then read.total else listed.total end)::float8 as of,
+      (so_far.rows + coalesce(listed.done, 0))::float8 as rows,
+      extract(
+        epoch from clock_timestamp() - coalesce(listed.began, running.started_at)
+      )::float8 as seconds,
+      extract(epoch from clock_timestamp() - so_far.began)::float8 as "companySeconds"
+    from running
+      join so_far on so_far.company_id = running.company_id
+      left join ${companies} on ${companies.id} = running.company_id
+      left join listed
+        on listed.company_id = running.company_id
+        and listed.resource = running.resource
+      left join lateral (
+        select
+          count(*) as total,
+          count(*) filter (where ${intervalFetches.updatedAt} >= running.started_at) as done
+        from ${meters}
+          left join ${intervalFetches} on ${intervalFetches.meterId} = ${meters.id}
+        where ${isOfIntervals}
+          and ${meters.companyId} = running.company_id
+          and ${meters.deletedAt} is null
+      ) read on true
+    order by so_far.began, running.company_id`);
   return result.rows.map((row) => ({ ...row, step: companyResources.indexOf(row.resource) + 1 }));
 }
+
+/**
+ * Of the companies of a run, as steps of a statement: the parts that are `running`, what the latest
+ * pass of each has `listed`, and what all parts of a company wrote `so_far`.
+ */
+const partsOf = (runId: string): SQL => sql`running as (
+      select
+        ${part.companyId},
+        ${part.resource},
+        ${part.startedAt},
+        least(1, ${part.distinctIds}::float8 / nullif(${part.totalSaid}, 0)) as of_meter
+      from ${runs} ${part}
+      where ${isPart(runId)}
+        and ${part.companyId} is not null
+        and ${part.state} = 'running'
+    ), listed as (
+      select distinct on (${page.companyId}, ${page.resource})
+        ${page.companyId},
+        ${page.resource},
+        sum(cardinality(${page.ids})) as done,
+        max(${page.total}) as total,
+        min(${page.readAt}) as began
+      from ${pages} ${page}
+      where ${page.runId} = ${runId}::uuid
+      group by ${page.companyId}, ${page.resource}, ${page.pass}
+      order by ${page.companyId}, ${page.resource}, ${page.pass} desc
+    ), so_far as (
+      select
+        ${part.companyId},
+        min(${part.startedAt}) as began,
+        sum(${rowsOfPart}) as rows
+      from ${runs} ${part}
+      where ${isPart(runId)}
+        and ${part.companyId} is not null
+      group by ${part.companyId}
+    )`;

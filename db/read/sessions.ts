@@ -14,15 +14,30 @@ export interface Session {
 /** Sessions that hold relations of the warehouse, those of the oldest transactions first. */
 export async function sessionsAtWork(db: Executor): Promise<Session[]> {
   const { rows } = await db.execute<Session & Record<string, unknown>>(sql`
-    select a.pid, a.usename as login, coalesce(a.application_name, '') as application, a.xact_start::text as since,
-      array_agg(distinct n.nspname || '.' || c.relname order by n.nspname || '.' || c.relname) as relations
-    from pg_locks l
-      join pg_stat_activity a on a.pid = l.pid
-      join pg_class c on c.oid = l.relation
-      join pg_namespace n on n.oid = c.relnamespace
-    where l.granted and l.locktype = 'relation' and l.pid <> pg_backend_pid() and c.relkind in ('r', 'p', 'v')
-      and l.database = (select oid from pg_database where datname = current_database())
-      and n.nspname in ('utility', 'history', 'analytics', 'ops', 'metersync', 'metersync_migrations')
+    with used as (
+      select
+        l.pid,
+        n.nspname || '.' || c.relname as name
+      from pg_locks l
+        join pg_class c on c.oid = l.relation
+        join pg_namespace n on n.oid = c.relnamespace
+      where l.granted
+        and l.locktype = 'relation'
+        and l.pid <> pg_backend_pid()
+        and c.relkind in ('r', 'p', 'v')
+        and l.database = (select oid from pg_database where datname = current_database())
+        and n.nspname in (
+          'utility', 'history', 'analytics', 'ops', 'metersync', 'metersync_migrations'
+        )
+    )
+    select
+      a.pid,
+      a.usename as login,
+      coalesce(a.application_name, '') as application,
+      a.xact_start::text as since,
+      array_agg(distinct used.name order by used.name) as relations
+    from used
+      join pg_stat_activity a on a.pid = used.pid
     group by a.pid, a.usename, a.application_name, a.xact_start
     order by a.xact_start nulls last, a.pid`);
   return rows;
@@ -38,7 +53,8 @@ export function describeSessions(sessions: readonly Session[]): string {
       const more =
         relations.length > relationsMax ? ` and ${relations.length - relationsMax} more` : '';
       const of = [login, application].filter((name) => name !== '').join(', ');
-      return `pid ${pid} (${of}) uses ${relations.slice(0, relationsMax).join(', ')}${more}${since === null ? '' : ` since ${since}`}`;
+      const used = `${relations.slice(0, relationsMax).join(', ')}${more}`;
+      return `pid ${pid} (${of}) uses ${used}${since === null ? '' : ` since ${since}`}`;
     });
   if (sessions.length > sessionsMax) lines.push(`and ${sessions.length - sessionsMax} more`);
   return `${lines.join('; ')}.`;

@@ -1,6 +1,7 @@
-import { sql } from 'drizzle-orm';
+import { and, gte, isNotNull, sql } from 'drizzle-orm';
 import { probeEventType } from '../../contract/event.ts';
 import type { Executor } from '../connect.ts';
+import { journal, runs } from '../schema/metersync.ts';
 
 /** What tells that the service's events may not arrive. */
 export interface Silence {
@@ -27,21 +28,8 @@ export interface Silence {
  * events of the service.
  */
 export async function readSilence(db: Executor, silenceHours: number): Promise<Silence> {
-  const [quiet] = (
-    await db.execute<{ last: string | null; seconds: number | null }>(sql`
-      with last as (
-        select max(received_at) as at from metersync.journal where type <> ${probeEventType}
-      )
-      select at::text as last, extract(epoch from clock_timestamp()
-        - coalesce(at, (select min(started_at) from metersync.runs)))::float8 as seconds from last`)
-  ).rows;
-  const [missed] = (
-    await db.execute<{ rows: number; companies: number; at: string | null }>(sql`
-      select coalesce(sum(rows_missed), 0)::int as rows, count(distinct company_id)::int as companies,
-        max(finished_at)::text as at
-      from metersync.runs where company_id is not null and rows_missed > 0
-        and finished_at >= least(clock_timestamp() - interval '1 day', ${quiet?.last ?? '-infinity'}::timestamptz)`)
-  ).rows;
+  const quiet = await readQuiet(db);
+  const missed = await readMissed(db, quiet?.last ?? null);
   const told = {
     lastEventAt: quiet?.last ?? null,
     quietSeconds: quiet?.seconds == null ? null : Math.max(0, quiet.seconds),
@@ -52,13 +40,63 @@ export async function readSilence(db: Executor, silenceHours: number): Promise<S
   return { ...told, signs: signsOf(told, silenceHours) };
 }
 
+interface Quiet extends Record<string, unknown> {
+  readonly last: string | null;
+  readonly seconds: number | null;
+}
+
+/** When the last event was received, and the seconds since then or since the first run began. */
+async function readQuiet(db: Executor): Promise<Quiet | undefined> {
+  const result = await db.execute<Quiet>(sql`
+    with last as (
+      select max(${journal.receivedAt}) as at
+      from ${journal}
+      where ${journal.type} <> ${probeEventType}
+    )
+    select
+      last.at::text as last,
+      extract(
+        epoch from clock_timestamp() - coalesce(
+          last.at,
+          (
+            select min(${runs.startedAt})
+            from ${runs}
+          )
+        )
+      )::float8 as seconds
+    from last`);
+  return result.rows[0];
+}
+
+/** What runs found since the last event, and in the last day at least. */
+async function readMissed(
+  db: Executor,
+  lastEventAt: string | null,
+): Promise<{ rows: number; companies: number; at: string | null } | undefined> {
+  const { companyId, rowsMissed, finishedAt } = runs;
+  const since = sql`least(
+      clock_timestamp() - interval '1 day',
+      ${lastEventAt ?? '-infinity'}::timestamptz
+    )`;
+  const [missed] = await db
+    .select({
+      rows: sql<number>`coalesce(sum(${rowsMissed}), 0)::int`,
+      companies: sql<number>`count(distinct ${companyId})::int`,
+      at: sql<string | null>`max(${finishedAt})::text`,
+    })
+    .from(runs)
+    .where(and(isNotNull(companyId), sql`${rowsMissed} > 0`, gte(finishedAt, since)));
+  return missed;
+}
+
 function signsOf(told: Omit<Silence, 'signs'>, silenceHours: number): string[] {
   const { lastEventAt, quietSeconds, missedRows, missedCompanies, missedAt } = told;
   const signs: string[] = [];
   if (missedRows > 0) {
     const companies = missedCompanies === 1 ? '1 company' : `${missedCompanies} companies`;
     signs.push(
-      `${missedRows} changes in ${companies} were found by backfills and told by no event, the last at ${missedAt}`,
+      `${missedRows} changes in ${companies} were found by backfills and told by no event,` +
+        ` the last at ${missedAt}`,
     );
   }
   if (silenceHours > 0 && quietSeconds !== null && quietSeconds > silenceHours * 3600) {

@@ -1,11 +1,22 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
 import { type FailureCode, failureTypes, parkingCodes } from '../../contract/failures.ts';
 import type { EventOutcome, RunKind, RunState } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import type { BlockedView } from '../fields/refresh-views.ts';
 import { livesCompany } from '../parking.ts';
-import { recordResources, tableName, tableOf } from '../resources.ts';
+import { recordResources, resources, tableName, tableOf } from '../resources.ts';
+import {
+  deletes,
+  events,
+  journal,
+  parked,
+  rejectedRecords,
+  runs,
+  settlements,
+  staleRecords,
+} from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
 import { eventsOf } from './events.ts';
 import { countIssues, type IssueCounts } from './issues.ts';
@@ -85,33 +96,83 @@ export interface ParkedWork {
   readonly nextAttemptAt: string | null;
 }
 
+const stale = alias(staleRecords, 'stale');
+const part = alias(runs, 'part');
+
 /** Work that the service refused, by failure, longest parked first. */
 export async function readParked(db: Executor): Promise<ParkedWork[]> {
-  const codes = array(parkingCodes, 'text');
   const result = await db.execute<Omit<ParkedWork, 'operator'> & Record<string, unknown>>(sql`
-    with told as (
-      select error_code as code, min(error) as reason, sum(events)::int as events,
-        count(distinct owner)::int as owners, 0 as parts, min(since) as since, min(due_at) as next_attempt_at
-      from metersync.stale_records
-      where error_code = any(${codes})
-      group by error_code
+    with told as (${parkedEvents}
       union all
-      select code, message, 0, 0, 0, since, next_attempt_at from metersync.parked
-      union all
-      select error_code, min(error), 0, 0, count(*)::int, min(started_at), null from (
-        select distinct on (company_id, resource) company_id, state, error, error_code, started_at
-        from metersync.runs
-        where resource is not null order by company_id, resource, started_at desc
-      ) last
-      where state in ('failed', 'partial') and error_code = any(${codes})
-        and (company_id is null or ${livesCompany(sql`company_id`)})
-      group by error_code
+      select
+        ${parked.code},
+        ${parked.message},
+        0,
+        0,
+        0,
+        ${parked.since},
+        ${parked.nextAttemptAt}
+      from ${parked}
+      union all${parkedParts}
     )
-    select code, min(reason) as reason, sum(events)::int as events, sum(owners)::int as owners,
-      sum(parts)::int as "backfillParts", min(since)::text as since, max(next_attempt_at)::text as "nextAttemptAt"
-    from told group by code order by min(since)`);
+    select
+      code,
+      min(reason) as reason,
+      sum(events)::int as events,
+      sum(owners)::int as owners,
+      sum(parts)::int as "backfillParts",
+      min(since)::text as since,
+      max(next_attempt_at)::text as "nextAttemptAt"
+    from told
+    group by code
+    order by min(since)`);
   return result.rows.map((row) => ({ ...row, operator: failureTypes[row.code].operator }));
 }
+
+const codes = array(parkingCodes, 'text');
+
+/** Events that wait for such a failure. */
+const parkedEvents = sql`
+      select
+        ${stale.errorCode} as code,
+        min(${stale.error}) as reason,
+        sum(${stale.events})::int as events,
+        count(distinct ${stale.owner})::int as owners,
+        0 as parts,
+        min(${stale.since}) as since,
+        min(${stale.dueAt}) as next_attempt_at
+      from ${staleRecords} ${stale}
+      where ${stale.errorCode} = any(${codes})
+      group by ${stale.errorCode}`;
+
+/**
+ * Parts of backfills that failed for it and that no later run read. What was tried of a company
+ * that is gone is nobody's work any more.
+ */
+const parkedParts = sql`
+      select
+        error_code,
+        min(error),
+        0,
+        0,
+        count(*)::int,
+        min(started_at),
+        null
+      from (
+        select distinct on (${part.companyId}, ${part.resource})
+          ${part.companyId},
+          ${part.state},
+          ${part.error},
+          ${part.errorCode},
+          ${part.startedAt}
+        from ${runs} ${part}
+        where ${part.resource} is not null
+        order by ${part.companyId}, ${part.resource}, ${part.startedAt} desc
+      ) last
+      where state in ('failed', 'partial')
+        and error_code = any(${codes})
+        and (company_id is null or ${livesCompany(sql`company_id`)})
+      group by error_code`;
 
 /**
  * Reads the state of the pipeline from its own tables. So many hours without any event are a sign
@@ -121,41 +182,69 @@ export async function readStatus(
   db: Executor,
   { silenceHours = 0 } = {},
 ): Promise<WarehouseStatus> {
-  const events = await countOutcomes(db);
-  const ages = await db.execute<{
-    pending: number | null;
-    last: number | null;
-    rejected: number;
-    quarantined: number;
-  }>(sql`
-    select
-      (select extract(epoch from clock_timestamp() - min(since))::float8 from metersync.stale_records) as pending,
-      (select extract(epoch from clock_timestamp() - max(received_at))::float8 from metersync.journal) as last,
-      (select count(*)::int from metersync.rejected_records) as rejected,
-      (select count(*)::int from metersync.deletes where state = 'quarantined') as quarantined`);
-  const waiting = await db.execute<WaitingEvents & Record<string, unknown>>(sql`
-    select error_code as code, min(error) as reason, sum(events)::int as events,
-      count(distinct owner)::int as owners, min(due_at)::text as "nextAttemptAt"
-    from metersync.stale_records
-    where error_code is not null
-    group by 1
-    order by 3 desc, 1`);
+  const ages = await readAges(db);
   return {
-    events,
-    oldestPendingSeconds: Math.max(0, ages.rows[0]?.pending ?? 0),
-    lastEventSecondsAgo: ages.rows[0]?.last ?? null,
+    events: await countOutcomes(db),
+    oldestPendingSeconds: Math.max(0, ages.pending ?? 0),
+    lastEventSecondsAgo: ages.last,
     silence: await readSilence(db, silenceHours),
     backfills: await readRuns(db, 'full'),
     reconciles: await readRuns(db, 'reconcile'),
-    waiting: waiting.rows,
+    waiting: await readWaiting(db),
     parked: await readParked(db),
     intervalShortfall: await readShortfall(db),
-    rejectedRecords: ages.rows[0]?.rejected ?? 0,
-    quarantinedDeletes: ages.rows[0]?.quarantined ?? 0,
+    rejectedRecords: ages.rejected,
+    quarantinedDeletes: ages.quarantined,
     blockedViews: await readNarrowViews(db),
     issues: await countIssues(db),
     rows: await countRows(db),
   };
+}
+
+interface Ages extends Record<string, unknown> {
+  readonly pending: number | null;
+  readonly last: number | null;
+  readonly rejected: number;
+  readonly quarantined: number;
+}
+
+/** How long events wait, when the last came, and what is put aside. */
+async function readAges(db: Executor): Promise<Ages> {
+  const result = await db.execute<Ages>(sql`
+    select
+      (
+        select extract(epoch from clock_timestamp() - min(${staleRecords.since}))::float8
+        from ${staleRecords}
+      ) as pending,
+      (
+        select extract(epoch from clock_timestamp() - max(${journal.receivedAt}))::float8
+        from ${journal}
+      ) as last,
+      (
+        select count(*)::int
+        from ${rejectedRecords}
+      ) as rejected,
+      (
+        select count(*)::int
+        from ${deletes}
+        where ${deletes.state} = 'quarantined'
+      ) as quarantined`);
+  return result.rows[0] ?? { pending: null, last: null, rejected: 0, quarantined: 0 };
+}
+
+async function readWaiting(db: Executor): Promise<WaitingEvents[]> {
+  const result = await db.execute<WaitingEvents & Record<string, unknown>>(sql`
+    select
+      ${stale.errorCode} as code,
+      min(${stale.error}) as reason,
+      sum(${stale.events})::int as events,
+      count(distinct ${stale.owner})::int as owners,
+      min(${stale.dueAt})::text as "nextAttemptAt"
+    from ${staleRecords} ${stale}
+    where ${stale.errorCode} is not null
+    group by ${stale.errorCode}
+    order by 3 desc, ${stale.errorCode}`);
+  return result.rows;
 }
 
 /**
@@ -165,25 +254,53 @@ export async function readStatus(
 async function countOutcomes(db: Executor): Promise<WarehouseStatus['events']> {
   const result = await db.execute<WarehouseStatus['events'] & Record<string, unknown>>(sql`
     with came as materialized (
-      select arrived_as, count(*)::int as events from metersync.journal group by arrived_as
+      select
+        ${journal.arrivedAs},
+        count(*)::int as events
+      from ${journal}
+      group by ${journal.arrivedAs}
     ), unhappy as materialized (
-      select distinct kind, record_id from metersync.settlements where outcome <> 'applied'
+      select distinct
+        ${settlements.kind},
+        ${settlements.recordId}
+      from ${settlements}
+      where ${settlements.outcome} <> 'applied'
     ), of_unhappy as (${eventsOf(sql`unhappy`)}
     ), settled as materialized (
-      select e.outcome, count(*)::int as events
-      from of_unhappy o cross join lateral (
-        select outcome from metersync.events where id = o.id offset 0
-      ) e
+      select
+        e.outcome,
+        count(*)::int as events
+      from of_unhappy o
+        cross join lateral (
+          select ${events.outcome}
+          from ${events}
+          where ${events.id} = o.id
+          offset 0
+        ) e
       group by e.outcome
     ), counted as (
-      select ${of('came', 'pending')} as waited, ${of('came', 'applied')} as applied, ${of('came', 'ignored')} as ignored,
+      select
+        ${of('came', 'pending')} as waited,
+        ${of('came', 'applied')} as applied,
+        ${of('came', 'ignored')} as ignored,
         ${of('came', 'superseded')} + ${of('settled', 'superseded')} as superseded,
         ${of('came', 'dead')} + ${of('settled', 'dead')} as dead,
         ${of('settled', 'missing')} as missing,
-        ${of('settled', 'superseded')} + ${of('settled', 'dead')} + ${of('settled', 'missing')} as not_applied,
-        (select coalesce(sum(events), 0)::int from metersync.stale_records) as pending
+        ${of('settled', 'superseded')}
+          + ${of('settled', 'dead')}
+          + ${of('settled', 'missing')} as not_applied,
+        (
+          select coalesce(sum(${staleRecords.events}), 0)::int
+          from ${staleRecords}
+        ) as pending
     )
-    select pending, applied + greatest(0, waited - not_applied - pending) as applied, superseded, ignored, dead, missing
+    select
+      pending,
+      applied + greatest(0, waited - not_applied - pending) as applied,
+      superseded,
+      ignored,
+      dead,
+      missing
     from counted`);
   const [counts] = result.rows;
   if (counts === undefined) throw new Error('a count without a row');
@@ -191,36 +308,59 @@ async function countOutcomes(db: Executor): Promise<WarehouseStatus['events']> {
 }
 
 /** How many events of a step of the statement above have an outcome. */
-const of = (step: 'came' | 'settled', outcome: EventOutcome): SQL =>
-  sql.raw(
-    `coalesce((select events from ${step} where ${step === 'came' ? 'arrived_as' : 'outcome'} = '${outcome}'), 0)`,
-  );
+function of(step: 'came' | 'settled', outcome: EventOutcome): SQL {
+  const column = step === 'came' ? 'arrived_as' : 'outcome';
+  return sql.raw(`coalesce((
+          select events
+          from ${step}
+          where ${column} = '${outcome}'
+        ), 0)`);
+}
 
 /** Whole runs of a kind: how many are running, and the last that ended. */
 export async function readRuns(db: Executor, kind: RunKind): Promise<RunsStatus> {
-  const whole = sql`from metersync.runs where resource is null and company_id is null and kind = ${kind}`;
-  const running = await db.execute<{ count: number }>(
-    sql`select count(*)::int as count ${whole} and state = 'running'`,
-  );
-  const last = await db.execute<NonNullable<RunsStatus['last']> & Record<string, unknown>>(sql`
-    select run_id as "runId", state, finished_at::text as "finishedAt", error ${whole}
-      and finished_at is not null order by finished_at desc limit 1`);
-  return { running: running.rows[0]?.count ?? 0, last: last.rows[0] ?? null };
+  return { running: await countRunning(db, kind), last: await readLastRun(db, kind) };
+}
+
+/** Whether a row is that of a whole run of a kind. */
+const isWhole = (kind: RunKind): SQL | undefined =>
+  and(isNull(runs.resource), isNull(runs.companyId), eq(runs.kind, kind));
+
+async function countRunning(db: Executor, kind: RunKind): Promise<number> {
+  const [running] = await db
+    .select({ count: sql<number>`count(*)::int` })
+    .from(runs)
+    .where(and(isWhole(kind), sql`${runs.state} = 'running'`));
+  return running?.count ?? 0;
+}
+
+async function readLastRun(db: Executor, kind: RunKind): Promise<RunsStatus['last']> {
+  const { runId, state, finishedAt, error } = runs;
+  const [last] = await db
+    .select({ runId, state, finishedAt: sql<string>`${finishedAt}::text`, error })
+    .from(runs)
+    .where(and(isWhole(kind), isNotNull(finishedAt)))
+    .orderBy(desc(finishedAt))
+    .limit(1);
+  return last ?? null;
 }
 
 async function readShortfall(db: Executor): Promise<WarehouseStatus['intervalShortfall']> {
-  const result = await db.execute<{ events: number; readings: number }>(sql`
-    select count(*)::int as events, coalesce(sum(intervals_told - intervals_found), 0)::float8 as readings
-    from metersync.settlements
-    where intervals_found < intervals_told`);
-  return result.rows[0] ?? { events: 0, readings: 0 };
+  const { intervalsTold, intervalsFound } = settlements;
+  const missing = sql`coalesce(sum(${intervalsTold} - ${intervalsFound}), 0)`;
+  const [shortfall] = await db
+    .select({ events: sql<number>`count(*)::int`, readings: sql<number>`${missing}::float8` })
+    .from(settlements)
+    .where(sql`${intervalsFound} < ${intervalsTold}`);
+  return shortfall ?? { events: 0, readings: 0 };
 }
 
 /** Every resource as its rows are counted: by the name of its table. */
 const counted = [
   ...recordResources.map((resource) => ({
     name: tableName(resource),
-    rows: sql`${tableOf(resource)} where deleted_at is null`,
+    rows: sql`${tableOf(resource)}
+    where ${resources[resource].table.deletedAt} is null`,
   })),
   { name: 'intervals', rows: sql`${intervals}` },
 ];
@@ -228,10 +368,18 @@ const counted = [
 /** Live rows of every resource, counted. */
 export async function countRows(db: Executor): Promise<Record<string, number>> {
   const counts = counted.map(
-    ({ name, rows }) => sql`select ${name} as name, count(*)::int as count from ${rows}`,
+    ({ name, rows }) => sql`
+    select
+      ${name} as name,
+      count(*)::int as count
+    from ${rows}`,
   );
   const result = await db.execute<{ name: string; count: number }>(
-    sql.join(counts, sql` union all `),
+    sql.join(
+      counts,
+      sql`
+    union all`,
+    ),
   );
   return Object.fromEntries(result.rows.map((row) => [row.name, row.count]));
 }
@@ -256,14 +404,26 @@ export async function eventLatency(
     p50: number | null;
     p99: number | null;
   }>(sql`
-    select step, count(*)::int as events,
-      percentile_cont(0.5) within group (order by ms) as p50, percentile_cont(0.99) within group (order by ms) as p99
-    from (
-      select step, extract(epoch from at - received_at)::float8 * 1000 as ms
-      from metersync.events,
-        lateral (values ('row', recorded_at), ('record', case when outcome = 'applied' then applied_at end)) as t (step, at)
-      where received_at >= ${since}::timestamptz and at is not null
-    ) steps group by step`);
+    with steps as (
+      select
+        step,
+        extract(epoch from at - ${events.receivedAt})::float8 * 1000 as ms
+      from ${events}
+        cross join lateral (
+          values
+            ('row', ${events.recordedAt}),
+            ('record', case when ${events.outcome} = 'applied' then ${events.appliedAt} end)
+        ) as t (step, at)
+      where ${events.receivedAt} >= ${since}::timestamptz
+        and at is not null
+    )
+    select
+      step,
+      count(*)::int as events,
+      percentile_cont(0.5) within group (order by ms) as p50,
+      percentile_cont(0.99) within group (order by ms) as p99
+    from steps
+    group by step`);
   const of = (step: 'row' | 'record'): Latency => {
     const row = result.rows.find((one) => one.step === step);
     return { events: row?.events ?? 0, p50Ms: row?.p50 ?? null, p99Ms: row?.p99 ?? null };

@@ -1,7 +1,10 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, type SQL, sql } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
 import { type RunKind, type RunState, type TracedKind, workflowIds } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { deletes, rejectedRecords, runs } from '../schema/metersync.ts';
+import { connections, documents, meters } from '../schema/utility.ts';
 import { eventsOfRecord, type JournalledEvent } from './events.ts';
 
 /** Everything that metersync knows of one record: where it came from and what became of it. */
@@ -59,13 +62,24 @@ export interface TracedRun {
   readonly workflowIds: readonly string[];
 }
 
-const tables: Readonly<
-  Record<TracedKind, { readonly table: string; readonly resources: readonly string[] }>
-> = {
-  document: { table: 'documents', resources: ['documents'] },
-  connection: { table: 'connections', resources: ['connections'] },
-  meter: { table: 'meters', resources: ['meters', 'intervals'] },
-};
+/** The service does not say when it made or changed a meter. */
+const none = sql<null>`null`;
+
+const timesOf = ({ created, updated, rawUpdated }: typeof documents | typeof connections) => ({
+  created,
+  updated,
+  rawUpdated,
+});
+
+const tables = {
+  document: { table: documents, times: timesOf(documents), resources: ['documents'] },
+  connection: { table: connections, times: timesOf(connections), resources: ['connections'] },
+  meter: {
+    table: meters,
+    times: { created: none, updated: none, rawUpdated: none },
+    resources: ['meters', 'intervals'],
+  },
+} as const;
 
 const runsMax = 20;
 
@@ -83,17 +97,42 @@ export async function traceRecord(db: Executor, kind: TracedKind, givenId: strin
   ]);
   const companyId =
     record?.companyId ?? events.find((event) => event.companyId !== null)?.companyId ?? null;
-  const [runs, rejected, deletes] = await Promise.all([
+  const [readBy, rejected, gone] = await Promise.all([
     runsOf(db, companyId, resources),
-    db.execute<Trace['rejected'][number] & Record<string, unknown>>(sql`
-      select resource, error, rejected_at as "rejectedAt" from metersync.rejected_records
-      where resource = any(${array(resources, 'text')}) and record_id = ${id} order by rejected_at`),
-    db.execute<Trace['deletes'][number] & Record<string, unknown>>(sql`
-      select run_id as "runId", reason, state, absent_since as "absentSince", noted_at as "notedAt", decided_at as "decidedAt"
-      from metersync.deletes
-      where resource = any(${array(resources, 'text')}) and record_id = ${id} order by noted_at`),
+    rejectionsOf(db, id, resources),
+    deletesOf(db, id, resources),
   ]);
-  return { kind, id, record, events, runs, rejected: rejected.rows, deletes: deletes.rows };
+  return { kind, id, record, events, runs: readBy, rejected, deletes: gone };
+}
+
+/** Whether a resource is one of these. */
+const among = (column: PgColumn, resources: readonly string[]): SQL =>
+  sql`${column} = any(${array(resources, 'text')})`;
+
+async function rejectionsOf(
+  db: Executor,
+  id: string,
+  resources: readonly string[],
+): Promise<Trace['rejected']> {
+  const { resource, error, rejectedAt, recordId } = rejectedRecords;
+  return await db
+    .select({ resource, error, rejectedAt })
+    .from(rejectedRecords)
+    .where(and(among(resource, resources), eq(recordId, id)))
+    .orderBy(asc(rejectedAt));
+}
+
+async function deletesOf(
+  db: Executor,
+  id: string,
+  resources: readonly string[],
+): Promise<Trace['deletes']> {
+  const { runId, reason, state, absentSince, notedAt, decidedAt } = deletes;
+  return await db
+    .select({ runId, reason, state, absentSince, notedAt, decidedAt })
+    .from(deletes)
+    .where(and(among(deletes.resource, resources), eq(deletes.recordId, id)))
+    .orderBy(asc(notedAt));
 }
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -104,15 +143,16 @@ async function readRecord(
   id: string,
 ): Promise<TracedRecord | null> {
   if (kind !== 'meter' && !uuid.test(id)) return null;
-  const times: SQL =
-    kind === 'meter'
-      ? sql`null as created, null as updated, null as "rawUpdated"`
-      : sql`created, updated, raw_updated as "rawUpdated"`;
-  const result = await db.execute<TracedRecord & Record<string, unknown>>(sql`
-    select company_id as "companyId", ${times}, api_version as "apiVersion", first_synced_at as "firstSyncedAt",
-      synced_at as "syncedAt", deleted_at as "deletedAt", deleted_reason as "deletedReason"
-    from ${sql.raw(`utility.${tables[kind].table}`)} where id = ${id}`);
-  return result.rows[0] ?? null;
+  const { table, times } = tables[kind];
+  const { companyId, apiVersion, firstSyncedAt, syncedAt, deletedAt, deletedReason } = table;
+  const [record] = await db
+    .select({
+      ...{ companyId, ...times },
+      ...{ apiVersion, firstSyncedAt, syncedAt, deletedAt, deletedReason },
+    })
+    .from(table)
+    .where(eq(table.id, id));
+  return record ?? null;
 }
 
 async function runsOf(
@@ -121,10 +161,21 @@ async function runsOf(
   resources: readonly string[],
 ): Promise<TracedRun[]> {
   if (companyId === null) return [];
-  const result = await db.execute<Omit<TracedRun, 'workflowIds'> & Record<string, unknown>>(sql`
-    select run_id as "runId", kind, resource, state, started_at as "startedAt", finished_at as "finishedAt", error,
-      error_code as "errorCode"
-    from metersync.runs where company_id = ${companyId}::uuid and resource = any(${array(resources, 'text')})
-    order by started_at desc limit ${runsMax}`);
-  return result.rows.map((run) => ({ ...run, workflowIds: [workflowIds.backfillAll(run.runId)] }));
+  const { runId, kind, resource, state, startedAt, finishedAt, error, errorCode } = runs;
+  const read = await db
+    .select({
+      runId,
+      kind,
+      resource: sql<string>`${resource}`,
+      state,
+      startedAt,
+      finishedAt,
+      error,
+      errorCode,
+    })
+    .from(runs)
+    .where(and(eq(runs.companyId, companyId), among(resource, resources)))
+    .orderBy(desc(startedAt))
+    .limit(runsMax);
+  return read.map((run) => ({ ...run, workflowIds: [workflowIds.backfillAll(run.runId)] }));
 }
