@@ -1,6 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Severity } from '../../contract/names.ts';
 import type { Database, Executor } from '../connect.ts';
+import { dataIssues } from '../schema/ops.ts';
+import { companies, meters, sites } from '../schema/utility.ts';
 
 /** Amounts are text, as Postgres has them; months are first days (YYYY-MM-DD). */
 export interface Report {
@@ -148,15 +150,30 @@ async function readWithin(
     companyId === undefined
       ? []
       : await rows<{ name: string | null }>(
-          sql`select name from utility.companies where id = ${companyId}::uuid`,
+          sql`select name from ${companies} where id = ${companyId}::uuid`,
         );
   const told = {
     madeAt,
     company: companyId === undefined ? null : { id: companyId, name: company?.name ?? null },
-    counts: await one<Report['counts']>(sql`select
-      (select count(*)::int from utility.companies where deleted_at is null and ${companyId === undefined ? sql`true` : sql`id = ${companyId}::uuid`}) as companies,
-      (select count(*)::int from utility.meters where deleted_at is null and ${where}) as meters,
-      (select count(*)::int from analytics.bills where ${where}) as bills`),
+    counts: await one<Report['counts']>(sql`
+      select
+        (
+          select count(*)::int
+          from ${companies}
+          where deleted_at is null
+            and ${companyId === undefined ? sql`true` : sql`id = ${companyId}::uuid`}
+        ) as companies,
+        (
+          select count(*)::int
+          from ${meters}
+          where deleted_at is null
+            and ${where}
+        ) as meters,
+        (
+          select count(*)::int
+          from analytics.bills
+          where ${where}
+        ) as bills`),
     cost: await part('cost by month', () =>
       rows<Report['cost'][number]>(sql`
         select month::text as month, currency, sum(cost) as cost
@@ -194,7 +211,7 @@ async function readWithin(
     timeZones: await rows<Report['timeZones'][number]>(sql`
       select z.time_zone as "timeZone", z.time_zone_source as source, count(*)::int as sites
       from analytics.site_time_zones z
-        join utility.sites s on s.id = z.site_id
+        join ${sites} s on s.id = z.site_id
       where s.deleted_at is null and ${companyId === undefined ? sql`true` : sql`s.company_id = ${companyId}::uuid`}
       group by 1, 2
       order by 3 desc, 1, 2`),
@@ -210,7 +227,8 @@ async function readWithin(
       rows<OpenIssues>(sql`
         select check_name as "checkName", i.severity, coalesce(what, '') as what,
           count(*) filter (where acknowledged_at is null)::int as open, count(acknowledged_at)::int as acknowledged
-        from ops.data_issues i left join ops.data_issue_checks using (check_name)
+        from ${dataIssues} i
+          left join ops.data_issue_checks using (check_name)
         where closed_at is null and ${where}
         group by 1, 2, 3 order by case i.severity when 'error' then 1 when 'warning' then 2 else 3 end, 4 desc, 1`),
     ),

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
@@ -91,7 +92,7 @@ test('an error that is not about a statement stays the same', () => {
 test('a command says it in one line', async () => {
   await warehouse.db.execute(sql`drop table metersync.rejected_records cascade`);
   const env = { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path };
-  const { status, stdout, stderr } = await runCommand(['status'], { env });
+  const { status, stdout, stderr } = await runCommand(['trace', 'document', randomUUID()], { env });
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
   expect(stderr).toBe(
     'metersync: Postgres: relation "metersync.rejected_records" does not exist (SQLSTATE 42P01)',

@@ -92,6 +92,8 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     WEBHOOK_SECRETS: await service.register((await between.serviceAndReceiver?.(receiverUrl)) ?? receiverUrl),
     RECEIVER_PORT: String(receiverPort),
     LOG_LEVEL: 'warn',
+    // Deliveries are lost on purpose: what went with them is more than a run tombstones unasked.
+    DELETES_CAP_PERCENT: '100',
     ...options.env,
   };
   const launch: Rig['launch'] = { receiver: { env: {} }, worker: { env: {} } };

@@ -67,6 +67,22 @@ function page(listing: Listing, fresh: boolean, usageMode?: RecordPage['usage'],
   };
 }
 
+/** A page that is read for events, of which every other record has changed since it was written. */
+function partly(listing: 'connections' | 'documents', usageMode?: RecordPage['usage']): Work {
+  const rows = Math.min(50, known[listing]);
+  const write = (warehouse: Warehouse, plot: number, more: object) => {
+    const records = numbers(1, rows).map((n) => ({ ...make[listing](plot, n), ...(n % 2 ? {} : more) }));
+    const read = { readAt, companyId: idOf('company', plot), confirms: true };
+    return writeRecords(warehouse, listing, records, read, usageMode);
+  };
+  return {
+    name: `a page of ${rows} ${listing} of which half have changed, confirmed`,
+    rows: listing === 'documents' ? 2 * rows : rows,
+    prepare: (warehouse, plot) => write(warehouse, plot, {}),
+    run: (warehouse, plot) => write(warehouse, plot, { more: 1 }),
+  };
+}
+
 const listings = Object.keys(make) as Listing[];
 
 export const pages: readonly Work[] = [
@@ -78,6 +94,8 @@ export const pages: readonly Work[] = [
     page('documents', false, mode),
   ]),
   page('documents', false, 'none', true),
+  partly('documents', 'all'),
+  partly('connections'),
   page('connections', false, undefined, true),
   {
     name: 'a page of 50 documents that have not changed',
