@@ -316,9 +316,7 @@ export async function keptEvents(
   };
 }
 
-type KeptRow = RowOf<typeof journal.id> & {
-  readonly outcome: EventOutcome;
-  readonly received_at: string;
+type KeptRow = RowOf<typeof events.id | typeof events.outcome | typeof events.receivedAt> & {
   readonly seconds: number;
   readonly iso: string;
   readonly dropped: boolean;

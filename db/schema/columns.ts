@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { customType, jsonb, text, timestamp } from 'drizzle-orm/pg-core';
 
 /** Microseconds, and text in JavaScript: a Date would round them to milliseconds. */
-export const time = (name: string) =>
+export const time = <Name extends string>(name: Name) =>
   timestamp(name, { withTimezone: true, precision: 6, mode: 'string' });
 
 export const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' });
