@@ -6,7 +6,7 @@ import { isAdmitted, sitesToAdmit } from './strangers.ts';
 
 /** What of a company needs its listing read. */
 export interface Unread {
-  /** Whether the company, or a site of it, is known by name only. */
+  /** Whether the company, or a site of it that lives, is known by name only. */
   readonly companies: boolean;
   /** Whether a meter is, or is told otherwise by the usage of the given documents. */
   readonly meters: boolean;
@@ -65,6 +65,7 @@ const unread = (companyId: string, documentIds: readonly string[]): SQL => sql`
     from ${sites}
     where ${sites.companyId} = ${companyId}::uuid
       and ${sites.raw} is null
+      and ${sites.deletedAt} is null
   ) as companies,
   exists (
     with used as materialized (
