@@ -21,14 +21,16 @@ export async function writeOutputFile<T>(
   path: string,
   write: (stream: PrivateFile['stream']) => Promise<T>,
 ): Promise<T> {
-  const file = createPrivateFile(path);
+  let file: PrivateFile | undefined;
   const interrupted = (signal: 'SIGINT' | 'SIGTERM') => {
-    file.discard();
+    file?.discard();
     process.exit(128 + constants.signals[signal]);
   };
+  // Before there is a file: whoever sees it may already interrupt.
   process.on('SIGINT', interrupted);
   process.on('SIGTERM', interrupted);
   try {
+    file = createPrivateFile(path);
     const result = await write(file.stream);
     await file.keep();
     return result;
@@ -39,6 +41,6 @@ export async function writeOutputFile<T>(
   } finally {
     process.off('SIGINT', interrupted);
     process.off('SIGTERM', interrupted);
-    file.discard();
+    file?.discard();
   }
 }

@@ -29,10 +29,10 @@ function nearest(wanted: string, names: readonly string[]): string[] {
   return names
     .map((name) => {
       const own = name.replace(/^.*\./, '');
-      return { name, distance: own.includes(bare) ? 1 : editDistance(bare, own) };
+      return { name, own, distance: own.includes(bare) ? 1 : editDistance(bare, own) };
     })
     .filter(({ distance }) => distance <= Math.max(1, bare.length / 3))
-    .sort((a, b) => a.distance - b.distance)
+    .sort((a, b) => a.distance - b.distance || a.own.length - b.own.length)
     .slice(0, nearMax)
     .map(({ name }) => name);
 }
