@@ -6,7 +6,7 @@ import { migrateWarehouse } from '../../db/migrate.ts';
 import { createDatabase } from '../support/database.ts';
 import { migrationsUntil } from '../support/migrations.ts';
 
-test('a warehouse of a thousand months of readings is migrated: those from 2000 to 2049 keep a partition each', async () => {
+test('a warehouse with every month of readings that has a partition of its own, 600, is migrated', async () => {
   const { url, drop } = await createDatabase('months');
   const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 2, onError: () => {} });
   onTestFinished(async () => {
@@ -19,7 +19,7 @@ test('a warehouse of a thousand months of readings is migrated: those from 2000 
     migrationsSchema: 'metersync_migrations',
     migrationsTable: 'schema_migrations',
   });
-  for (let year = 2000; year < 2084; year += 1) {
+  for (let year = 2000; year < 2050; year += 1) {
     await db.execute(sql`
       select metersync.ensure_interval_month(month)
       from generate_series(make_timestamptz(${year}, 1, 1, 0, 0, 0), make_timestamptz(${year}, 12, 1, 0, 0, 0),
