@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
 import type { Logger } from 'pino';
+import { arrivalOf } from './arrival.ts';
 import type { Arrival } from './running.ts';
 import { type Absence, absenceOf } from './temporal-absence.ts';
 import { connectOptions, type TemporalPlace, whereIs } from './temporal-place.ts';
@@ -53,21 +54,7 @@ export async function awaitTemporal(
     there = true;
     log.info(`${whereIs(place)} is there now`);
   };
-  const searched = there ? Promise.resolve() : search();
-  const arrived = searched.catch((error: unknown) => {
-    if (stopping.signal.aborted) return new Promise<void>(() => {});
-    throw error;
-  });
-  // Whoever waits for it is told; that nobody does yet is no failure of its own.
-  arrived.catch(() => {});
-  return {
-    isThere: () => there,
-    arrived,
-    stop: async () => {
-      stopping.abort();
-      await Promise.allSettled([searched]);
-    },
-  };
+  return arrivalOf(there ? Promise.resolve() : search(), stopping, () => there);
 }
 
 /** What keeps us from Temporal; undefined when nothing does. */

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { sqlState } from '../db/failures.ts';
+import { arrivalOf } from './arrival.ts';
 import { requireSchema } from './prepare.ts';
 import type { Arrival } from './running.ts';
 import type { Settings } from './settings.ts';
@@ -43,21 +44,7 @@ export async function awaitWarehouse(options: {
     there = true;
     log.info('the warehouse is there now');
   };
-  const searched = search();
-  const arrived = searched.catch((error: unknown) => {
-    if (stopping.signal.aborted) return new Promise<void>(() => {});
-    throw error;
-  });
-  // Whoever waits for it is told; that nobody does yet is no failure of its own.
-  arrived.catch(() => {});
-  return {
-    isThere: () => there,
-    arrived,
-    stop: async () => {
-      stopping.abort();
-      await Promise.allSettled([searched]);
-    },
-  };
+  return arrivalOf(search(), stopping, () => there);
 }
 
 /** Whether nobody answers, or a server that is just starting, ending or full; what says what to do is no such error. */
