@@ -1,28 +1,14 @@
 import { sql } from 'drizzle-orm';
-import { migrate } from 'drizzle-orm/node-postgres/migrator';
-import { expect, onTestFinished, test } from 'vitest';
-import { connectWarehouse } from '../../db/connect.ts';
+import { expect, test } from 'vitest';
 import { migrateWarehouse } from '../../db/migrate.ts';
-import { createDatabase } from '../support/database.ts';
-import { migrationsUntil } from '../support/migrations.ts';
+import { warehouseUntil } from '../support/migrations.ts';
 
 /** The last migration before the journal became a log. */
 const before = '0019_look_ups';
 const id = (n: number): string => `00000000-0000-4000-8000-00000000000${n}`;
 
 test('a journal of before says of each event what it said, and what waited waits', async () => {
-  const { url, drop } = await createDatabase('upgrade');
-  const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 2, onError: () => {} });
-  onTestFinished(async () => {
-    await warehouse.close();
-    await drop();
-  });
-  const { db } = warehouse;
-  await migrate(db, {
-    migrationsFolder: await migrationsUntil(before),
-    migrationsSchema: 'metersync_migrations',
-    migrationsTable: 'schema_migrations',
-  });
+  const db = await warehouseUntil(before);
   await db.execute(sql`create schema if not exists analytics`);
   await db.execute(sql`create view analytics.freshness as select id, outcome from metersync.events`);
   await db.execute(sql`
