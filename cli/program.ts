@@ -2,6 +2,7 @@ import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../app/schedule-times.ts';
 import { readVersion } from '../app/version.ts';
 import { failureTypes, parkingCodes } from '../contract/failures.ts';
+import { uuid as uuidPattern } from '../contract/ids.ts';
 import {
   auditResources,
   eventOutcomes,
@@ -22,7 +23,7 @@ function share(text: string): number {
 }
 
 function uuid(text: string): string {
-  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) return text.toLowerCase();
+  if (uuidPattern.test(text)) return text.toLowerCase();
   throw new InvalidArgumentError('has to be a UUID.');
 }
 

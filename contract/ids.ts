@@ -1,3 +1,6 @@
+/** A UUID with its hyphens, in whatever case. */
+export const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
 /** A UUID in any spelling that Postgres takes for one: in capitals, without hyphens, in braces. */
 const digits = '[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}';
 const anySpelling = new RegExp(`^(?:${digits}|\\{${digits}\\})$`, 'i');

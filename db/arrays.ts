@@ -2,9 +2,6 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { canonicalId } from '../contract/ids.ts';
 
-/** A UUID, in whatever case. */
-export const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
 /** UUIDs as Postgres prints them, however the service spells them. */
 export const printedUuids = (ids: readonly (string | null)[]): string[] =>
   ids.flatMap((id) => (id === null ? [] : [canonicalId(id)]));

@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
+import { uuid } from '../contract/ids.ts';
 import type { CatchUpKind } from '../contract/names.ts';
-import { array, uuid } from './arrays.ts';
+import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { serviceParked } from './parking.ts';
 import { staleRecords } from './schema/metersync.ts';

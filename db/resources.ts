@@ -1,6 +1,5 @@
 import { getTableName, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
-import type { EndpointName } from '../contract/endpoints.ts';
 import type { EventKind } from '../contract/event.ts';
 import type { AuditResource } from '../contract/names.ts';
 import { companies, connections, documents, meters, sites, usageData } from './schema/utility.ts';
@@ -34,8 +33,6 @@ export interface RecordColumn {
  */
 export interface Resource {
   readonly name: RecordResource;
-  /** The endpoint that lists its records; null where they stand in the records of companies. */
-  readonly endpoint: EndpointName | null;
   /** The kind of the events that tell of its records; null where none do. */
   readonly eventKind: Exclude<EventKind, 'ignored' | 'interval'> | null;
   readonly table: RecordTable;
@@ -89,7 +86,6 @@ const siteOfDocument = sql.raw(`coalesce(
 export const resources: Readonly<Record<RecordResource, Resource>> = {
   companies: {
     name: 'companies',
-    endpoint: 'companies',
     eventKind: null,
     table: companies,
     columns: [
@@ -102,7 +98,6 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
   },
   sites: {
     name: 'sites',
-    endpoint: null,
     eventKind: null,
     table: sites,
     columns: [
@@ -114,7 +109,6 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
   },
   connections: {
     name: 'connections',
-    endpoint: 'connections',
     eventKind: 'connection',
     table: connections,
     columns: [
@@ -135,7 +129,6 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
   },
   meters: {
     name: 'meters',
-    endpoint: 'meters',
     eventKind: null,
     table: meters,
     columns: [
@@ -152,7 +145,6 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
   },
   documents: {
     name: 'documents',
-    endpoint: 'documents',
     eventKind: 'document',
     table: documents,
     columns: [
@@ -171,7 +163,6 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
   },
   usageData: {
     name: 'usageData',
-    endpoint: 'usageData',
     eventKind: null,
     table: usageData,
     columns: [

@@ -4,8 +4,8 @@ import { codeOfReason } from '../contract/failures.ts';
 import type { RunKind, RunState } from '../contract/names.ts';
 import { array, columnNames, type RowOf, setToExcluded } from './arrays.ts';
 import type { Executor } from './connect.ts';
+import { livesCompany } from './parking.ts';
 import { runs } from './schema/metersync.ts';
-import { companies } from './schema/utility.ts';
 
 /** A run (company and resource null), or one company's or one resource's part of it. */
 export interface RunKey {
@@ -180,12 +180,7 @@ export async function forgetPartsOfGone(
     delete from ${runs}
     where ${runs.runId} = ${runId}::uuid
       and ${runs.companyId} = ${companyId}::uuid
-      and not exists (
-        select
-        from ${companies}
-        where ${companies.id} = ${companyId}::uuid
-          and ${companies.deletedAt} is null
-      )`);
+      and not ${livesCompany(sql`${companyId}::uuid`)}`);
   return (result.rowCount ?? 0) > 0;
 }
 

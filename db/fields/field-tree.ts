@@ -1,4 +1,4 @@
-import { uuid } from '../arrays.ts';
+import { uuid } from '../../contract/ids.ts';
 import { type FieldKind, kindBit, kindOfText, kindsOf } from './kinds.ts';
 import { anyStep, stepOf, stepsOf } from './paths.ts';
 

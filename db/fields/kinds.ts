@@ -1,4 +1,4 @@
-import { uuid } from '../arrays.ts';
+import { uuid } from '../../contract/ids.ts';
 
 /** What the values of a field can be, as far as JSON and their text tell. */
 export const fieldKinds = [

@@ -1,5 +1,6 @@
 import { and, asc, desc, eq, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
+import { uuid } from '../../contract/ids.ts';
 import { type RunKind, type RunState, type TracedKind, workflowIds } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
@@ -134,8 +135,6 @@ async function deletesOf(
     .where(and(among(deletes.resource, resources), eq(deletes.recordId, id)))
     .orderBy(asc(notedAt));
 }
-
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 async function readRecord(
   db: Executor,
