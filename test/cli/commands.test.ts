@@ -193,6 +193,17 @@ describe('while metersync start runs', () => {
         where to_regclass('analytics.' || name) is not null`);
       return columns.length > 20 && made.length === recordResources.length;
     });
+    // What the last pages told is made a moment after them.
+    let before = -1;
+    await until(
+      'the worker makes no more columns',
+      async () => {
+        const known = before;
+        before = await count('metersync.typed_columns');
+        return known === before;
+      },
+      { everyMs: 3_000 },
+    );
     const { status, said } = await json('views', 'refresh');
     expect({ status, said }).toMatchObject({ status: 0, said: { made: [], blocked: [] } });
     expect(await count('analytics.documents')).toBe(20);
