@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Command, CommanderError } from 'commander';
 import { CommandError, UsageError } from './errors.ts';
+import { seeHelp } from './help.ts';
 import { say } from './print.ts';
 import { buildProgram } from './program.ts';
 
@@ -13,10 +14,15 @@ export async function run(args: readonly string[]): Promise<void> {
   const program = buildProgram();
   prepare(program);
   const lost = lostOutput();
+  let called = program;
+  program.hook('preAction', (_, command) => {
+    called = command;
+  });
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) await tell(error);
+    if (error instanceof UsageError) say(seeHelp(called));
     process.exitCode = exitStatus(error);
   }
   // What could not be written is told after it was.

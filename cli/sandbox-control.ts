@@ -3,6 +3,8 @@ export interface SandboxControl {
   /** Registers a webhook endpoint in place of earlier ones; returns its signing secret. */
   registerEndpoint(url: string): Promise<string>;
   disturb(how: { duplicate?: number; shuffle?: boolean; delayMs?: [number, number] }): Promise<void>;
+  /** Has so many random changes happen a minute, until it is 0. */
+  live(perMinute: number): Promise<void>;
   randomChanges(count: number, seed: number): Promise<{ changes: number; events: number }>;
   status(): Promise<{ quiet: boolean; deliveries: Record<string, number>; events: { total: number } }>;
 }
@@ -31,6 +33,7 @@ export function sandboxControl(sandbox: { url: string; controlToken: string }): 
       return (await control<{ secret: string }>('POST', 'endpoints', { url })).secret;
     },
     disturb: (how) => control('POST', 'disturb', how),
+    live: (perMinute) => control('POST', 'live', { perMinute }),
     randomChanges: (count, seed) => control('POST', 'random', { count, seed }),
     status: () => control('GET', 'status'),
   };

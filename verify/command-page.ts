@@ -29,7 +29,15 @@ function sections(parent: Command, path: string, heading: string): string[] {
   });
 }
 
+/** As a person sees it, with the example that follows what commander makes. */
 function help(command: Command): string {
-  command.configureOutput({ getOutHelpWidth: () => columns });
-  return `\`\`\`text\n${command.helpInformation().trimEnd()}\n\`\`\``;
+  let text = '';
+  command.configureOutput({
+    getOutHelpWidth: () => columns,
+    writeOut: (piece) => {
+      text += piece;
+    },
+  });
+  command.outputHelp();
+  return `\`\`\`text\n${text.trimEnd()}\n\`\`\``;
 }

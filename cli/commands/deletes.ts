@@ -1,55 +1,41 @@
-import { requireSchema } from '../../app/prepare.ts';
 import {
   approveDeletes,
+  type Database,
   type InferredDeletes,
-  openWarehouse,
   readDeletes,
   rejectDeletes,
   undoDeletes,
-  type Warehouse,
 } from '../../app/warehouse.ts';
-import { openContext } from '../context.ts';
-import { CommandError, UsageError } from '../errors.ts';
+import { CommandError } from '../errors.ts';
 import { print } from '../print.ts';
 import { table } from '../terminal.ts';
+import { withWarehouse } from '../warehouse.ts';
 
-export type DeletesAction = 'list' | 'approve' | 'reject' | 'undo';
+/** What becomes of rows that a run found gone. */
+export type Decision = 'approve' | 'reject' | 'undo';
 
 export interface DeletesOptions {
   readonly all?: boolean;
   readonly json?: boolean;
 }
 
-/** `metersync deletes`: rows that runs found gone from the service, and what is to become of them. */
-export async function deletes(
-  action: DeletesAction,
-  run: string | undefined,
-  options: DeletesOptions,
+/** `metersync deletes list`: rows that runs found gone from the service. */
+export async function deletesList(run: string | undefined, options: DeletesOptions): Promise<void> {
+  await withWarehouse({ temporal: false }, async ({ db }) => print(...(await list(db, run, options))));
+}
+
+/** `metersync deletes approve`, `reject` and `undo`: what is to become of them. */
+export async function deletesDecide(
+  decision: Decision,
+  run: string,
+  options: { json?: boolean },
 ): Promise<void> {
-  if (action !== 'list' && run === undefined)
-    throw new UsageError(`name the run: metersync deletes ${action} RUN, as metersync deletes list shows it`);
-  const context = await openContext({ temporal: false, service: false, quiet: true, existing: true });
-  try {
-    const { settings, stack, log } = context;
-    await requireSchema(settings, stack.databaseUrl, log);
-    const warehouse = openWarehouse(settings, stack.databaseUrl, log, 1);
-    try {
-      const lines =
-        action === 'list'
-          ? await list(warehouse, run, options)
-          : [await decide(warehouse, action, run as string, options)];
-      print(...lines);
-    } finally {
-      await warehouse.close();
-    }
-  } finally {
-    await context.stop();
-  }
+  await withWarehouse({ temporal: false }, async ({ db }) => print(await decide(db, decision, run, options)));
 }
 
 /** What waits for a decision; of one run, and with `--all`, what was decided too. */
 async function list(
-  { db }: Warehouse,
+  db: Database,
   run: string | undefined,
   { all = false, json }: DeletesOptions,
 ): Promise<string[]> {
@@ -67,8 +53,8 @@ async function list(
 }
 
 async function decide(
-  { db }: Warehouse,
-  action: Exclude<DeletesAction, 'list'>,
+  db: Database,
+  action: Decision,
   run: string,
   { json }: DeletesOptions,
 ): Promise<string> {

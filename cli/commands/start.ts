@@ -13,10 +13,14 @@ export type Part = 'receiver' | 'worker';
  * `metersync start`, `receiver`, `worker`: runs until it is asked to stop. While Temporal is away the receiver runs and
  * gives deliveries back, and the worker waits; while Postgres is, the receiver takes them.
  */
-export async function start(parts: readonly Part[]): Promise<void> {
+export async function start(parts: readonly Part[], options: { live?: number } = {}): Promise<void> {
   const works = parts.includes('worker');
   const context = await openContext({ postgres: works, temporal: true, service: works, quiet: false });
-  const { log, stack } = context;
+  const { log, stack, sandbox } = context;
+  if (options.live !== undefined && sandbox === undefined) {
+    await context.stop();
+    throw new UsageError('--live is for the sandbox, which stands in while SERVICE_URL is not set');
+  }
   const running: Running[] = [];
   const drain = async () => {
     await Promise.all(running.map((part) => part.stop()));
@@ -42,6 +46,10 @@ export async function start(parts: readonly Part[]): Promise<void> {
     }
     if (secrets !== undefined) {
       running.push(await receive(context, await secrets(), arrival, () => worker?.startHere));
+    }
+    if (sandbox !== undefined && options.live !== undefined) {
+      await sandboxControl(sandbox).live(options.live);
+      log.info(`the sandbox makes ${options.live} changes a minute`);
     }
     return running.map((part) => part.finished);
   };

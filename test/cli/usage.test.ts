@@ -3,7 +3,10 @@ import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { pathOf } from '../../cli/help.ts';
+import { buildProgram } from '../../cli/program.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { runCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/folder.ts';
@@ -20,23 +23,47 @@ afterAll(() => folder.remove());
 const metersync = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
   runCommand(args, { cwd: folder.path, env: { METERSYNC_DIR: folder.path, ...env } });
 
+/** Commands that do something: those without commands of their own. */
+const leaves = (command: Command): Command[] =>
+  command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
+
+const calls = () =>
+  leaves(buildProgram()).map((command) => ({ name: pathOf(command).replace('metersync ', ''), command }));
+
+function helpOf(command: Command): string {
+  let text = '';
+  command.configureOutput({
+    writeOut: (piece) => {
+      text += piece;
+    },
+  });
+  command.outputHelp();
+  return text;
+}
+
 describe('help', () => {
   const options = {
-    start: [],
+    start: ['--live <n>'],
     receiver: [],
     worker: [],
     migrate: [],
     backfill: ['--company <id>', '--external-id <id>', '--follow', '--run <id>'],
-    schedule: ['--cron <expression>', '--every <duration>', '--reason <text>', 'set', 'reset', 'trigger'],
+    schedule: ['show', 'set', 'reset', 'pause', 'resume', 'trigger', 'remove'],
+    'schedule set': ['--cron <expression>', '--every <duration>', '--time-zone <zone>', '--json'],
+    'schedule pause': ['--reason <text>', '--json'],
+    deletes: ['list', 'approve', 'reject', 'undo'],
+    'deletes list': ['--all', '--json'],
+    checks: ['list', 'describe', 'acknowledge', 'run'],
     status: ['--json', '--exit-code'],
     doctor: ['--json'],
     audit: ['--company <id>', '--json'],
     resume: ['--code <code>', '--json'],
     events: ['list', 'show', 'replay'],
-    views: ['--json', 'refresh'],
-    versions: ['--from <version>', '--to <version>', '--company <id>', '--records <n>', '--json', 'diff'],
+    views: ['refresh'],
+    'versions diff': ['--from <version>', '--to <version>', '--company <id>', '--records <n>', '--json'],
     trace: ['--json', 'document', 'connection', 'meter'],
-    webhooks: ['--json', 'enable', 'disable', 'portal', 'status'],
+    webhooks: ['enable', 'disable', 'portal', 'status'],
+    'webhooks disable': ['--yes', '--json'],
     sandbox: [
       '--companies <n>',
       '--documents <n>',
@@ -52,15 +79,35 @@ describe('help', () => {
     const { status, stdout, stderr } = await metersync(['--help']);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toMatch(/^Usage: metersync \[options\] \[command\]$/m);
-    for (const name of Object.keys(options)) expect(stdout).toMatch(new RegExp(`^ {2}${name} `, 'm'));
+    for (const { name } of calls()) expect(stdout).toMatch(new RegExp(`^ {2}${name.split(' ')[0]} `, 'm'));
+    const groups = stdout.match(/^\w.*:$/gm);
+    expect(groups).toEqual([
+      ...['Options:', 'Run:', 'Look:', 'Load and repair:', 'Analyse:', 'Try:', 'Commands:'],
+    ]);
   });
 
   test.each(Object.entries(options))('of %s names its options', async (name, named) => {
-    const { status, stdout, stderr } = await metersync([name, '--help']);
+    const { status, stdout, stderr } = await metersync([...name.split(' '), '--help']);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toMatch(new RegExp(`^Usage: metersync ${name} `));
     for (const option of [...named, '-h, --help']) expect(stdout).toContain(option);
   });
+
+  test.each(calls())(
+    'of $name says what it does in a sentence and shows a call that is right',
+    async ({ command }) => {
+      expect(command.description()).toMatch(/^[A-Z][a-z]+ .*[^.]$/);
+      const [, line = ''] = /\nExample:\n {2}(.+)$/m.exec(helpOf(command)) ?? [];
+      expect(line).toContain(pathOf(command));
+      const words = line.replace(/^open "\$\((.*)\)"$/, '$1').replace('metersync ', '');
+      const args = [...words.matchAll(/"([^"]*)"|\S+/g)].map(([word, quoted]) => quoted ?? word);
+      const program = buildProgram();
+      const called: string[] = [];
+      for (const one of leaves(program)) one.exitOverride().action(() => void called.push(pathOf(one)));
+      await program.exitOverride().parseAsync(args, { from: 'user' });
+      expect(called).toEqual([pathOf(command)]);
+    },
+  );
 
   test('npm run -s metersync -- --help is the same, from a checkout', async () => {
     const { PATH = '', HOME = '' } = process.env;
@@ -84,26 +131,29 @@ describe('wrong usage ends with status 2, in words and on standard error alone',
     [['backfill', 'all', '--run', '0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f'], 'or which run to follow'],
     [['backfill', 'some'], 'say what to backfill'],
     [['backfill', 'all', '--external-id', 'acme'], 'say what to backfill'],
-    [['backfill', '--company', 'acme'], 'has to be a UUID'],
+    [['backfill', '--company', 'acme'], 'must be a UUID'],
     [['backfill', '--company'], 'argument missing'],
-    [['audit', '--company', 'acme'], 'has to be a UUID'],
-    [['schedule'], "missing required argument 'action'"],
-    [['schedule', 'stop'], 'Allowed choices are set, reset, show, pause, resume, trigger, remove'],
+    [['audit', '--company', 'acme'], 'must be a UUID'],
+    [['schedule'], 'Usage: metersync schedule'],
+    [['schedule', 'stop'], "unknown command 'stop'"],
     [['schedule', 'set'], 'say what to change'],
     [['schedule', 'set', 'weekly'], 'Allowed choices are full, reconcile'],
-    [['schedule', 'set', '--every', 'hourly'], 'has to be a number and s, m, h or d'],
-    [['schedule', 'set', '--every', '30s'], '--every has to be a minute or more'],
+    [['schedule', 'set', '--every', 'hourly'], 'must be a number and s, m, h or d'],
+    [['schedule', 'set', '--every', '30s'], '--every must be a minute or more'],
     [['schedule', 'set', '--every', '1h', '--cron', '0 3 * * *'], 'cannot be used with'],
     [['schedule', 'set', '--every', '1h', '--time-zone', 'UTC'], '--time-zone is the zone of --cron'],
-    [['schedule', 'pause', '--every', '1h'], 'schedule pause takes no --every'],
-    [['events', 'list', '--since', 'yesterday'], 'has to be a time'],
-    [['events', 'list', '--since', '2026-02-30'], 'has to be a time'],
-    [['audit', '--since', '999999d'], 'has to be a time'],
-    [['events', 'list', '--limit', '0'], 'has to be 1 or more'],
+    [['schedule', 'pause', '--every', '1h'], "unknown option '--every'"],
+    [['events', 'list', '--since', 'yesterday'], 'must be a time'],
+    [['events', 'list', '--since', '2026-02-30'], 'must be a time'],
+    [['audit', '--since', '999999d'], 'must be a time'],
+    [['events', 'list', '--limit', '0'], 'must be 1 or more'],
     [['trace', 'company', 'x'], 'document, connection, meter'],
-    [['webhooks'], "missing required argument 'action'"],
-    [['webhooks', 'on'], 'Allowed choices are enable, disable, portal, status'],
-    [['demo', '--companies', 'many'], 'has to be a whole number'],
+    [['deletes', 'approve'], "missing required argument 'run'"],
+    [['deletes', 'list', '--reason', 'x'], "unknown option '--reason'"],
+    [['webhooks', 'on'], "unknown command 'on'"],
+    [['webhooks', 'status', '--yes'], "unknown option '--yes'"],
+    [['start', '--live', 'many'], 'must be a whole number'],
+    [['demo', '--companies', 'many'], 'must be a whole number'],
   ])('metersync %j', async (args, words) => {
     const { status, stdout, stderr } = await metersync(args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
@@ -114,10 +164,12 @@ describe('wrong usage ends with status 2, in words and on standard error alone',
 
 test('after wrong usage a command points to its own help', async () => {
   const { stderr } = await metersync(['backfill', '--run', 'abc']);
-  expect(stderr).toContain('(metersync backfill --help tells more)');
-  expect((await metersync(['events', 'list', '--limit', 'x'])).stderr).toContain(
-    '(metersync events list --help tells more)',
+  expect(stderr).toMatch(/It must be a UUID\.\nSee metersync backfill --help$/);
+  expect((await metersync(['events', 'list', '--limit', 'x'])).stderr).toMatch(
+    /\nSee metersync events list --help$/,
   );
+  // What a command finds wrong itself, too.
+  expect((await metersync(['schedule', 'set'])).stderr).toMatch(/\nSee metersync schedule set --help$/);
 });
 
 describe('wrong settings end with status 2', () => {

@@ -1,0 +1,59 @@
+import { InvalidArgumentError } from 'commander';
+import { parseDuration } from '../app/schedule-times.ts';
+import { uuid as uuidPattern } from '../contract/ids.ts';
+
+/** Reads values that a person typed. Each throws what is wrong with the value; commander names it and its option. */
+
+export function count(text: string): number {
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
+  return Number(text);
+}
+
+export function share(text: string): number {
+  if (/^(0(\.\d+)?|1(\.0+)?)$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be from 0 to 1, for example 0.2.');
+}
+
+export function uuid(text: string): string {
+  if (uuidPattern.test(text)) return text.toLowerCase();
+  throw new InvalidArgumentError('It must be a UUID.');
+}
+
+export function issueId(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be the number of an issue.');
+}
+
+export function apiVersion(text: string): string {
+  if (/^v\d+(\.\d+)*$/.test(text)) return text;
+  throw new InvalidArgumentError('It must be a version as SERVICE_URL ends with, for example v2.2.');
+}
+
+export function duration(text: string): number {
+  const ms = parseDuration(text);
+  if (ms !== undefined) return ms;
+  throw new InvalidArgumentError('It must be a number and s, m, h or d, for example 15m.');
+}
+
+export function atLeastOne(text: string): number {
+  const many = count(text);
+  if (many === 0) throw new InvalidArgumentError('It must be 1 or more.');
+  return many;
+}
+
+/** A time, or how long ago: `90m`, `24h`, `7d`. */
+export function timeOrAgo(text: string): string {
+  const agoMs = parseDuration(text);
+  if (agoMs !== undefined && agoMs < Date.now()) return new Date(Date.now() - agoMs).toISOString();
+  const [day] = /^\d{4}-\d\d-\d\d/.exec(text) ?? [];
+  if (day !== undefined && isDay(day) && !Number.isNaN(Date.parse(text))) return text;
+  throw new InvalidArgumentError(
+    'It must be a time such as 2026-05-01T12:00:00Z, or 90m, 24h, 7d for so long ago.',
+  );
+}
+
+/** Whether the month has that day: a Date takes 30 February for 2 March. */
+function isDay(day: string): boolean {
+  const at = Date.parse(day);
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(day);
+}

@@ -1,0 +1,218 @@
+import { Argument, type Command, Option } from 'commander';
+import { failureTypes } from '../contract/failures.ts';
+import { eventOutcomes, runKinds, severities } from '../contract/names.ts';
+import { apiVersion, atLeastOne, duration, issueId, timeOrAgo, uuid } from './arguments.ts';
+import type { Decision } from './commands/deletes.ts';
+import type { ScheduleAction } from './commands/schedule.ts';
+import type { WebhooksAction } from './commands/webhooks.ts';
+import { add } from './help.ts';
+
+/** Commands that have commands of their own: a noun, then a verb. */
+
+/** Options that choose events of the journal. */
+function choosingEvents(command: Command): Command {
+  return command
+    .option('--type <type>', 'of this type, for example document.created.v2')
+    .addOption(new Option('--outcome <outcome>', 'with this outcome').choices(eventOutcomes))
+    .addOption(new Option('--code <code>', 'with this failure').choices(Object.keys(failureTypes)))
+    .option('--record <id>', 'about this document, connection or meter')
+    .option('--company <id>', 'of this company', uuid)
+    .option('--since <time>', 'received at this time or later; or so long ago: 90m, 24h, 7d', timeOrAgo)
+    .option('--until <time>', 'received before this time', timeOrAgo)
+    .option('--json', 'as JSON');
+}
+
+export function addEvents(program: Command): void {
+  const events = program.command('events').description('Look into the journal of events, and replay it');
+  choosingEvents(
+    add(events, 'list', 'List events, newest first', 'metersync events list --outcome dead --since 7d'),
+  )
+    .option('--limit <n>', 'at most so many', atLeastOne, 50)
+    .option('--before <event>', 'the page after that which ended with this event')
+    .action(async (options) => (await import('./commands/events.ts')).eventsList(options));
+  add(
+    events,
+    'show',
+    'Show everything about one event, with what was signed',
+    'metersync events show msg_2Lh9KRb0pzN4LePd3XiA4v12Axj',
+  )
+    .argument('<event>', 'its id')
+    .option('--json', 'as JSON')
+    .action(async (id, options) => (await import('./commands/events.ts')).eventsShow(id, options));
+  choosingEvents(
+    add(
+      events,
+      'replay',
+      'Replay events from the journal; applied ones are skipped unless --force',
+      'metersync events replay --outcome dead',
+    ).argument('[events...]', 'their ids'),
+  )
+    .option('--force', 'also what was applied: its record is read again')
+    .action(async (ids, options) => (await import('./commands/events.ts')).eventsReplay(ids, options));
+}
+
+export function addChecks(program: Command): void {
+  const checks = program
+    .command('checks')
+    .description('Show what is wrong, odd or missing in the data itself');
+  add(
+    checks,
+    'list',
+    'List issues that the checks found, the gravest and latest first',
+    'metersync checks list --severity error --unacknowledged',
+  )
+    .option('--company <id>', 'of this company', uuid)
+    .option('--check <name>', 'found by this check')
+    .addOption(new Option('--severity <severity>', 'of this severity').choices(severities))
+    .option('--closed', 'those that are closed, not those that are open')
+    .option('--unacknowledged', 'without those that somebody acknowledged')
+    .option('--limit <n>', 'at most so many', atLeastOne, 50)
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/checks.ts')).checksList(options));
+  add(
+    checks,
+    'describe',
+    'Describe what each check looks for, and count its open issues',
+    'metersync checks describe',
+  )
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/checks.ts')).checksDescribe(options));
+  add(
+    checks,
+    'acknowledge',
+    'Acknowledge an open issue: it stays open, and counts apart',
+    'metersync checks acknowledge 17 --note "the utility corrects it in May"',
+  )
+    .argument('<issue>', 'its id, as metersync checks list shows it', issueId)
+    .option('--note <text>', 'what there is to say to it')
+    .option('--undo', 'it is not known after all')
+    .option('--json', 'as JSON')
+    .action(async (id, options) => (await import('./commands/checks.ts')).checksAcknowledge(id, options));
+  add(
+    checks,
+    'run',
+    'Check now, as the worker does after each backfill and reconcile',
+    'metersync checks run',
+  )
+    .option('--company <id>', 'at this company', uuid)
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/checks.ts')).checksRun(options));
+}
+
+export function addSchedule(program: Command): void {
+  const schedule = program
+    .command('schedule')
+    .description('Show or change when everything is read again by itself');
+  const addAction = (action: ScheduleAction, description: string, shown: string): Command =>
+    add(schedule, action, description, shown)
+      .addArgument(
+        new Argument(
+          '[schedule]',
+          `full, the backfill of everything, or reconcile, what was updated lately; ${action === 'show' ? 'both' : 'full'} when not given`,
+        ).choices(runKinds),
+      )
+      .option('--json', 'as JSON')
+      .action(async (name, options) =>
+        (await import('./commands/schedule.ts')).schedule(action, name, options),
+      );
+  addAction('show', 'Show when runs start, and the last ones', 'metersync schedule show');
+  addAction(
+    'set',
+    'Change what is named, and keep the rest',
+    'metersync schedule set full --cron "30 1 * * 6" --time-zone Europe/Berlin',
+  )
+    .addOption(new Option('--cron <expression>', 'for example "0 3 * * *"').conflicts('every'))
+    .option('--every <duration>', 'for example 15m, 6h, 1d', duration)
+    .option('--time-zone <zone>', 'zone of the cron expression; UTC at first')
+    .option('--jitter <duration>', 'random part by which each start is put off', duration)
+    .option('--catch-up <duration>', 'how late a start may be that Temporal missed', duration);
+  addAction(
+    'reset',
+    'Go back to the default; make a schedule again that was removed',
+    'metersync schedule reset full',
+  );
+  addAction(
+    'pause',
+    'Start no runs until it is resumed',
+    'metersync schedule pause full --reason "the service moves"',
+  ).option('--reason <text>', 'why, for show to tell');
+  addAction('resume', 'Start runs again', 'metersync schedule resume full');
+  addAction('trigger', 'Start a run now', 'metersync schedule trigger reconcile');
+  addAction(
+    'remove',
+    'Remove a schedule: workers do not make it again',
+    'metersync schedule remove reconcile',
+  );
+}
+
+export function addDeletes(program: Command): void {
+  const deletes = program
+    .command('deletes')
+    .description('Review deletions found by backfills and reconciles; approve or reject those held back');
+  add(deletes, 'list', 'List deletions that wait for a decision', 'metersync deletes list --all')
+    .addArgument(new Argument('[run]', 'the run that found them; of all when not given').argParser(uuid))
+    .option('--all', 'decided ones too')
+    .option('--json', 'as JSON')
+    .action(async (run, options) => (await import('./commands/deletes.ts')).deletesList(run, options));
+  const addAction = (action: Decision, description: string): void => {
+    add(deletes, action, description, `metersync deletes ${action} 0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f`)
+      .argument('<run>', 'the run that found them, as metersync deletes list shows it', uuid)
+      .option('--json', 'as JSON')
+      .action(async (run, options) =>
+        (await import('./commands/deletes.ts')).deletesDecide(action, run, options),
+      );
+  };
+  addAction('approve', 'Delete the rows that a run held back');
+  addAction('reject', 'Keep the rows that a run held back');
+  addAction('undo', 'Bring back the rows that a run deleted');
+}
+
+export function addWebhooks(program: Command): void {
+  const webhooks = program
+    .command('webhooks')
+    .description("Turn the service's webhook events on or off, and open its portal");
+  const addAction = (action: WebhooksAction, description: string, shown: string): Command =>
+    add(webhooks, action, description, shown)
+      .option('--json', 'as JSON')
+      .action(async (options) => (await import('./commands/webhooks.ts')).webhooks(action, options));
+  addAction('status', 'Show whether the service sends events', 'metersync webhooks status');
+  addAction('enable', 'Turn events on for the whole organization', 'metersync webhooks enable');
+  addAction(
+    'disable',
+    'Turn events off for the whole organization, after asking',
+    'metersync webhooks disable --yes',
+  ).option('--yes', 'without asking');
+  addAction(
+    'portal',
+    'Print an address of the portal, which is valid for 7 days',
+    'open "$(metersync webhooks portal)"',
+  );
+}
+
+export function addVersions(program: Command): void {
+  const versions = program.command('versions').description('Compare versions of the API');
+  add(
+    versions,
+    'diff',
+    'Read the same records in two versions and show what differs: status 1 where anything does',
+    'metersync versions diff --from v2 --to v2.2',
+  )
+    .requiredOption('--from <version>', 'for example v2', apiVersion)
+    .requiredOption('--to <version>', 'for example v2.2', apiVersion)
+    .option('--company <id>', 'records of this company alone; of as many as it takes when not given', uuid)
+    .option('--records <n>', 'at most so many of each resource, readings of a few meters', atLeastOne, 500)
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/versions.ts')).versionsDiff(options));
+}
+
+export function addViews(program: Command): void {
+  const views = program.command('views').description('Manage the typed views of what the service sends');
+  add(
+    views,
+    'refresh',
+    'Make the typed views again from the fields that were seen',
+    'metersync views refresh',
+  )
+    .option('--json', 'as JSON')
+    .action(async (options) => (await import('./commands/views.ts')).viewsRefresh(options));
+}
