@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { runKinds, taskQueues } from '../contract/names.ts';
 import type { Away, Health, TemporalHealth } from '../contract/verdict.ts';
+import { counted } from '../contract/words.ts';
 import { sqlMessage } from '../db/failures.ts';
 import { missingMigrations, newerSchema } from '../db/migrate.ts';
 import { readHealth } from '../db/read/health.ts';
@@ -37,7 +38,10 @@ async function readWarehouse({
   try {
     const missing = await missingMigrations(db);
     if (missing > 0)
-      return { away: `the warehouse lacks ${missing} migrations`, todo: 'Run metersync migrate first.' };
+      return {
+        away: `the warehouse lacks ${counted(missing, 'migration')}`,
+        todo: 'Run metersync migrate first.',
+      };
     if (missing < 0) return { away: newerSchema, todo: 'Upgrade this metersync.' };
     const zone = await requireZone({ db }, timeZone).catch((error: Error) => error);
     if (zone !== undefined)

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { counted } from '../contract/words.ts';
 import type { Warehouse } from '../db/connect.ts';
 import { sqlMessage, withoutStatement } from '../db/failures.ts';
 import { migrateWarehouse, missingMigrations, newerSchema } from '../db/migrate.ts';
@@ -33,7 +34,7 @@ export async function requireSchema(settings: Settings, url: string, log: Logger
       throw inWords(error, url);
     });
     if (missing > 0)
-      throw new Error(`the warehouse lacks ${missing} migrations: run metersync migrate first`);
+      throw new Error(`the warehouse lacks ${counted(missing, 'migration')}: run metersync migrate first`);
     if (missing < 0) throw new Error(newerSchema);
     await requireZone(warehouse, settings.service.timeZone);
   } finally {

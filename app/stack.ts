@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { takeStartLock } from '../embedded/lock.ts';
 import type { OwnerRights } from '../embedded/postgres.ts';
+import { readRunning } from '../embedded/running.ts';
 import { hasData, runsTemporal, startEmbedded } from '../embedded/start.ts';
 import { embeddedCodecKey } from './embedded-codec-key.ts';
 import { makePrivateFolder } from './private-file.ts';
@@ -61,6 +62,15 @@ function requireWritable(dir: string): void {
   }
 }
 
+/** Whether TEMPORAL_ADDRESS, set by hand, is that of the embedded Temporal of a folder, whose key it needs. */
+async function namesTemporalOf(dir: string): Promise<boolean> {
+  const { address } = readRunning(dir)?.addresses.temporal ?? {};
+  if (address === undefined) return false;
+  const { connectOptions } = await import('./temporal-place.ts');
+  const named = connectOptions({}).connectionOptions.address;
+  return named?.replace(/^localhost:/, '127.0.0.1:') === address;
+}
+
 /** Holds a name in a folder for this process, until it ends or releases it; else tells which process holds it. */
 export function holdFolder(dir: string, name: string): { release(): void } | { readonly heldBy: number } {
   requireWritable(resolve(dir));
@@ -95,7 +105,10 @@ export async function openStack(
   }
   const embeddedPostgres = standInPostgres || need.sandbox;
   if (embeddedPostgres || embeddedTemporal) requireWritable(dir);
-  const ownKey = embeddedTemporal ? embeddedCodecKey(dir) : undefined;
+  const isOwn =
+    embeddedTemporal ||
+    (need.temporal !== false && settings.temporalConfigured && (await namesTemporalOf(dir)));
+  const ownKey = isOwn ? embeddedCodecKey(dir) : undefined;
   const embedded = await startEmbedded({
     dir,
     postgres: embeddedPostgres,

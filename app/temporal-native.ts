@@ -1,6 +1,7 @@
 import type { DataConverter } from '@temporalio/common';
 import { NativeConnection, Runtime } from '@temporalio/worker';
 import type { Logger } from 'pino';
+import { type FailureCode, failureTypes } from '../contract/failures.ts';
 import { dataConverterOf } from './temporal.ts';
 import { connectOptions, inWords, type TemporalPlace } from './temporal-place.ts';
 
@@ -15,6 +16,19 @@ export async function connectNative(
   return { connection, namespace, dataConverter: dataConverterOf(place) };
 }
 
+/** Says what to do about payloads that are refused, once: each is tried again and again. */
+function explainRefused(log: Logger): (message: string, meta?: object) => void {
+  const code: FailureCode = 'PAYLOAD_REFUSED';
+  let told = false;
+  return (message, meta) => {
+    const { error } = (meta ?? {}) as { error?: unknown };
+    if (told || !`${message} ${error}`.includes(code)) return;
+    told = true;
+    const { means, operator } = failureTypes[code];
+    log.error({ code, todo: operator }, means);
+  };
+}
+
 /** Once a process, before any worker: Temporal's own logs go to ours, and signals stay with us. */
 export function installRuntime(log: Logger): void {
   const level = (name: string) =>
@@ -25,13 +39,20 @@ export function installRuntime(log: Logger): void {
         : name === 'WARN'
           ? 'warn'
           : 'error';
+  const explain = explainRefused(log);
   const logger = {
     log: (name: string, message: string, meta?: object) => log[level(name)](meta ?? {}, message),
     trace: (message: string, meta?: object) => log.trace(meta ?? {}, message),
     debug: (message: string, meta?: object) => log.debug(meta ?? {}, message),
     info: (message: string, meta?: object) => log.debug(meta ?? {}, message),
-    warn: (message: string, meta?: object) => log.warn(meta ?? {}, message),
-    error: (message: string, meta?: object) => log.error(meta ?? {}, message),
+    warn: (message: string, meta?: object) => {
+      log.warn(meta ?? {}, message);
+      explain(message, meta);
+    },
+    error: (message: string, meta?: object) => {
+      log.error(meta ?? {}, message);
+      explain(message, meta);
+    },
   };
   Runtime.install({ logger, shutdownSignals: [] });
 }

@@ -16,7 +16,9 @@ export {
   type DataIssue,
   type DataIssueCheck,
   type IssueFilter,
+  type IssueNames,
   listDataIssues,
+  namesOfIssues,
   readChecks,
 } from '../db/read/issues.ts';
 export {
@@ -26,6 +28,7 @@ export {
   readStatus,
   type WarehouseStatus,
 } from '../db/read/status.ts';
+export { recordsWaiting } from '../db/read/waiting.ts';
 
 /** Opens the warehouse as the settings say; `max` connections at most. */
 export function openWarehouse(settings: Settings, url: string, log: Logger, max = 4): Warehouse {

@@ -4,6 +4,7 @@ import { createActivities } from '../activities/create-activities.ts';
 import { createFieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { Start } from '../receiver/start-group.ts';
 import { firstBackfillOf } from './backfill.ts';
+import { tellEvents } from './events-told.ts';
 import type { Running } from './running.ts';
 import { ensureSchedules } from './schedules.ts';
 import { openService } from './service.ts';
@@ -22,6 +23,9 @@ import { workflowBundle } from './workflow-bundle.ts';
  * for all of them; fewer cost less, as each keeps what it planned, and what waits for its turn is read together.
  */
 export const catchUpConnections = 4;
+
+/** A line of the log this often, when events came. */
+const tellEveryMs = 60_000;
 
 export interface RunningWorker extends Running {
   /**
@@ -78,7 +82,15 @@ export async function startWorker(options: {
     now: () => performance.now(),
     log,
   });
-  const workers = await runWorkers({ ...native, workflowBundle: bundle, activities });
+  const told = tellEvents({ db: warehouse.db, log, everyMs: tellEveryMs });
+  const recordGroup: typeof activities.recordGroup = async (group) => {
+    const recorded = await activities.recordGroup(group);
+    told.add(recorded);
+    return recorded;
+  };
+  const workers = await runWorkers({
+    ...{ ...native, workflowBundle: bundle, activities: { ...activities, recordGroup } },
+  });
   await ensureOwnSchedules(client);
   if (settings.makeSchedules) await ensureSchedules(client);
   let startHere: Start | undefined = startOf(new Client(native), { eager: true });
@@ -90,6 +102,7 @@ export async function startWorker(options: {
     stop: async () => {
       startHere = undefined;
       await workers.stop();
+      await told.stop();
       await catalogue.close();
       await views.stop();
       await Promise.allSettled([

@@ -1,5 +1,6 @@
 import type { CompanyProgress, RunProgress } from '../app/backfill.ts';
 import { companyResources } from '../contract/names.ts';
+import { counted, nameInWords } from '../contract/words.ts';
 
 /** Companies that are shown at work; more are read at once by more workers only. */
 const runningShown = 10;
@@ -17,7 +18,7 @@ export interface RunView {
 export function describeRun({ run, companies, rate }: RunView): string[] {
   const share = shareDone(run, companies);
   const head = [
-    `backfill: ${count(run.companiesDone)} of ${count(companies)} companies`,
+    `backfill: ${count(run.companiesDone)} of ${counted(companies, 'company', 'companies')}`,
     `${count(run.rows)} rows`,
     // Of one that ended there is no rate of lately, but that of the whole.
     `${count(run.state === 'running' ? rate : run.rows / Math.max(run.seconds, 0.1))} rows/s`,
@@ -30,7 +31,7 @@ export function describeRun({ run, companies, rate }: RunView): string[] {
     ...(more > 0 ? [`  … and ${more} more`] : []),
     ...run.failed.map(
       ({ name, resource, state, error }) =>
-        `  ${state}: ${cut(name ?? 'service')} ${resource}: ${error ?? ''}`,
+        `  ${state}: ${cut(name ?? 'service')} ${nameInWords(resource)}: ${error ?? ''}`,
     ),
   ];
 }
@@ -39,7 +40,7 @@ function describeCompany(company: CompanyProgress): string {
   const { name, resource, step, done, of, unit, seconds } = company;
   const whole = Math.floor(done);
   const told = [
-    `${cut(name).padEnd(nameWidth)}  ${resource.padEnd(11)} (${step} of ${companyResources.length})`,
+    `${cut(name).padEnd(nameWidth)}  ${nameInWords(resource).padEnd(11)} (${step} of ${companyResources.length})`,
     of === null ? `${count(whole)} ${unit}` : `${count(whole)} of ${count(of)} ${unit}`,
     ...(done > 0 ? [`${perSecond(done / Math.max(seconds, 0.1))} ${unit}/s`] : []),
     ...(of === null ? [] : left(seconds, of === 0 ? 1 : done / of)),

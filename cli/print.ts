@@ -1,6 +1,7 @@
 import { Writable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { printable } from '../app/printable.ts';
+import { rfc3339 } from '../contract/times.ts';
 
 /**
  * Prints lines on standard output. A line may hold what others wrote: it stays one line and steers no terminal.
@@ -10,8 +11,12 @@ export function print(...lines: readonly string[]): void {
   process.stdout.write(`${lines.map(printable).join('\n')}\n`);
 }
 
-/** Prints a value as JSON on one line, which is safe to look at in a terminal too. */
-export const printJson = (value: unknown): void => print(JSON.stringify(value));
+/** JSON on one line; times as Postgres prints them are RFC 3339 in it. */
+export const asJson = (value: unknown): string =>
+  JSON.stringify(value, (_, one) => (typeof one === 'string' ? rfc3339(one) : one));
+
+/** Prints a value as JSON, which is safe to look at in a terminal too. */
+export const printJson = (value: unknown): void => print(asJson(value));
 
 /** Tells a person lines on the standard error, as `print` does. */
 export function say(...lines: readonly string[]): void {

@@ -75,6 +75,7 @@ export function buildProgram(): Command {
   )
     .addArgument(new Argument('<kind>', 'what it is').choices(tracedKinds))
     .argument('<id>', 'its id')
+    .option('--all', 'also runs that read it and changed nothing')
     .option('--json', 'as JSON')
     .action(async (kind, id, options) => (await import('./commands/trace.ts')).trace(kind, id, options));
   addVersions(program);

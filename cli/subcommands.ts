@@ -71,6 +71,15 @@ export function addChecks(program: Command): void {
     .action(async (options) => (await import('./commands/checks.ts')).checksList(options));
   add(
     checks,
+    'show',
+    'Show everything about one issue: its evidence, and the keys of what it is about',
+    'metersync checks show 17',
+  )
+    .argument('<issue>', 'its id, as metersync checks list shows it', issueId)
+    .option('--json', 'as JSON')
+    .action(async (id, options) => (await import('./commands/checks.ts')).checksShow(id, options));
+  add(
+    checks,
     'describe',
     'Describe what each check looks for, and count its open issues',
     'metersync checks describe',

@@ -38,25 +38,101 @@ export async function createProgress(stream: NodeJS.WriteStream = process.stderr
 /** A text, which takes one line whatever it holds; several; or a number. */
 type Cell = string | readonly string[] | number;
 
-/** Lines of a table without borders inside, numbers to the right. */
-export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string[] {
+export interface Rows {
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly Cell[])[];
+}
+
+/**
+ * Lines of a table without borders inside, numbers to the right. In a terminal it is as wide as that at most: texts go on
+ * on another line, and none is cut.
+ */
+export function table(
+  head: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  columns = width(),
+): string[] {
   const numeric = head.map((_, column) =>
     rows.every((row) => typeof row[column] === 'number' || row[column] === ''),
   );
+  const lines = [head, ...rows].map((row) => row.map(linesOf));
+  const widths = shrink(lines, columns);
+  const [top = [], ...rest] = lines.map((row) =>
+    row.map((cell, column) => cell.flatMap((line) => wrap(line, widths[column] ?? line.length)).join('\n')),
+  );
   const built = new Table({
-    head: head.map(printable),
+    head: top,
     colAligns: numeric.map((is) => (is ? 'right' : 'left')),
-    style: { head: [], border: [], compact: true },
+    // Rows of one line need no rule between them.
+    style: { head: [], border: [], compact: !rest.flat().some((cell) => cell.includes('\n')) },
   });
-  for (const row of rows) {
-    built.push(row.map(cellText));
-  }
+  built.push(...rest);
   return built.toString().split('\n');
 }
 
-function cellText(cell: Cell): string {
-  if (typeof cell === 'number') return cell.toLocaleString('en');
-  return typeof cell === 'string' ? printable(cell) : cell.map(printable).join('\n');
+/** The first of these tables that fits into the terminal as it is; the last one, made to fit, when none does. */
+export function tableOf(choices: readonly [Rows, ...Rows[]], columns = width()): string[] {
+  const fits = ({ head, rows }: Rows): boolean => {
+    const widths = columnWidths([head, ...rows].map((row) => row.map(linesOf)));
+    return columns === undefined || widths.reduce(sum, edges(widths)) <= columns;
+  };
+  const { head, rows } = choices.find(fits) ?? (choices.at(-1) as Rows);
+  return table(head, rows, columns);
+}
+
+/** Columns of the terminal; undefined where output goes to a file or a program, which take any width. */
+const width = (): number | undefined => (process.stdout.isTTY ? process.stdout.columns : undefined);
+
+const sum = (a: number, b: number): number => a + b;
+const edges = (widths: readonly number[]): number => 3 * widths.length + 1;
+
+/** The lines of each cell of a column, its head among them. */
+const columnsOf = (lines: readonly (readonly (readonly string[])[])[]): string[][] =>
+  (lines[0] ?? []).map((_, column) => lines.flatMap((row) => row[column] ?? []));
+
+const longest = (texts: readonly string[]): number => Math.max(...texts.map((text) => text.length));
+
+const columnWidths = (lines: readonly (readonly (readonly string[])[])[]): number[] =>
+  columnsOf(lines).map(longest);
+
+/** Narrower than this no column is made. */
+const narrowest = 10;
+/** A word of this length is an id, which somebody may want to copy. */
+const idLength = 30;
+
+/** Takes what is too much from the widest columns: where words stay whole at first, then where ids do, then anywhere. */
+function shrink(lines: readonly (readonly (readonly string[])[])[], columns: number | undefined): number[] {
+  const widths = columnWidths(lines);
+  if (columns === undefined) return widths;
+  const words = columnsOf(lines).map((texts) => longest(texts.flatMap((text) => text.split(' '))));
+  const ids = words.map((word) => (word < idLength ? narrowest : word));
+  for (const floors of [words, ids, words.map(() => narrowest)]) {
+    while (widths.reduce(sum, edges(widths)) > columns) {
+      const spare = widths.map((width, column) => (width > (floors[column] ?? 0) ? width : 0));
+      const widest = Math.max(...spare);
+      if (widest <= narrowest) break;
+      widths[spare.indexOf(widest)] = widest - 1;
+    }
+  }
+  return widths;
+}
+
+/** Breaks a line between words; a word that is too long anywhere. */
+function wrap(line: string, most: number): string[] {
+  const wrapped: string[] = [];
+  let rest = line;
+  while (rest.length > most) {
+    const space = rest.lastIndexOf(' ', most);
+    const at = space > 0 ? space : most;
+    wrapped.push(rest.slice(0, at));
+    rest = rest.slice(at).trimStart();
+  }
+  return [...wrapped, rest];
+}
+
+function linesOf(cell: Cell): string[] {
+  if (typeof cell === 'number') return [cell.toLocaleString('en')];
+  return typeof cell === 'string' ? [printable(cell)] : cell.map(printable);
 }
 
 export const milliseconds = (ms: number | null): string =>

@@ -120,7 +120,7 @@ export const failureTypes = {
     means:
       'A payload in Temporal is not encrypted under a key of TEMPORAL_CODEC_KEYS, or was for another workflow: no receiver, worker or command with these keys made it.',
     operator:
-      'Nothing of it was applied; it waits. If a process of yours has other keys or none, give it these. If it is older than the keys, set TEMPORAL_PLAINTEXT=accepted until it is done. If neither, somebody else reaches Temporal: terminate the workflow.',
+      'Nothing of it was applied; it waits. If a process of yours has other keys or none, give it these; an embedded Temporal has its key in temporal-codec-key of its folder, which METERSYNC_DIR names. If it is older than the keys, set TEMPORAL_PLAINTEXT=accepted until it is done. If neither, somebody else reaches Temporal: terminate the workflow.',
   },
   EVENT_UNREADABLE: {
     action: 'dead',

@@ -1,5 +1,7 @@
 import { type FailureCode, failureTypes } from './failures.ts';
 import type { RunKind, RunState } from './names.ts';
+import { shownSeconds, shownTime } from './times.ts';
+import { counted } from './words.ts';
 
 /**
  * The one word for how a deployment is, and what it rests on. `status` and `doctor` show it; whatever else tells people or
@@ -139,7 +141,7 @@ function judgeSchedule({ name: kind, state, reason, next }: ScheduleHealth): Fin
   // To have none is a choice, which somebody made by a command or MAKE_SCHEDULES.
   if (state === 'removed') return well(name, 'removed by somebody');
   if (state === 'absent') return well(name, 'there is none');
-  return well(name, next === null ? 'active' : `next run ${next}`);
+  return well(name, next === null ? 'active' : `next run ${shownTime(next)}`);
 }
 
 function judgeWarehouse(health: WarehouseHealth): Finding[] {
@@ -175,7 +177,7 @@ function judgeRun(kind: RunKind, last: LastRun | null): Finding | undefined {
   const what = kind === 'full' ? 'backfill' : 'reconcile';
   const name = `last ${what}`;
   const why = last.error === null ? '' : `: ${last.error}`;
-  const saw = `${last.state}, ended ${last.finishedAt}, run ${last.runId}${why}`;
+  const saw = `${last.state}, ended ${shownTime(last.finishedAt)}, run ${last.runId}${why}`;
   if (last.state === 'complete') return well(name, saw);
   return { name, word: 'Needs you', saw, todo: todoOfRun(kind, last) };
 }
@@ -190,7 +192,7 @@ function todoOfRun(kind: RunKind, { state, runId }: LastRun): string {
 function judgeDue(seconds: number | null): Finding {
   const name = 'events';
   if (seconds === null || seconds <= lagSeconds) return well(name, 'what is due is read at once');
-  const saw = `work is due for ${minutes(seconds)} that nobody did`;
+  const saw = `work is due for ${shownSeconds(seconds)} that nobody did`;
   if (seconds <= stalledSeconds) return { name, word: 'Catching up', saw, todo: 'Nothing, unless it grows.' };
   return {
     ...{ name, word: 'Broken', saw },
@@ -249,7 +251,12 @@ function judgeSilence({ silence, silenceHours }: WarehouseHealth): Finding {
   const { signs, quietSeconds, lastEventAt } = silence;
   const name = 'silence';
   if (signs.length === 0)
-    return well(name, lastEventAt === null ? 'no event came yet' : `the last event came at ${lastEventAt}`);
+    return well(
+      name,
+      lastEventAt === null
+        ? 'no event came yet'
+        : `the last event came at ${shownTime(lastEventAt)}${quietSeconds === null ? '' : ` (${shownSeconds(quietSeconds)} ago)`}`,
+    );
   const quiet = silenceHours > 0 && quietSeconds !== null && quietSeconds > silenceHours * 3_600;
   return { name, word: quiet ? 'Broken' : 'Needs you', saw: signs.join('; '), todo: silenceOperator };
 }
@@ -257,17 +264,6 @@ function judgeSilence({ silence, silenceHours }: WarehouseHealth): Finding {
 /** What an operator does about any sign that events do not arrive. */
 export const silenceOperator =
   'The webhook endpoint may be disabled: it is after 5 days of failed deliveries. Run metersync doctor; enable the endpoint in the portal (metersync webhooks portal) and replay there what failed.';
-
-/** A number and what it counts. */
-export const counted = (count: number, noun: string): string =>
-  `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
-
-const minutes = (seconds: number): string =>
-  seconds < 120
-    ? `${Math.round(seconds)} s`
-    : seconds < 7_200
-      ? `${Math.round(seconds / 60)} min`
-      : `${Math.round(seconds / 3_600)} h`;
 
 /** The first line of whatever shows a verdict: the word, and what weighs most. */
 export function headline({ word, findings }: Verdict): string {

@@ -1,5 +1,6 @@
 import { type EndpointName, endpointNames } from '../../contract/endpoints.ts';
 import { Failure } from '../../contract/failures.ts';
+import { counted } from '../../contract/words.ts';
 import type { ServiceClient } from '../../service/client.ts';
 import type { Page } from '../../service/page.ts';
 import { type Check, check, notChecked, ok, type Verdict, warn } from './check.ts';
@@ -119,7 +120,7 @@ class Endpoints {
     if (id === undefined) return notChecked('no document is known to ask about');
     try {
       const page = await this.#page('documentUsage', { id });
-      return ok(`${page.count} rows of document ${id}`);
+      return ok(`${counted(page.count, 'row')} of document ${id}`);
     } catch (error) {
       if (error instanceof Failure && error.code === 'SERVICE_NOT_FOUND') return missingSingle(id);
       throw error;

@@ -1,4 +1,5 @@
 import { type EventKind, eventTypes } from '../../contract/event.ts';
+import { counted } from '../../contract/words.ts';
 import type { Executor } from '../../db/connect.ts';
 import { describeWrong, readKnownViews, readRelations } from '../../db/fields/known-views.ts';
 import { typesSeen } from '../../db/read/events.ts';
@@ -20,7 +21,11 @@ export async function askWarehouse(
 
 /** @param missing migrations that the warehouse lacks; negative when it has more than this metersync knows */
 export function judgeSchema(missing: number): Verdict {
-  if (missing > 0) return fail(`${missing} migrations are missing`, 'Run metersync migrate.');
+  if (missing > 0)
+    return fail(
+      `${counted(missing, 'migration')} ${missing === 1 ? 'is' : 'are'} missing`,
+      'Run metersync migrate.',
+    );
   if (missing < 0)
     return fail(`${-missing} migrations are newer than this metersync`, 'Upgrade this metersync.');
   return ok('the one of this metersync');

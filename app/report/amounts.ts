@@ -10,10 +10,6 @@ export function amount(text: string | null, places = 2): string {
 
 export const whole = (count: number): string => count.toLocaleString('en');
 
-/** `1 bill`, `2 bills`, `2 companies`. */
-export const several = (count: number, one: string, many = `${one}s`): string =>
-  `${whole(count)} ${count === 1 ? one : many}`;
-
 /** A part from 0 to 1 as percent. */
 export const percent = (text: string | null): string =>
   text === null ? '–' : `${(Number(text) * 100).toFixed(1)} %`;

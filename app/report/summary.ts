@@ -1,6 +1,7 @@
 import type { Severity } from '../../contract/names.ts';
+import { counted } from '../../contract/words.ts';
 import type { MonthlyUsage, Report } from '../../db/read/report.ts';
-import { amount, hasEnded, monthAt, percent, several, weekdays, whole } from './amounts.ts';
+import { amount, hasEnded, monthAt, percent, weekdays, whole } from './amounts.ts';
 
 /** The one line of each part: what the page shows large and the terminal prints. */
 export interface Figures {
@@ -17,7 +18,7 @@ export const scopeOf = ({ company }: Report): string =>
   company === null ? 'all companies' : (company.name ?? company.id);
 
 export const countsOf = ({ counts }: Report): string =>
-  `${several(counts.companies, 'company', 'companies')}, ${several(counts.meters, 'meter')}, ${several(counts.bills, 'bill that counts', 'bills that count')}`;
+  `${counted(counts.companies, 'company', 'companies')}, ${counted(counts.meters, 'meter')}, ${counted(counts.bills, 'bill that counts', 'bills that count')}`;
 
 export const isEmpty = ({ counts, freshness, load, cost }: Report): boolean =>
   counts.meters + counts.bills + freshness.connections + load.length + cost.length === 0;
@@ -28,7 +29,7 @@ export function figuresOf(report: Report): Figures {
     load: loadFigure(report),
     coverage: coverageFigure(report),
     corrections: correctionsFigure(report),
-    attention: `${whole(report.attention.total)} of ${several(report.freshness.connections, 'connection')}`,
+    attention: `${whole(report.attention.total)} of ${counted(report.freshness.connections, 'connection')}`,
     issues: issuesFigure(report),
     freshness: freshnessFigure(report),
   };
@@ -81,7 +82,7 @@ export function zonesOf({ timeZones }: Report): string {
   const set = new Set(timeZones.filter(({ source }) => source !== 'default').map((one) => one.timeZone));
   const known = [...set].length > 3 ? `${set.size} time zones` : [...set].join(' and ');
   if (unset === 0) return set.size === 0 ? 'in UTC' : `in ${known}, as set for all sites`;
-  const missing = `no time zone is set for ${whole(unset)} of ${several(sites, 'site')} (ops.site_overrides)`;
+  const missing = `no time zone is set for ${whole(unset)} of ${counted(sites, 'site')} (ops.site_overrides)`;
   return set.size === 0 ? `in UTC: ${missing}` : `in ${known}, and in UTC where ${missing}`;
 }
 
@@ -119,19 +120,19 @@ function issuesFigure({ issues }: Report): string {
   const sum = (many: (one: Report['issues'][number]) => number) =>
     issues.reduce((total, one) => total + many(one), 0);
   const of = (severity: Severity) => sum((one) => (one.severity === severity ? one.open : 0));
-  const counted = [
-    several(of('error'), 'error'),
-    several(of('warning'), 'warning'),
-    several(of('info'), 'info'),
+  const told = [
+    counted(of('error'), 'error'),
+    counted(of('warning'), 'warning'),
+    counted(of('info'), 'info'),
   ];
   const acknowledged = sum((one) => one.acknowledged);
-  return `${counted.join(', ')}${acknowledged === 0 ? '' : `; acknowledged: ${whole(acknowledged)} more`}`;
+  return `${told.join(', ')}${acknowledged === 0 ? '' : `; acknowledged: ${whole(acknowledged)} more`}`;
 }
 
 function freshnessFigure({ freshness }: Report): string {
   const { connections, late, byCause } = freshness;
   const causes = byCause.map((row) => `${whole(row.connections)} for ${row.cause}`);
-  return `${whole(late)} of ${several(connections, 'connection')} late${causes.length === 0 ? '' : `: waiting, ${causes.join(', ')}`}`;
+  return `${whole(late)} of ${counted(connections, 'connection')} late${causes.length === 0 ? '' : `: waiting, ${causes.join(', ')}`}`;
 }
 
 /** The figures in lines for a terminal. */

@@ -3,7 +3,8 @@ import { requireSchema } from '../../app/prepare.ts';
 import { joinLimit } from '../../app/shared-limit.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import type { AuditResource } from '../../contract/names.ts';
-import { counted } from '../../contract/verdict.ts';
+import { timeAgo } from '../../contract/times.ts';
+import { counted, nameInWords } from '../../contract/words.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { createProgress, table } from '../terminal.ts';
@@ -62,7 +63,9 @@ async function compare(
     resources: options.resource,
     since: options.since,
     onProgress: ({ companies, compared }) =>
-      progress.show([`audit: ${companies} companies, ${compared.toLocaleString('en')} records compared`]),
+      progress.show([
+        `audit: ${counted(companies, 'company', 'companies')}, ${counted(compared, 'record')} compared`,
+      ]),
   };
   const found = options.repair ? await repair({ ...input, apiVersion }) : undefined;
   const report = found?.differences === 0 ? found : await audit(input);
@@ -81,7 +84,9 @@ async function compare(
 function describeRepair(found: AuditReport & { runId: string }, after: AuditReport): string {
   if (found.differences === 0) return 'There was nothing to repair.';
   const left =
-    after.differences === 0 ? '' : `; ${after.differences} are left: the service changes, or see above`;
+    after.differences === 0
+      ? ''
+      : `; ${after.differences} ${after.differences === 1 ? 'is' : 'are'} left: the service changes, or see above`;
   const were = found.differences === 1 ? 'was' : 'were';
   return `${counted(found.differences, 'difference')} ${were} found and written again as the service has them${left}. Rows that it no longer shows are tombstoned: metersync deletes undo ${found.runId} takes that back.`;
 }
@@ -91,7 +96,7 @@ export function describeAudit(report: AuditReport, only?: readonly AuditResource
   const compared = Object.entries(report.resources).filter(
     ([name]) => only === undefined || only.includes(name as AuditResource),
   );
-  const rows = compared.map(([name, r]) => [name, r.compared, r.missing, r.extra, r.different]);
+  const rows = compared.map(([name, r]) => [nameInWords(name), r.compared, r.missing, r.extra, r.different]);
   const lines = table(['audit', 'compared', 'missing', 'extra', 'different'], rows);
   for (const example of report.examples) lines.push(...describeExample(example));
   if (report.differences > report.examples.length && report.examples.length > 0) lines.push('…');
@@ -105,7 +110,7 @@ const shown = (text: string | null) =>
 /** A difference, both sides of it, and the events behind it. */
 function describeExample({ state, resource, id, fields = [], events, refused }: Example): string[] {
   return [
-    `${state}: ${resource} ${id}`,
+    `${state}: ${nameInWords(resource)} ${id}`,
     ...(refused === undefined
       ? []
       : [`    Postgres refused it, and it is kept in metersync.rejected_records: ${refused}`]),
@@ -114,7 +119,8 @@ function describeExample({ state, resource, id, fields = [], events, refused }: 
         `    ${field}: the service has ${shown(service)}, the warehouse ${shown(warehouse)}`,
     ),
     ...events.map(
-      (event) => `    event ${event.id}: ${event.type}, ${event.outcome}, received ${event.receivedAt}`,
+      (event) =>
+        `    event ${event.id}: ${event.type}, ${event.outcome}, received ${timeAgo(event.receivedAt)}`,
     ),
   ];
 }

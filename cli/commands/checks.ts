@@ -1,6 +1,15 @@
 import { acknowledgeIssue, type CheckingProgress, checkData } from '../../app/check-data.ts';
-import { type DataIssue, listDataIssues, readChecks } from '../../app/warehouse.ts';
+import {
+  type Database,
+  type DataIssue,
+  type IssueNames,
+  listDataIssues,
+  namesOfIssues,
+  readChecks,
+} from '../../app/warehouse.ts';
 import type { ClosedReason, Severity } from '../../contract/names.ts';
+import { shownTime, timeAgo } from '../../contract/times.ts';
+import { counted, nameInWords } from '../../contract/words.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 import { createProgress, table } from '../terminal.ts';
@@ -30,28 +39,73 @@ export async function checksList(options: IssuesChosen): Promise<void> {
       limit,
     );
     if (options.json) printJson({ issues });
-    else print(...describeIssues(issues, options));
+    else print(...describeIssues(issues, await namesOf(db, issues), options));
   });
 }
 
-function describeIssues(issues: readonly DataIssue[], { closed = false, limit }: IssuesChosen): string[] {
+/** Those that are closed have no names: what they were about may be another's now. */
+const namesOf = (db: Database, issues: readonly DataIssue[]) =>
+  namesOfIssues(
+    db,
+    issues.map(({ id }) => id),
+  );
+
+/** `metersync checks show`: all of one issue, with the keys of what it is about. */
+export async function checksShow(id: number, options: { json?: boolean }): Promise<void> {
+  await withWarehouse({ temporal: false }, async ({ db }) => {
+    const [issue] = await listDataIssues(db, { id }, 1);
+    if (issue === undefined)
+      throw new CommandError(`there is no issue ${id}: metersync checks list shows them`);
+    const names = await namesOf(db, [issue]);
+    if (options.json) printJson({ issue: { ...issue, ...names.get(id) } });
+    else print(...describeIssue(issue, names.get(id)));
+  });
+}
+
+function describeIssue(issue: DataIssue, names: IssueNames | undefined): string[] {
+  const { id, severity, checkName, companyId, entityType, entityId, subject, evidence } = issue;
+  const told = Object.entries(evidence).map(([key, value]) => `  ${nameInWords(key)}: ${value ?? 'none'}`);
+  return [
+    `issue ${id}, ${severity}, ${checkName}: ${issue.sentence}`,
+    `company: ${issue.company ?? 'no name'} (${companyId})`,
+    ...Object.entries(names ?? {}).flatMap(([name, value]) => (value === null ? [] : [`${name}: ${value}`])),
+    `${entityType}: ${entityId}`,
+    ...(subject === '' ? [] : [`subject: ${subject}`]),
+    ...(told.length === 0 ? [] : ['evidence:', ...told]),
+    `since: ${timeAgo(issue.openedAt)}; last seen: ${timeAgo(issue.lastSeenAt)}`,
+    ...(issue.closedAt === null ? openAs(issue).slice(1) : [`closed: ${closedAs(issue).join(', ')}`]),
+  ];
+}
+
+function describeIssues(
+  issues: readonly DataIssue[],
+  names: ReadonlyMap<number, IssueNames>,
+  { closed = false, limit }: IssuesChosen,
+): string[] {
   if (issues.length === 0) return [closed ? 'No such issue was closed.' : 'No such issue is open.'];
   const rows = issues.map((issue) => [
-    ...[issue.id, issue.severity, issue.checkName, issue.company ?? issue.companyId],
-    [`${issue.entityType} ${issue.entityId}`, ...(issue.subject === '' ? [] : [issue.subject])],
-    Object.entries(issue.evidence).map(([key, value]) => `${key} ${value ?? 'none'}`),
+    ...[issue.id, issue.severity, aboutWhat(issue, names.get(issue.id)), issue.sentence],
     closed ? closedAs(issue) : openAs(issue),
   ]);
-  const head = ['id', 'severity', 'check', 'company', 'of', 'evidence', closed ? 'closed' : 'since'];
+  const head = ['issue', 'severity', 'of', 'what is wrong', closed ? 'closed' : 'since'];
   const more = issues.length === limit ? [`There may be more: --limit ${limit * 2}`] : [];
   return [...table(head, rows), ...more];
 }
 
-const minutesOf = (time: string): string => time.slice(0, 16);
+/** What a person calls that which an issue is about. */
+function aboutWhat({ company, companyId, entityType, entityId }: DataIssue, names?: IssueNames): string {
+  const { site, meter, account, invoice } = names ?? {};
+  const known = [
+    site,
+    meter && `meter ${meter}`,
+    invoice ? `invoice ${invoice}` : account && `account ${account}`,
+  ].filter((name) => name);
+  return [company ?? companyId, ...(known.length === 0 ? [`${entityType} ${entityId}`] : known)].join(', ');
+}
 
 function openAs({ openedAt, acknowledgedAt, acknowledgedNote }: DataIssue): string[] {
-  const known = acknowledgedAt === null ? [] : [`acknowledged ${minutesOf(acknowledgedAt)}`];
-  return [minutesOf(openedAt), ...known, ...(acknowledgedNote === null ? [] : [acknowledgedNote])];
+  const known = acknowledgedAt === null ? [] : [`acknowledged ${shownTime(acknowledgedAt)}`];
+  return [shownTime(openedAt), ...known, ...(acknowledgedNote === null ? [] : [acknowledgedNote])];
 }
 
 const reasons: Readonly<Record<ClosedReason, string>> = {
@@ -61,7 +115,7 @@ const reasons: Readonly<Record<ClosedReason, string>> = {
 };
 
 function closedAs({ closedAt, closedReason }: DataIssue): string[] {
-  return [minutesOf(closedAt ?? ''), ...(closedReason === null ? [] : [reasons[closedReason]])];
+  return [shownTime(closedAt ?? ''), ...(closedReason === null ? [] : [reasons[closedReason]])];
 }
 
 /** `metersync checks describe`: what is looked for. */
@@ -99,7 +153,9 @@ export async function checksAcknowledge(
 }
 
 function describeProgress({ done, of, refreshed: { opened, closed } }: CheckingProgress): string[] {
-  return [`${done} of ${of} companies checked: ${opened} issues opened, ${closed} closed`];
+  return [
+    `${done} of ${counted(of, 'company', 'companies')} checked: ${counted(opened, 'issue')} opened, ${closed} closed`,
+  ];
 }
 
 /** `metersync checks run`: opens and closes issues by what the data shows now. */
@@ -114,6 +170,6 @@ export async function checksRun(options: { company?: string; json?: boolean }): 
     progress.done();
     const { opened, closed, stillOpen } = refreshed;
     if (options.json) printJson(refreshed);
-    else print(`${opened} issues opened, ${closed} closed, ${stillOpen} open as before.`);
+    else print(`${counted(opened, 'issue')} opened, ${closed} closed, ${stillOpen} open as before.`);
   });
 }

@@ -6,9 +6,10 @@ import {
   rejectDeletes,
   undoDeletes,
 } from '../../app/warehouse.ts';
+import { counted, nameInWords } from '../../contract/words.ts';
 import { CommandError } from '../errors.ts';
-import { print } from '../print.ts';
-import { table } from '../terminal.ts';
+import { asJson, print } from '../print.ts';
+import { tableOf } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 /** What becomes of rows that a run found gone. */
@@ -41,15 +42,25 @@ async function list(
 ): Promise<string[]> {
   const known = await readDeletes(db, { all: all || run !== undefined });
   const found = run === undefined ? known : known.filter(({ runId }) => runId === run.toLowerCase());
-  if (json) return [JSON.stringify({ deletes: found })];
+  if (json) return [asJson({ deletes: found })];
   if (found.length === 0 && run !== undefined) return [`Run ${run} inferred no deletion.`];
   if (found.length === 0)
     return [all ? 'No run inferred any deletion.' : 'No deletion waits for a decision.'];
-  const row = (one: InferredDeletes) => [
-    ...[one.runId, one.companyId ?? '', one.resource, one.state, one.reason, one.rows],
-    one.examples.join(' '),
+  const wide = ({ runId, companyId, resource, state, reason, rows, examples }: InferredDeletes) => [
+    ...[runId, companyId ?? '', nameInWords(resource), state, reason, rows, examples.join(' ')],
   ];
-  return table(['run', 'company', 'resource', 'state', 'reason', 'rows', 'for example'], found.map(row));
+  const narrow = ({ runId, companyId, resource, state, reason, rows, examples }: InferredDeletes) => [
+    [`run ${runId}`, ...(companyId === null ? [] : [`company ${companyId}`]), ...examples],
+    [nameInWords(resource), state, reason],
+    rows,
+  ];
+  return tableOf([
+    {
+      head: ['run', 'company', 'resource', 'state', 'reason', 'rows', 'for example'],
+      rows: found.map(wide),
+    },
+    { head: ['of', 'what', 'rows'], rows: found.map(narrow) },
+  ]);
 }
 
 async function decide(
@@ -69,15 +80,15 @@ async function decide(
     const spared =
       done.spared === 0
         ? ''
-        : `; ${done.spared} were seen or told of meanwhile and live: the next run looks again`;
-    return json ? JSON.stringify(done) : `${done.tombstoned} rows tombstoned${spared}.`;
+        : `; ${counted(done.spared, 'row')} seen or told of meanwhile stay: the next run looks again`;
+    return json ? asJson(done) : `${counted(done.tombstoned, 'row')} tombstoned${spared}.`;
   }
   if (action === 'reject') {
     const done = await rejectDeletes(db, run);
-    return json ? JSON.stringify(done) : `${done.kept} rows kept: later runs ask before they delete them.`;
+    return json ? asJson(done) : `${counted(done.kept, 'row')} kept: later runs ask before they delete them.`;
   }
   const done = await undoDeletes(db, run);
   return json
-    ? JSON.stringify(done)
-    : `${done.revived} rows live again: later runs ask before they delete them.`;
+    ? asJson(done)
+    : `${counted(done.revived, 'row')} live again: later runs ask before they delete them.`;
 }

@@ -21,6 +21,7 @@ import {
   type WarehouseStatus,
 } from '../../app/warehouse.ts';
 import { startWorker } from '../../app/worker-part.ts';
+import { counted, nameInWords } from '../../contract/words.ts';
 import { type Context, openContext } from '../context.ts';
 import { CommandError } from '../errors.ts';
 import { followBackfill } from '../follow-backfill.ts';
@@ -199,7 +200,9 @@ async function play(
       service: access.client,
       concurrency: connections,
       onProgress: ({ companies, compared }) =>
-        progress.show([`audit: ${companies} companies, ${compared.toLocaleString('en')} records compared`]),
+        progress.show([
+          `audit: ${counted(companies, 'company', 'companies')}, ${counted(compared, 'record')} compared`,
+        ]),
     });
     progress.done();
     const [status, latency] = [await readStatus(warehouse.db), await eventLatency(warehouse.db, since)];
@@ -238,7 +241,7 @@ async function untilSettled(
 
 function describe(played: Played, seconds: number): string[] {
   const { report, status, latency, deliveries } = played;
-  const rows = Object.entries(status.rows).map(([name, count]) => [name, count]);
+  const rows = Object.entries(status.rows).map(([name, count]) => [nameInWords(name), count]);
   const outcomes = Object.entries(status.events).filter(([, count]) => count > 0);
   return [
     ...table(['rows', 'live'], rows),

@@ -8,9 +8,11 @@ import {
   type WholeEvent,
 } from '../../app/events.ts';
 import type { EventOutcome } from '../../contract/names.ts';
+import { shownTime, timeAgo } from '../../contract/times.ts';
+import { counted, label } from '../../contract/words.ts';
 import { CommandError, UsageError } from '../errors.ts';
-import { print, printJson } from '../print.ts';
-import { createProgress, table } from '../terminal.ts';
+import { asJson, print, printJson } from '../print.ts';
+import { createProgress, tableOf } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 export interface EventsChosen {
@@ -50,15 +52,18 @@ const unknownEvent = (id: string) => new CommandError(`no event ${id} is in the 
 
 function describeList(events: readonly JournalledEvent[], next: string | null): string[] {
   if (events.length === 0) return ['No event matches.'];
-  const rows = events.map((event) => [
-    event.receivedAt,
-    event.outcome,
-    event.type,
-    event.id,
-    event.recordId ?? '',
-    event.error?.slice(0, 60) ?? '',
+  const wide = events.map(({ receivedAt, outcome, type, id, recordId, error }) => [
+    ...[shownTime(receivedAt), outcome, type, id, recordId ?? '', error?.slice(0, 60) ?? ''],
   ]);
-  const lines = table(['received', 'outcome', 'type', 'event', 'record', 'error'], rows);
+  const narrow = wide.map(([received = '', outcome = '', type = '', id = '', record = '', error = '']) => [
+    received,
+    [type, outcome, ...(error === '' ? [] : [error])],
+    [id, record],
+  ]);
+  const lines = tableOf([
+    { head: ['received', 'outcome', 'type', 'event', 'record', 'error'], rows: wide },
+    { head: ['received', 'type and outcome', 'event and record'], rows: narrow },
+  ]);
   if (next !== null) lines.push(`More: --before ${next}`);
   return lines;
 }
@@ -75,7 +80,7 @@ export async function eventsShow(id: string, options: { json?: boolean }): Promi
 
 /** The payload is put in as the text that Postgres printed: its numbers pass through no float. */
 function wholeAsJson({ payload, body, ...event }: WholeEvent): string {
-  const known = JSON.stringify({ ...event, body: body?.toString('utf8') ?? null });
+  const known = asJson({ ...event, body: body?.toString('utf8') ?? null });
   const oneLine = payload?.replaceAll(/\n\s*/g, '') ?? 'null';
   return `${known.slice(0, -1)},"payload":${oneLine}}`;
 }
@@ -83,13 +88,19 @@ function wholeAsJson({ payload, body, ...event }: WholeEvent): string {
 function describeEvent({ payload, body, ...event }: WholeEvent): string[] {
   const lines = Object.entries(event)
     .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${name}: ${value}`);
+    .map(([name, value]) => `${name === 'id' ? 'event' : label(name)}: ${shownValue(value)}`);
   if (payload !== null) lines.push('payload:', ...payload.split('\n'));
   else if (body !== null) lines.push('body, as it was signed:', body.toString('utf8'));
   else if (event.payloadDroppedAt !== null) lines.push('payload: dropped for its age');
   else lines.push('payload: too large to be shown, once its numbers are written out');
   return lines;
 }
+
+/** A value of an event: a time with how long ago that was. */
+const shownValue = (value: unknown): string => {
+  const text = String(value);
+  return shownTime(text) === text ? text : timeAgo(text);
+};
 
 /** `metersync events replay`: has kept events applied again, through the code of today. */
 export async function eventsReplay(
@@ -118,7 +129,7 @@ export async function eventsReplay(
         ...{ client, db },
         filter: { ...filterOf(chosen), ...(ids.length === 0 ? {} : { ids }) },
         replay: force ? 'all' : 'unapplied',
-        onProgress: (replayed) => progress.show([`${replayed.toLocaleString('en')} events recorded again`]),
+        onProgress: (replayed) => progress.show([`${counted(replayed, 'event')} recorded again`]),
       });
       progress.done();
       if (json) printJson(report);
@@ -133,7 +144,7 @@ export async function eventsReplay(
 function describeReplay({ replayed, outcomes, refused }: ReplayReport): string[] {
   const became = Object.entries(outcomes).map(([outcome, count]) => `${count} ${outcome}`);
   return [
-    `${replayed} events recorded again${became.length === 0 ? '' : `: ${became.join(', ')}`}`,
+    `${counted(replayed, 'event')} recorded again${became.length === 0 ? '' : `: ${became.join(', ')}`}`,
     ...refused.map(({ id, reason }) => `refused ${id}: ${reason}`),
   ];
 }

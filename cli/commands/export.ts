@@ -2,6 +2,7 @@ import { exportRelation } from '../../app/export/export.ts';
 import { UnknownRelation } from '../../app/export/relation.ts';
 import type { Warehouse } from '../../app/warehouse.ts';
 import type { ExportFormat } from '../../contract/names.ts';
+import { counted } from '../../contract/words.ts';
 import { type CompanyOptions, heldCompanyOf } from '../company.ts';
 import { UsageError } from '../errors.ts';
 import { requireFolder, writeOutputFile } from '../output-file.ts';
@@ -71,7 +72,7 @@ async function toFile(input: Input, path: string): Promise<void> {
         clearInterval(written);
       }
     });
-    progress.show([`${rows.toLocaleString('en')} rows written to ${path}`]);
+    progress.show([`${counted(rows, 'row')} written to ${path}`]);
   } finally {
     progress.done();
   }

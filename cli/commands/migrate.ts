@@ -1,5 +1,6 @@
 import { migrate } from '../../app/prepare.ts';
 import { describeBlocked } from '../../app/typed-views.ts';
+import { counted } from '../../contract/words.ts';
 import { openContext } from '../context.ts';
 import { print, say } from '../print.ts';
 
@@ -10,7 +11,7 @@ export async function migrateCommand(): Promise<void> {
     const { settings, stack, log, insecure } = context;
     for (const { saw, todo } of insecure) say(`Warning: ${saw}. ${todo}`);
     const { applied, blocked, warnings, rolesMissing } = await migrate(settings, stack.databaseUrl, log);
-    print(applied === 0 ? 'The warehouse is up to date.' : `Applied ${applied} migrations.`);
+    print(applied === 0 ? 'The warehouse is up to date.' : `Applied ${counted(applied, 'migration')}.`);
     for (const view of blocked) print(describeBlocked(view));
     for (const warning of warnings) print(warning);
     if (rolesMissing.length > 0) {

@@ -1,6 +1,7 @@
 import { type ResumeReport, resumeParked } from '../../app/resume.ts';
 import { connectClient } from '../../app/temporal.ts';
 import type { FailureCode } from '../../contract/failures.ts';
+import { counted } from '../../contract/words.ts';
 import { print, printJson } from '../print.ts';
 import { withWarehouse } from '../warehouse.ts';
 
@@ -20,10 +21,10 @@ export async function resume(options: { code?: FailureCode; json?: boolean }): P
 
 function describe({ events, runId, companies }: ResumeReport): string[] {
   if (events === 0 && runId === null) return ['Nothing is parked.'];
-  const lines = [`${events} events are due again`];
+  const lines = [`${counted(events, 'event')} ${events === 1 ? 'is' : 'are'} due again`];
   if (runId !== null) {
     lines.push(
-      `backfill ${runId} started: ${companies === null ? 'all companies' : `${companies} companies`}`,
+      `backfill ${runId} started: ${companies === null ? 'all companies' : counted(companies, 'company', 'companies')}`,
     );
   }
   return lines;

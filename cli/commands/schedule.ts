@@ -12,6 +12,8 @@ import {
 } from '../../app/schedules.ts';
 import { connectClient } from '../../app/temporal.ts';
 import { type RunKind, runKinds } from '../../contract/names.ts';
+import { timeAgo } from '../../contract/times.ts';
+import { counted } from '../../contract/words.ts';
 import { openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
@@ -114,9 +116,12 @@ export function describeSchedule(now: ScheduleState): string[] {
   const window = `jitter ${shortDuration(now.jitterSeconds * 1000)}, catches up ${shortDuration(now.catchUpSeconds * 1000)}`;
   const heading = [states[state], reason, times === null ? '' : `${times}, ${window}`];
   const lines = [`${name}: ${heading.filter((part) => part !== '' && part !== null).join('; ')}`];
-  if (next.length > 0) lines.push(`  next: ${next.join(', ')}`);
+  if (next.length > 0) lines.push(`  next: ${next.map((at) => timeAgo(at)).join(', ')}`);
   if (running.length > 0) lines.push(`  running: ${running.join(', ')}`);
-  for (const run of last) lines.push(`  ${run.scheduledAt}: ${run.state} (${run.workflowId})`);
-  if (missed > 0) lines.push(`  ${missed} starts were missed while Temporal was away`);
+  for (const run of last) lines.push(`  ${timeAgo(run.scheduledAt)}: ${run.state} (${run.workflowId})`);
+  if (missed > 0)
+    lines.push(
+      `  ${counted(missed, 'start')} ${missed === 1 ? 'was' : 'were'} missed while Temporal was away`,
+    );
   return lines;
 }

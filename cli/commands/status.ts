@@ -1,7 +1,9 @@
 import { readDeployment } from '../../app/health.ts';
 import { describeBlocked } from '../../app/typed-views.ts';
 import { openWarehouse, type ParkedWork, readStatus, type WarehouseStatus } from '../../app/warehouse.ts';
-import { counted, headline, type Verdict, verdictOf, verdictStatus } from '../../contract/verdict.ts';
+import { shownSeconds, timeAgo } from '../../contract/times.ts';
+import { headline, type Verdict, verdictOf, verdictStatus } from '../../contract/verdict.ts';
+import { counted, nameInWords } from '../../contract/words.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { table } from '../terminal.ts';
@@ -50,15 +52,17 @@ export function describeVerdict(verdict: Verdict): string[] {
 }
 
 function describeRuns(name: string, { running, last }: WarehouseStatus['backfills']): string {
-  const ended = last === null ? 'none' : `${last.state}, ended ${last.finishedAt}, run ${last.runId}`;
+  const ended =
+    last === null ? 'none' : `${last.state}, ended ${timeAgo(last.finishedAt)}, run ${last.runId}`;
   return `${name} running: ${running}; last: ${ended}`;
 }
 
 function describe(now: WarehouseStatus): string[] {
-  const ago = (seconds: number | null) => (seconds === null ? 'never' : `${Math.round(seconds)} s ago`);
+  const ago = (seconds: number | null) => (seconds === null ? 'never' : `${shownSeconds(seconds)} ago`);
+  const rows = Object.entries(now.rows).map(([name, count]) => [nameInWords(name), count]);
   const lines = [
     ...table(['events', 'count'], Object.entries(now.events)),
-    ...table(['live rows', 'count'], Object.entries(now.rows)),
+    ...table(['live rows', 'count'], rows),
     `last event: ${ago(now.lastEventSecondsAgo)}; oldest pending: ${now.events.pending === 0 ? 'none' : ago(now.oldestPendingSeconds)}`,
     describeRuns('backfills', now.backfills),
     describeRuns('reconciles', now.reconciles),
@@ -78,7 +82,7 @@ function describe(now: WarehouseStatus): string[] {
   for (const { code, events, owners, nextAttemptAt, reason } of now.waiting)
     if (!parked.includes(code))
       lines.push(
-        `${counted(events, 'event')} of ${ownersOf(owners)} ${events === 1 ? 'waits' : 'wait'}, tried again from ${nextAttemptAt} on: ${reason}`,
+        `${counted(events, 'event')} of ${ownersOf(owners)} ${events === 1 ? 'waits' : 'wait'}, tried again${nextAttemptAt === null ? '' : ` from ${timeAgo(nextAttemptAt)} on`}: ${reason}`,
       );
   return lines;
 }
@@ -100,9 +104,9 @@ function describeParked(parked: ParkedWork): string[] {
     ...(events > 0 ? [`${counted(events, 'event')} of ${ownersOf(owners)}`] : []),
     ...(backfillParts > 0 ? [`${counted(backfillParts, 'part')} of backfills`] : []),
   ];
-  const next = nextAttemptAt === null ? '' : `, tried again at ${nextAttemptAt}`;
+  const next = nextAttemptAt === null ? '' : `, tried again at ${timeAgo(nextAttemptAt)}`;
   return [
-    `parked since ${since}: ${code}: ${what.join(' and ') || 'nothing waits yet'}${next}`,
+    `parked since ${timeAgo(since)}: ${code}: ${what.join(' and ') || 'nothing waits yet'}${next}`,
     `  ${parked.reason}`,
     `  What to do: ${operator}`,
   ];

@@ -1,71 +1,142 @@
 import { type Trace, traceRecord } from '../../app/events.ts';
 import type { TracedKind } from '../../contract/names.ts';
+import { shownTime } from '../../contract/times.ts';
+import { counted, label, nameInWords } from '../../contract/words.ts';
 import { print, printJson } from '../print.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 /** `metersync trace`: the story of one record: events, workflows, runs, versions and times. */
-export async function trace(kind: TracedKind, id: string, options: { json?: boolean }): Promise<void> {
+export async function trace(
+  kind: TracedKind,
+  id: string,
+  options: { all?: boolean; json?: boolean },
+): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const story = await traceRecord(db, kind, id);
     const known = story.record !== null || story.events.length > 0 || story.rejected.length > 0;
     if (!known) process.exitCode = 1;
     if (options.json) printJson(story);
-    else if (known) print(...describeTrace(story));
+    else if (known) print(...describeTrace(story, options.all ?? false));
     else print(`No ${kind} ${id} is known, and no event told of one.`);
   });
 }
 
-function describeTrace({ kind, id, record, ...story }: Trace): string[] {
+function describeTrace(story: Trace, all: boolean): string[] {
+  const { kind, id, record, runs } = story;
   const head = [`${kind} ${id}`];
   if (record === null) head.push('  in no row of the warehouse');
   for (const [name, value] of Object.entries(record ?? {})) {
-    if (value !== null) head.push(`  ${name}: ${value}`);
+    if (value !== null) head.push(`  ${label(name)}: ${shownTime(value)}`);
   }
-  return [...head, '', ...timeline({ ...story, record })];
+  const shown = all ? runs : runs.filter((run) => isPartOf(run, story));
+  const left = runs.length - shown.length;
+  return [
+    ...head,
+    '',
+    ...timeline({ ...story, runs: shown }),
+    ...(left === 0 ? [] : [`${counted(left, 'run')} read it and changed nothing: --all shows them`]),
+  ];
+}
+
+/** Whether a run made the record or changed it, found it gone, or has something to tell of itself. */
+function isPartOf({ runId, state, startedAt, finishedAt }: Trace['runs'][number], story: Trace): boolean {
+  if (state !== 'complete') return true;
+  const of = (one: { readonly runId: string }) => one.runId === runId;
+  if (story.changes.some(({ by }) => by === runId) || story.deletes.some(of)) return true;
+  const first = story.record?.firstSyncedAt;
+  return first !== undefined && isBetween(first, startedAt, finishedAt);
+}
+
+const isBetween = (at: string, from: string, until: string | null): boolean =>
+  order(from) <= order(at) && (until === null || order(at) <= order(until));
+
+interface Moment {
+  readonly at: string;
+  readonly what: string;
+  /** What belongs to it, a line each. */
+  readonly more?: readonly string[];
 }
 
 /** What happened, in order of time. */
-function timeline({ record, events, runs, rejected, deletes }: Omit<Trace, 'kind' | 'id'>): string[] {
-  const moments: { at: string; what: string }[] = [];
+function timeline(story: Omit<Trace, 'kind' | 'id'>): string[] {
+  const moments = [
+    ...eventMoments(story),
+    ...story.applications.map(
+      ({ settledAt, outcome, error }): Moment => ({
+        ...{ at: settledAt, what: `read again: what events told of is ${outcome}${because(error)}` },
+      }),
+    ),
+    ...story.changes.map(
+      ({ at, byKind, by, fields }): Moment => ({
+        at,
+        what: `changed${byKind === null ? '' : ` by ${byKind} ${by}`}`,
+        more: fields.map(({ field, before, after }) => `${field}: ${cut(before)} → ${cut(after)}`),
+      }),
+    ),
+    ...runMoments(story),
+    ...recordMoments(story),
+  ];
+  return moments
+    .toSorted((a, b) => (order(a.at) < order(b.at) ? -1 : order(a.at) > order(b.at) ? 1 : 0))
+    .flatMap(({ at, what, more = [] }) => [
+      `${shownTime(at)}  ${what}`,
+      ...more.map((line) => `${' '.repeat(24)}${line}`),
+    ]);
+}
+
+/** Text that sorts as the times do: one session prints its times alike but for trailing zeros of the fraction. */
+const order = (at: string): string => at.replace(/[+-]\d\d(:\d\d)?$/, '').padEnd(26, '0');
+
+const because = (error: string | null): string => (error === null ? '' : `: ${error}`);
+const cut = (value: string | null): string =>
+  value === null ? 'absent' : value.length > 60 ? `${value.slice(0, 60)}…` : value;
+
+function eventMoments({ events, applications }: Pick<Trace, 'events' | 'applications'>): Moment[] {
+  const settled = new Set(applications.map(({ settledAt }) => settledAt));
+  return events.flatMap(({ id, type, outcome, receivedAt, recordedAt, appliedAt, ...event }): Moment[] => {
+    const by = event.workflowRunId === null ? '' : ` (run ${event.workflowRunId})`;
+    const told = { at: appliedAt ?? recordedAt, what: `event ${id}: ${outcome}${because(event.error)}` };
+    return [
+      { at: receivedAt, what: `event ${id}: ${type}, received` },
+      { at: recordedAt, what: `event ${id}: recorded by ${event.workflowId ?? 'a workflow'}${by}` },
+      // What a read settled is told with that read.
+      ...(appliedAt !== null && settled.has(appliedAt) ? [] : [told]),
+    ];
+  });
+}
+
+function runMoments({ runs }: Pick<Trace, 'runs'>): Moment[] {
+  return runs.flatMap(
+    ({ runId, resource, kind, state, startedAt, finishedAt, error, workflowIds }): Moment[] => [
+      {
+        at: startedAt,
+        what: `run ${runId}: ${nameInWords(resource)}, ${kind}, began (${workflowIds.join(', ')})`,
+      },
+      ...(finishedAt === null
+        ? []
+        : [{ at: finishedAt, what: `run ${runId}: ${nameInWords(resource)} ${state}${because(error)}` }]),
+    ],
+  );
+}
+
+function recordMoments({
+  record,
+  rejected,
+  deletes,
+}: Pick<Trace, 'record' | 'rejected' | 'deletes'>): Moment[] {
+  const moments: Moment[] = rejected.map(({ rejectedAt, error }) => ({
+    ...{ at: rejectedAt, what: `refused by Postgres: ${error}` },
+  }));
   const note = (at: string | null | undefined, what: string) => {
     if (at) moments.push({ at, what });
   };
-  for (const event of events) {
-    note(event.receivedAt, `event ${event.id}: ${event.type}, received`);
-    note(event.recordedAt, `event ${event.id}: recorded by ${event.workflowId ?? 'a workflow'}${run(event)}`);
-    note(event.appliedAt, `event ${event.id}: ${event.outcome}`);
-    if (event.appliedAt === null) {
-      const why = event.error === null ? '' : `: ${event.error}`;
-      note(event.recordedAt, `event ${event.id}: ${event.outcome}${why}`);
-    }
-  }
-  for (const one of runs) {
-    note(
-      one.startedAt,
-      `run ${one.runId}: ${one.resource}, ${one.kind}, began (${one.workflowIds.join(', ')})`,
-    );
-    note(
-      one.finishedAt,
-      `run ${one.runId}: ${one.resource} ${one.state}${one.error === null ? '' : `: ${one.error}`}`,
-    );
-  }
-  for (const one of rejected) note(one.rejectedAt, `refused by Postgres: ${one.error}`);
-  for (const one of deletes) {
-    note(
-      one.notedAt,
-      `run ${one.runId}: ${one.reason === 'listed' ? 'listed as deleted' : 'absent'} since ${one.absentSince}, ${one.state}`,
-    );
-    note(one.decidedAt, `run ${one.runId}: ${one.state}`);
+  for (const { runId, reason, absentSince, state, notedAt, decidedAt } of deletes) {
+    const gone = reason === 'listed' ? 'listed as deleted' : 'absent';
+    note(notedAt, `run ${runId}: ${gone} since ${shownTime(absentSince)}, ${state}`);
+    note(decidedAt, `run ${runId}: ${state}`);
   }
   note(record?.firstSyncedAt, 'first written');
   note(record?.syncedAt, `read from the service (${record?.apiVersion ?? 'unknown version'})`);
   note(record?.deletedAt, `tombstoned: ${record?.deletedReason}`);
-  // Postgres prints one session's times alike but for trailing zeros of the fraction.
-  const key = (at: string) => at.replace(/[+-]\d\d(:\d\d)?$/, '').padEnd(26, '0');
-  const order = moments.map((moment, place) => ({ ...moment, place, key: key(moment.at) }));
-  order.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.place - b.place));
-  return order.map(({ at, what }) => `${at}  ${what}`);
+  return moments;
 }
-
-const run = ({ workflowRunId }: { workflowRunId: string | null }): string =>
-  workflowRunId === null ? '' : ` (run ${workflowRunId})`;

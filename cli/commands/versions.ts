@@ -4,6 +4,7 @@ import {
   type ResourceDiff,
   type VersionsDiff,
 } from '../../app/versions.ts';
+import { counted, nameInWords } from '../../contract/words.ts';
 import { openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
@@ -33,7 +34,8 @@ export async function versionsDiff({ from, to, company, records, json }: Version
       settings: context.settings.service,
       service: context.service,
       ...{ from, to, companyId: company, records, log: context.log },
-      onProgress: (resource, compared) => progress.show([`${resource}: ${compared} records compared`]),
+      onProgress: (resource, compared) =>
+        progress.show([`${nameInWords(resource)}: ${counted(compared, 'record')} compared`]),
     });
     progress.done();
     if (json) printJson(diff);
@@ -56,8 +58,8 @@ function describeResource(
   from: string,
   to: string,
 ): string[] {
-  const alone = unmatched === 0 ? '' : `; ${unmatched} were shown by one version alone`;
-  const head = `${resource}: ${compared.toLocaleString('en')} records in ${from} and ${to}${alone}`;
+  const alone = unmatched === 0 ? '' : `; ${counted(unmatched, 'record')} shown by one version alone`;
+  const head = `${nameInWords(resource)}: ${counted(compared, 'record')} in ${from} and ${to}${alone}`;
   if (compared === 0) return [`${head}: nothing to compare`];
   if (fields.length === 0) return [`${head}: the same`];
   return [head, ...table(['field', 'change', from, to, 'records'], fields.map(rowOf))];

@@ -1,4 +1,5 @@
 import { describeBlocked, type RefreshedViews, refreshNow } from '../../app/typed-views.ts';
+import { counted } from '../../contract/words.ts';
 import { print, printJson } from '../print.ts';
 import { withWarehouse } from '../warehouse.ts';
 
@@ -14,6 +15,6 @@ export async function viewsRefresh(options: { json?: boolean }): Promise<void> {
 
 function describe({ made, unchanged, blocked, warnings }: RefreshedViews): string[] {
   const lines = made.map((view) => `analytics.${view}`);
-  lines.push(`${made.length} views made, ${unchanged} as they were`);
+  lines.push(`${counted(made.length, 'view')} made, ${unchanged} as they were`);
   return [...lines, ...blocked.map(describeBlocked), ...warnings];
 }

@@ -1,11 +1,14 @@
 import { and, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { CheckKind, ClosedReason, Severity } from '../../contract/names.ts';
+import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { dataIssues } from '../schema/ops.ts';
 import { companies } from '../schema/utility.ts';
 
 export interface IssueFilter {
+  /** This one, open or closed. */
+  readonly id?: number | undefined;
   readonly companyId?: string | undefined;
   readonly checkName?: string | undefined;
   readonly severity?: Severity | undefined;
@@ -25,6 +28,8 @@ export interface DataIssue {
   readonly entityType: string;
   readonly entityId: string;
   readonly subject: string;
+  /** What the evidence says, for a person. */
+  readonly sentence: string;
   /** Values as they were written: amounts keep their digits. */
   readonly evidence: Readonly<Record<string, string | null>>;
   readonly openedAt: string;
@@ -61,6 +66,7 @@ export async function listDataIssues(
         select jsonb_object_agg(key, value)
         from jsonb_each_text(${issue.evidence})
       ) as evidence,
+      ops.issue_sentence(${issue.checkName}, ${issue.subject}, ${issue.evidence}) as sentence,
       ${issue.openedAt} as "openedAt",
       ${issue.lastSeenAt} as "lastSeenAt",
       ${issue.closedAt} as "closedAt",
@@ -81,6 +87,7 @@ export async function listDataIssues(
 
 /** Whether an issue matches; what is not asked for is no part of the statement. */
 function matching({
+  id,
   companyId,
   checkName,
   severity,
@@ -88,12 +95,41 @@ function matching({
   unacknowledged = false,
 }: IssueFilter): SQL | undefined {
   return and(
-    sql`${issue.closedAt} is ${closed ? sql`not null` : sql`null`}`,
+    id === undefined
+      ? sql`${issue.closedAt} is ${closed ? sql`not null` : sql`null`}`
+      : sql`${issue.id} = ${id}`,
     companyId === undefined ? undefined : sql`${issue.companyId} = ${companyId}::uuid`,
     checkName === undefined ? undefined : sql`${issue.checkName} = ${checkName}`,
     severity === undefined ? undefined : sql`${issue.severity} = ${severity}`,
     unacknowledged ? sql`${issue.acknowledgedAt} is null` : undefined,
   );
+}
+
+/** What open issues are about, by the names that a person knows; null where there is none. */
+export interface IssueNames {
+  readonly site: string | null;
+  readonly meter: string | null;
+  readonly account: string | null;
+  readonly provider: string | null;
+  readonly invoice: string | null;
+}
+
+/** The names of open issues, by their ids. */
+export async function namesOfIssues(
+  db: Executor,
+  ids: readonly number[],
+): Promise<ReadonlyMap<number, IssueNames>> {
+  const { rows } = await db.execute<IssueNames & { id: number } & Record<string, unknown>>(sql`
+    select
+      issue_id::int as id,
+      site,
+      meter,
+      account,
+      provider,
+      invoice_id as invoice
+    from ops.open_issues
+    where issue_id = any(${array(ids, 'bigint')})`);
+  return new Map(rows.map(({ id, ...names }) => [id, names]));
 }
 
 /** Open issues, counted: those that somebody acknowledged apart from the others. */

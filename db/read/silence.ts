@@ -1,5 +1,7 @@
 import { and, gte, isNotNull, sql } from 'drizzle-orm';
 import { probeEventType } from '../../contract/event.ts';
+import { shownTime } from '../../contract/times.ts';
+import { counted } from '../../contract/words.ts';
 import type { Executor } from '../connect.ts';
 import { journal, runs } from '../schema/metersync.ts';
 
@@ -93,18 +95,17 @@ function signsOf(told: Omit<Silence, 'signs'>, silenceHours: number): string[] {
   const { lastEventAt, quietSeconds, missedRows, missedCompanies, missedAt } = told;
   const signs: string[] = [];
   if (missedRows > 0) {
-    const companies = missedCompanies === 1 ? '1 company' : `${missedCompanies} companies`;
     signs.push(
-      `${missedRows} changes in ${companies} were found by backfills and told by no event,` +
-        ` the last at ${missedAt}`,
+      `${counted(missedRows, 'change')} in ${counted(missedCompanies, 'company', 'companies')} ${missedRows === 1 ? 'was' : 'were'} found by backfills and told by no event,` +
+        ` the last at ${shownTime(missedAt ?? '')}`,
     );
   }
   if (silenceHours > 0 && quietSeconds !== null && quietSeconds > silenceHours * 3600) {
     const hours = Math.floor(quietSeconds / 3600);
     signs.push(
       lastEventAt === null
-        ? `no event ever came, ${hours} hours after the first backfill`
-        : `no event came for ${hours} hours (SILENCE_HOURS is ${silenceHours})`,
+        ? `no event ever came, ${counted(hours, 'hour')} after the first backfill`
+        : `no event came for ${counted(hours, 'hour')} (SILENCE_HOURS is ${silenceHours})`,
     );
   }
   return signs;

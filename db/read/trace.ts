@@ -1,11 +1,12 @@
-import { and, asc, desc, eq, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { uuid } from '../../contract/ids.ts';
 import { type RunKind, type RunState, type TracedKind, workflowIds } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
-import { deletes, rejectedRecords, runs } from '../schema/metersync.ts';
+import { deletes, rejectedRecords, runs, settlements } from '../schema/metersync.ts';
 import { connections, documents, meters } from '../schema/utility.ts';
+import { type RecordChange, readChanges } from './changes.ts';
 import { eventsOfRecord, type JournalledEvent } from './events.ts';
 
 /** Everything that metersync knows of one record: where it came from and what became of it. */
@@ -15,6 +16,10 @@ export interface Trace {
   /** Its row; null when the warehouse has none. */
   readonly record: TracedRecord | null;
   readonly events: readonly JournalledEvent[];
+  /** How it changed, oldest first. */
+  readonly changes: readonly RecordChange[];
+  /** Each time that a read settled what events told of it, oldest first: a replay adds one. */
+  readonly applications: readonly Application[];
   /** The latest runs that read the listing in which it stands, newest first. */
   readonly runs: readonly TracedRun[];
   /** What Postgres refused of it. */
@@ -63,6 +68,14 @@ export interface TracedRun {
   readonly workflowIds: readonly string[];
 }
 
+export interface Application {
+  readonly settledAt: string;
+  /** When the read began that showed the record. */
+  readonly readAt: string;
+  readonly outcome: string;
+  readonly error: string | null;
+}
+
 /** The service does not say when it made or changed a meter. */
 const none = sql<null>`null`;
 
@@ -98,12 +111,31 @@ export async function traceRecord(db: Executor, kind: TracedKind, givenId: strin
   ]);
   const companyId =
     record?.companyId ?? events.find((event) => event.companyId !== null)?.companyId ?? null;
-  const [readBy, rejected, gone] = await Promise.all([
+  const [readBy, changes, applications, rejected, gone] = await Promise.all([
     runsOf(db, companyId, resources),
+    kind === 'meter' || uuid.test(id) ? readChanges(db, kind, id) : [],
+    applicationsOf(db, kind, id, events),
     rejectionsOf(db, id, resources),
     deletesOf(db, id, resources),
   ]);
-  return { kind, id, record, events, runs: readBy, rejected, deletes: gone };
+  return { kind, id, record, events, changes, applications, runs: readBy, rejected, deletes: gone };
+}
+
+/** Settlements name a record; those of intervals the event that announced them. */
+async function applicationsOf(
+  db: Executor,
+  kind: TracedKind,
+  id: string,
+  told: readonly JournalledEvent[],
+): Promise<Application[]> {
+  const { settledAt, readAt, outcome, error } = settlements;
+  const ofKind = kind === 'meter' ? 'interval' : kind;
+  const ids = kind === 'meter' ? told.map((event) => event.id) : [id];
+  return await db
+    .select({ settledAt, readAt, outcome, error })
+    .from(settlements)
+    .where(and(eq(settlements.kind, ofKind), inArray(settlements.recordId, ids)))
+    .orderBy(asc(settledAt));
 }
 
 /** Whether a resource is one of these. */

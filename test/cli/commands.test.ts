@@ -255,6 +255,17 @@ describe('while metersync start runs', () => {
       said: { id, acknowledged: true },
     });
     expect((await json('checks', 'run')).said).toMatchObject({ opened: 0, closed: 0 });
+    const list = await metersync('checks', 'list', '--check', 'late_bill');
+    expect(list.stdout).toMatch(/│ +\d+ │ warning +│ .*, meter \S.* │ The next bill is \d+ days? late: .* │/);
+    expect(list.stdout).not.toContain('usual_days');
+    const shown = await metersync('checks', 'show', String(id));
+    expect(shown.stdout).toMatch(/^issue \d+, warning, late_bill: The next bill is /);
+    expect(shown.stdout).toMatch(/^ {2}billed until: 2026-/m);
+    expect(shown.stdout).toMatch(/^acknowledged \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/m);
+    expect((await json('checks', 'show', String(id))).said).toMatchObject({
+      issue: { id, openedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) },
+    });
+    expect(await metersync('checks', 'show', '999999999')).toMatchObject({ status: 1, stdout: '' });
     const unknown = await metersync('checks', 'list', '--check', 'luck');
     expect(unknown).toMatchObject({ status: 2, stderr: expect.stringContaining('checks describe') });
     expect((await metersync('checks', 'describe')).stdout).toMatch(/bill_gap/);
@@ -322,7 +333,10 @@ describe('while metersync start runs', () => {
     const { applied } = said.events as { applied: number };
     expect(stdout).toMatch(new RegExp(`│ applied +│ +${applied} │`));
     expect(stdout).toMatch(/^open issues of the data: .* warnings?, .*; acknowledged: 1 more/m);
-    expect(stdout).toMatch(/^backfills running: 0; last: complete, ended /m);
+    expect(stdout).toMatch(
+      /^backfills running: 0; last: complete, ended \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \(\d+ s ago\), /m,
+    );
+    expect(stdout).toMatch(/│ usage data +│/);
   });
 
   test('report and export of a company that is not held, or into a folder that is not there, say so at once', async () => {

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { rfc3339 } from '../../contract/times.ts';
 import { runCommand } from '../support/command.ts';
 import { deliver } from '../support/deliver.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
@@ -20,6 +21,12 @@ async function json<T>(...args: string[]): Promise<{ status: number | null; said
   const { status, stdout, stderr } = await metersync(...args, '--json');
   expect(stdout.split('\n'), stderr).toHaveLength(1);
   return { status, said: JSON.parse(stdout) as T };
+}
+
+interface Trace {
+  readonly applications: readonly { readonly settledAt: string; readonly outcome: string }[];
+  readonly changes: readonly { readonly fields: readonly object[] }[];
+  readonly runs: readonly { readonly runId: string }[];
 }
 
 interface Listed {
@@ -78,6 +85,7 @@ describe('events list', () => {
     expect(status).toBe(0);
     expect(stdout).toMatch(/received +│ outcome +│ type +│ event +│ record/);
     expect(stdout).toMatch(/^More: --before \S+$/m);
+    expect(stdout).toMatch(/│ \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ +│/);
   });
 });
 
@@ -90,7 +98,9 @@ test('events show prints everything about one event, its payload to the digit', 
     ...{ id, body: null, payload: JSON.parse(payload), workflowId: expect.stringMatching(/^events?\//) },
   });
   const forPeople = await metersync('events', 'show', id);
-  expect(forPeople.stdout).toContain(`id: ${id}`);
+  expect(forPeople.stdout).toContain(`event: ${id}`);
+  expect(forPeople.stdout).toMatch(/^received: \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \(\d+ s ago\)$/m);
+  expect(forPeople.stdout).toMatch(/^workflow run: \S+$/m);
   expect(forPeople.stdout).toContain('"eventType": "document.updated.v2"');
   for (const asked of [
     ['show', 'msg_nobody'],
@@ -176,7 +186,7 @@ describe('trace', () => {
     expect(status).toBe(0);
     expect(said).toMatchObject({
       ...{ kind: 'document', id, rejected: [], deletes: [] },
-      record: { updated, rawUpdated: updated, apiVersion: 'v2.2' },
+      record: { updated: rfc3339(updated), rawUpdated: rfc3339(updated), apiVersion: 'v2.2' },
     });
     const known = await rows<{ id: string }>(
       sql`select id from metersync.events where record_id = ${id} order by received_at, id`,
@@ -209,5 +219,36 @@ describe('trace', () => {
     expect(await metersync('trace', 'connection', meter)).toMatchObject({
       ...{ status: 1, stdout: `No connection ${meter} is known, and no event told of one.` },
     });
+  });
+
+  test('after a forced replay each application stands there, what changed, and no run that changed nothing', async () => {
+    const [{ id = '', event = '' } = {}] = await rows<{ id: string; event: string }>(sql`
+      select e.record_id as id, e.id as event
+      from metersync.events e
+      where e.type = 'document.updated.v2' and e.outcome = 'applied' and exists (
+        select from history.documents h where h.id = e.record_id::uuid and h.raw is not null)
+      limit 1`);
+    const before = (await json<Trace>('trace', 'document', id)).said;
+    expect(await pipeline.backfill()).toBe('complete');
+    expect((await json('events', 'replay', event, '--force')).status).toBe(0);
+    await pipeline.settled();
+    const { said } = await json<Trace>('trace', 'document', id);
+    expect(said.applications.slice(0, before.applications.length)).toEqual(before.applications);
+    expect(said.applications.length).toBe(before.applications.length + 1);
+    expect(said.changes).toEqual(before.changes);
+    const [{ fields } = { fields: [] }] = said.changes;
+    expect(fields).toContainEqual({
+      ...{ field: 'updated', before: expect.stringMatching(/^"20/), after: expect.stringMatching(/^"20/) },
+    });
+
+    const { stdout } = await metersync('trace', 'document', id);
+    expect(stdout.match(/read again: what events told of is applied$/gm)).toHaveLength(
+      said.applications.length,
+    );
+    expect(stdout).toMatch(/^ {24}updated: "\S+" → "\S+"$/m);
+    expect(stdout).toMatch(/^\d+ runs? read it and changed nothing: --all shows them$/m);
+    const last = said.runs[0]?.runId ?? '';
+    expect(stdout).not.toContain(`run ${last}:`);
+    expect((await metersync('trace', 'document', id, '--all')).stdout).toContain(`run ${last}: documents`);
   });
 });

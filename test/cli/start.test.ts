@@ -11,7 +11,7 @@ import { readStatus } from '../../db/read/status.ts';
 import { identify, isRunning, type ProcessIdentity } from '../../embedded/processes.ts';
 import { readRunning } from '../../embedded/running.ts';
 import { startEmbedded } from '../../embedded/start.ts';
-import { type RunningCommand, startCommand } from '../support/command.ts';
+import { type RunningCommand, runCommand, startCommand } from '../support/command.ts';
 import { deliver } from '../support/deliver.ts';
 import { delivery } from '../support/events.ts';
 import { temporaryFolder } from '../support/folder.ts';
@@ -67,6 +67,7 @@ describe('metersync start on servers of the user', () => {
     const started = events?.[0]?.workflowExecutionStartedEventAttributes;
     expect(started?.eagerExecutionAccepted).toBe(true);
     expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
+    expect(start.stdout()).toContain('"1 event taken, all settled"');
   });
 
   test('while Temporal is away it runs, gives deliveries back and waits; when Temporal is there it takes them and works', {
@@ -237,6 +238,8 @@ describe('the stand-ins of metersync start, to other users of the machine', () =
       taskQueue: taskQueues.events,
       args: [{ events: [event] }],
     });
+    // What is to be done is said once, however often it is tried.
+    await start.printed(/"code":"PAYLOAD_REFUSED","todo":".*temporal-codec-key/);
     await connection.close();
     await start.printed(/PAYLOAD_REFUSED.*event\/forged\/1|event\/forged\/1.*PAYLOAD_REFUSED/);
     const db = new pg.Client({
@@ -247,6 +250,20 @@ describe('the stand-ins of metersync start, to other users of the machine', () =
     const kept = await db.query('select from metersync.events where id = $1', [event.id]);
     await db.end();
     expect(kept.rowCount).toBe(0);
+  });
+
+  test('give their key to who names their address by hand, in the same folder', {
+    timeout: 60_000,
+  }, async () => {
+    const { temporal } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
+    const env = { PATH: `${projectBinDir()}:${process.env.PATH}`, TEMPORAL_ADDRESS: temporal?.address ?? '' };
+    const run = await runCommand(['backfill', 'all', '--follow'], { cwd: folder.path, env });
+    expect(run, run.stderr).toMatchObject({ status: 0, stdout: expect.stringMatching(/: complete$/) });
+    const said = start
+      .stdout()
+      .split('\n')
+      .filter((line) => line.includes('"todo":"Nothing of it was applied'));
+    expect(said).toHaveLength(1);
   });
 
   test('keep what is secret in files of their user alone', () => {

@@ -1,0 +1,53 @@
+import type { Logger } from 'pino';
+import { counted } from '../contract/words.ts';
+import { type Database, recordsWaiting } from './warehouse.ts';
+
+/** What recording a group says of its events. */
+interface Recorded {
+  readonly fresh: number;
+  readonly dead: number;
+}
+
+export interface EventsTold {
+  add(recorded: Recorded): void;
+  /** Tells the rest. */
+  stop(): Promise<void>;
+}
+
+/** Puts a line into the log every `everyMs` in which events were taken: how many, and whether any of them waits. */
+export function tellEvents(options: { db: Database; log: Logger; everyMs: number }): EventsTold {
+  const { db, log, everyMs } = options;
+  let since = { fresh: 0, dead: 0 };
+  const tell = async () => {
+    if (since.fresh === 0) return;
+    const told = since;
+    since = { fresh: 0, dead: 0 };
+    try {
+      log.info(describeTaken(told, await recordsWaiting(db, waitingMax)));
+    } catch (error) {
+      log.debug({ err: error }, 'what waits could not be read');
+    }
+  };
+  const timer = setInterval(tell, everyMs).unref();
+  return {
+    add: ({ fresh, dead }) => {
+      since = { fresh: since.fresh + fresh, dead: since.dead + dead };
+    },
+    stop: async () => {
+      clearInterval(timer);
+      await tell();
+    },
+  };
+}
+
+/** More are not counted. */
+const waitingMax = 1_000;
+
+/** `12 events taken, all settled`. */
+export function describeTaken({ fresh, dead }: Recorded, waiting: number): string {
+  const taken = `${counted(fresh, 'event')} taken${dead === 0 ? '' : `, ${dead} of them dead`}`;
+  if (waiting === 0) return `${taken}, all settled`;
+  const many =
+    waiting > waitingMax ? `more than ${counted(waitingMax, 'record')}` : counted(waiting, 'record');
+  return `${taken}, ${many} to be read again`;
+}

@@ -1,0 +1,93 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { PgTable } from 'drizzle-orm/pg-core';
+import type { TracedKind } from '../../contract/names.ts';
+import type { Executor } from '../connect.ts';
+import * as history from '../schema/history.ts';
+import { connections, documents, meters } from '../schema/utility.ts';
+
+/** A change of a record: when, by what, and the fields of it that differ. */
+export interface RecordChange {
+  readonly at: string;
+  /** An event or a run; null where neither is known, as when a catch-up read the record again. */
+  readonly byKind: 'event' | 'run' | null;
+  readonly by: string | null;
+  readonly fields: readonly ChangedField[];
+}
+
+/** A field of the record as the service sent it, as JSON; null where it was absent. */
+export interface ChangedField {
+  readonly field: string;
+  readonly before: string | null;
+  readonly after: string | null;
+}
+
+const tables = {
+  document: { now: documents, earlier: history.documents, id: 'uuid' },
+  connection: { now: connections, earlier: history.connections, id: 'uuid' },
+  meter: { now: meters, earlier: history.meters, id: 'text' },
+} as const;
+
+/** Changes that are told, the latest of them. */
+const changesMax = 50;
+
+/** How a record changed, oldest first: each of its earlier states against the one that followed. */
+export async function readChanges(
+  db: Executor,
+  kind: TracedKind,
+  id: string,
+): Promise<RecordChange[]> {
+  const { now, earlier, id: type } = tables[kind];
+  const key = sql`${id}::${sql.raw(type)}`;
+  const { rows } = await db.execute<RecordChange & Record<string, unknown>>(sql`
+    with states as (
+      select
+        valid_to,
+        ended_by_kind,
+        ended_by,
+        ${stateOf(earlier)} as state
+      from ${earlier}
+      where id = ${key}
+      union all
+      select
+        'infinity',
+        null,
+        null,
+        ${stateOf(now)}
+      from ${now}
+      where id = ${key}
+    ), followed as (
+      select
+        *,
+        lead(state) over (order by valid_to) as next
+      from states
+    ), latest as (
+      select *
+      from followed
+      where next is not null
+      order by valid_to desc
+      limit ${changesMax}
+    )
+    select
+      valid_to as at,
+      ended_by_kind as "byKind",
+      ended_by as by,
+      coalesce(changed.fields, '[]') as fields
+    from latest
+      left join lateral (
+        select jsonb_agg(
+          jsonb_build_object('field', key, 'before', b.value::text, 'after', a.value::text)
+          order by key
+        ) as fields
+        from jsonb_each(state) b
+          full join jsonb_each(next) a using (key)
+        where b.value is distinct from a.value
+      ) changed on true
+    order by valid_to`);
+  return rows;
+}
+
+/** What of a state is compared: the record, and whether it is deleted. */
+const stateOf = (table: PgTable): SQL =>
+  sql`coalesce(${table}.raw, '{}') || jsonb_strip_nulls(
+        jsonb_build_object('(deleted)', ${table}.deleted_reason)
+      )`;
