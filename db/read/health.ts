@@ -15,7 +15,7 @@ import {
   settlements,
   staleRecords,
 } from '../schema/metersync.ts';
-import { companies } from '../schema/utility.ts';
+import { companies, connections, documents } from '../schema/utility.ts';
 import { eventsOf } from './events.ts';
 import { readNarrowViews } from './narrow-views.ts';
 import { readSilence } from './silence.ts';
@@ -60,14 +60,28 @@ async function readCounts(db: Executor): Promise<Counts> {
           and ${settlements.settledAt} > clock_timestamp() - interval '1 day'
     ), of_those as (${eventsOf(sql`gave_up`)}
     ), given_up as materialized (
-      select e.outcome
+      select e.*
       from of_those o
         cross join lateral (
-          select ${events.outcome}
+          select
+            ${events.outcome},
+            ${events.kind},
+            ${events.recordId},
+            ${events.recordedAt},
+            ${events.occurredAt}
           from ${events}
           where ${events.id} = o.id
           offset 0
         ) e
+      union all
+      select
+        ${journal.arrivedAs},
+        ${journal.kind},
+        ${journal.recordId},
+        ${journal.recordedAt},
+        ${journal.occurredAt}
+      from ${journal}
+      where ${journal.arrivedAs} = 'dead'
     ), due as (
       select min(first.due_at) as at
       from unnest(array['connection', 'document', 'interval']) as kinds (kind)
@@ -78,10 +92,6 @@ async function readCounts(db: Executor): Promise<Counts> {
           order by ${stale.dueAt}
           limit 1
         ) first
-    ), dead as (
-      select count(*)::int as events
-      from ${journal}
-      where ${journal.arrivedAs} = 'dead'
     )
     select
       (
@@ -89,8 +99,13 @@ async function readCounts(db: Executor): Promise<Counts> {
         from due
         where at <= clock_timestamp()
       ) as "oldestDueSeconds",
-      (select events from dead)
-        + (select count(*)::int from given_up where outcome = 'dead') as dead,
+      (
+        select count(*)::int
+        from given_up g
+        where outcome = 'dead'
+          and not ${isWrittenSince('document', documents)}
+          and not ${isWrittenSince('connection', connections)}
+      ) as dead,
       (select count(*)::int from given_up where outcome = 'missing') as "missingLately",
       (
         select count(*)::int
@@ -105,6 +120,22 @@ async function readCounts(db: Executor): Promise<Counts> {
   if (counts === undefined) throw new Error('a count without a row');
   return counts;
 }
+
+/** Whether the record of an event was written or deleted after it came: its news is there then. */
+const isWrittenSince = (
+  kind: string,
+  table: typeof documents | typeof connections,
+): SQL => sql`exists (
+            select from ${table} r
+            where g.kind = ${kind}
+              and r.id = metersync.uuid_of(g.record_id)
+              and (
+                r.deleted_at > g.recorded_at
+                or r.synced_at > g.recorded_at
+                  and coalesce(r.raw_updated >= g.occurred_at, true)
+              )
+            offset 0
+          )`;
 
 /**
  * Work that the service refused: what waits for it, and the last part of each company's resource

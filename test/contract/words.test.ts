@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { counted, nameInWords, label } from '../../contract/words.ts';
+import { counted, label, nameInWords } from '../../contract/words.ts';
 
 test('one is told as one, and the others as many', () => {
   expect([0, 1, 2, 1_234].map((n) => counted(n, 'event'))).toEqual([

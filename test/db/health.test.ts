@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { readHealth } from '../../db/read/health.ts';
+import { readStatus } from '../../db/read/status.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { finishRun, startRun } from '../../db/runs.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
+import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -77,4 +79,24 @@ test('parked are the events and the last parts of companies that live, until a l
 test('an event that cannot be applied is dead', async () => {
   await recordEvents(warehouse.db, [delivery({ eventType: 'document.created.v2' })]);
   expect(await readHealth(warehouse.db)).toMatchObject({ dead: 1 });
+});
+
+test('a dead event counts until a later state of its record is written', async () => {
+  const { db } = warehouse;
+  const id = randomUUID();
+  // Postgres holds no NUL.
+  const event = documentEvent('updated', id, '2026-03-01T00:00:00.000001');
+  await recordEvents(db, [delivery({ ...event, note: '\u0000' })]);
+  expect(await readHealth(db)).toMatchObject({ dead: 1 });
+  const read = { companyId: company.id };
+  // A page that was read before it came says nothing of it.
+  await writeRecords(warehouse, 'documents', [{ id, updated: '2026-03-01T00:00:00.000001' }], read);
+  expect(await readHealth(db)).toMatchObject({ dead: 1 });
+  const readAt = new Date(Date.now() + 1_000).toISOString();
+  await writeRecords(warehouse, 'documents', [{ id, updated: '2026-03-02T00:00:00.000001' }], {
+    ...read,
+    readAt,
+  });
+  expect(await readHealth(db)).toMatchObject({ dead: 0 });
+  expect((await readStatus(db)).events).toMatchObject({ dead: 1 });
 });

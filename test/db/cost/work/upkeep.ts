@@ -10,9 +10,10 @@ import { createFieldCatalogue } from '../../../../db/fields/field-catalogue.ts';
 import { failedParts } from '../../../../db/parking.ts';
 import { eventsOfRecord, keptEvents, listEvents, outcomesOf, readEvent } from '../../../../db/read/events.ts';
 import { readHealth } from '../../../../db/read/health.ts';
-import { listDataIssues } from '../../../../db/read/issues.ts';
+import { listDataIssues, namesOfIssues } from '../../../../db/read/issues.ts';
 import { readStatus } from '../../../../db/read/status.ts';
 import { traceRecord } from '../../../../db/read/trace.ts';
+import { recordsWaiting } from '../../../../db/read/waiting.ts';
 import { dropPayloads } from '../../../../db/retention.ts';
 import { startRun } from '../../../../db/runs.ts';
 import { beat, closeGate, leave } from '../../../../db/service-limit.ts';
@@ -86,7 +87,11 @@ export const upkeep: readonly Work[] = [
       await readStatus(db, { silenceHours: 1 });
       await readHealth(db, { silenceHours: 1 });
       await failedParts(db, ['SERVICE_ACCESS_DENIED']);
-      await listDataIssues(db, {}, 20);
+      const issues = await listDataIssues(db, {}, 20);
+      await namesOfIssues(
+        db,
+        issues.map(({ id }) => id),
+      );
     },
   },
   {
@@ -102,6 +107,7 @@ export const upkeep: readonly Work[] = [
         db,
         numbers(1, 50).map((n) => eventOf(plot, n)),
       );
+      await recordsWaiting(db, 20);
       await traceRecord(db, 'document', idOf('document', plot));
       await traceRecord(db, 'meter', meterOf(plot, 1));
     },
