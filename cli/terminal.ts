@@ -80,6 +80,14 @@ export function tableOf(choices: readonly [Rows, ...Rows[]], columns = width()):
   return table(head, rows, columns);
 }
 
+/** A text behind what leads to it; in a terminal its further lines stand below its first. */
+export function paragraph(lead: string, text: string, columns = width()): string[] {
+  const most = columns === undefined ? Number.POSITIVE_INFINITY : Math.max(columns - lead.length, narrowest);
+  return wrap(printable(text), most).map(
+    (line, place) => (place === 0 ? lead : ' '.repeat(lead.length)) + line,
+  );
+}
+
 /** Columns of the terminal; undefined where output goes to a file or a program, which take any width. */
 const width = (): number | undefined => (process.stdout.isTTY ? process.stdout.columns : undefined);
 

@@ -16,6 +16,8 @@ export function commandPage(): string {
     '',
     'Exit status: 0 done; 1 failed, or differences found; 2 wrong usage or settings.',
     '',
+    'Times are in UTC: to the second for people, RFC 3339 with every digit in `--json`. Tables fit the terminal; where output is piped nothing is broken.',
+    '',
     help(program),
     ...sections(program, 'metersync', '##'),
     '',

@@ -123,7 +123,7 @@ function issuesFigure({ issues }: Report): string {
   const told = [
     counted(of('error'), 'error'),
     counted(of('warning'), 'warning'),
-    counted(of('info'), 'info'),
+    `${whole(of('info'))} for information`,
   ];
   const acknowledged = sum((one) => one.acknowledged);
   return `${told.join(', ')}${acknowledged === 0 ? '' : `; acknowledged: ${whole(acknowledged)} more`}`;

@@ -12,7 +12,7 @@ import { shownTime, timeAgo } from '../../contract/times.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
-import { createProgress, table } from '../terminal.ts';
+import { createProgress, paragraph, tableOf } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 export interface IssuesChosen {
@@ -83,20 +83,24 @@ function describeIssues(
   { closed = false, limit }: IssuesChosen,
 ): string[] {
   if (issues.length === 0) return [closed ? 'No such issue was closed.' : 'No such issue is open.'];
-  const rows = issues.map((issue) => [
-    ...[issue.id, issue.severity, aboutWhat(issue, names.get(issue.id)), issue.sentence],
-    closed ? closedAs(issue) : openAs(issue),
-  ]);
-  const head = ['issue', 'severity', 'of', 'what is wrong', closed ? 'closed' : 'since'];
+  const idWidth = Math.max(...issues.map(({ id }) => String(id).length));
+  const lines = issues.flatMap((issue) => {
+    const when = closed ? `closed ${closedAs(issue).join(', ')}` : `since ${openAs(issue).join(', ')}`;
+    return paragraph(
+      `${String(issue.id).padStart(idWidth)}  ${issue.severity.padEnd(7)}  `,
+      `${aboutWhat(issue, names.get(issue.id))}: ${issue.sentence} (${when})`,
+    );
+  });
   const more = issues.length === limit ? [`There may be more: --limit ${limit * 2}`] : [];
-  return [...table(head, rows), ...more];
+  return [...lines, ...more];
 }
 
 /** What a person calls that which an issue is about. */
 function aboutWhat({ company, companyId, entityType, entityId }: DataIssue, names?: IssueNames): string {
-  const { site, meter, account, invoice } = names ?? {};
+  const { site, provider, meter, account, invoice } = names ?? {};
   const known = [
     site,
+    entityType === 'connection' ? provider : undefined,
     meter && `meter ${meter}`,
     invoice ? `invoice ${invoice}` : account && `account ${account}`,
   ].filter((name) => name);
@@ -127,9 +131,22 @@ export async function checksDescribe(options: { json?: boolean }): Promise<void>
       ...[one.checkName, one.severity, one.what, off ? `off, ${open}` : open, one.acknowledged],
     ];
     if (options.json) printJson({ checks });
-    else print(...table(['check', 'severity', 'finds', 'open', 'acknowledged'], checks.map(row)));
+    else
+      print(
+        ...tableOf([
+          { head: ['check', 'severity', 'finds', 'open', 'acknowledged'], rows: checks.map(row) },
+          { head: ['check', 'finds', 'open'], rows: checks.map(row).map(stacked) },
+        ]),
+      );
   });
 }
+
+/** The same in less columns. */
+const stacked = ([check, severity, finds, open, known]: readonly (string | number)[]) => [
+  [`${check}`, `${severity}`],
+  `${finds}`,
+  known === 0 ? `${open}` : [`${open}`, `${known} known`],
+];
 
 /** `metersync checks acknowledge`: somebody knows of an issue. */
 export async function checksAcknowledge(

@@ -12,7 +12,7 @@ import {
 } from '../../app/schedules.ts';
 import { connectClient } from '../../app/temporal.ts';
 import { type RunKind, runKinds } from '../../contract/names.ts';
-import { timeAgo } from '../../contract/times.ts';
+import { shownTime, timeAgo } from '../../contract/times.ts';
 import { counted } from '../../contract/words.ts';
 import { openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
@@ -116,7 +116,9 @@ export function describeSchedule(now: ScheduleState): string[] {
   const window = `jitter ${shortDuration(now.jitterSeconds * 1000)}, catches up ${shortDuration(now.catchUpSeconds * 1000)}`;
   const heading = [states[state], reason, times === null ? '' : `${times}, ${window}`];
   const lines = [`${name}: ${heading.filter((part) => part !== '' && part !== null).join('; ')}`];
-  if (next.length > 0) lines.push(`  next: ${next.map((at) => timeAgo(at)).join(', ')}`);
+  const [first, ...then] = next;
+  if (first !== undefined)
+    lines.push(`  next: ${[timeAgo(first), ...then.slice(0, 2).map(shownTime)].join(', ')}`);
   if (running.length > 0) lines.push(`  running: ${running.join(', ')}`);
   for (const run of last) lines.push(`  ${timeAgo(run.scheduledAt)}: ${run.state} (${run.workflowId})`);
   if (missed > 0)

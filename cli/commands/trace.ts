@@ -70,7 +70,7 @@ function timeline(story: Omit<Trace, 'kind' | 'id'>): string[] {
       ({ at, byKind, by, fields }): Moment => ({
         at,
         what: `changed${byKind === null ? '' : ` by ${byKind} ${by}`}`,
-        more: fields.map(({ field, before, after }) => `${field}: ${cut(before)} → ${cut(after)}`),
+        more: fields.map(describeField),
       }),
     ),
     ...runMoments(story),
@@ -86,6 +86,12 @@ function timeline(story: Omit<Trace, 'kind' | 'id'>): string[] {
 
 /** Text that sorts as the times do: one session prints its times alike but for trailing zeros of the fraction. */
 const order = (at: string): string => at.replace(/[+-]\d\d(:\d\d)?$/, '').padEnd(26, '0');
+
+/** Of what is long and differs behind its beginning only that it changed. */
+function describeField({ field, before, after }: Trace['changes'][number]['fields'][number]): string {
+  const [was, is] = [cut(before), cut(after)];
+  return was === is ? `${field}: changed` : `${field}: ${was} → ${is}`;
+}
 
 const because = (error: string | null): string => (error === null ? '' : `: ${error}`);
 const cut = (value: string | null): string =>

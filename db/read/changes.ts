@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { PgTable } from 'drizzle-orm/pg-core';
 import type { TracedKind } from '../../contract/names.ts';
 import type { Executor } from '../connect.ts';
-import * as history from '../schema/history.ts';
+import * as earlierStates from '../schema/history.ts';
 import { connections, documents, meters } from '../schema/utility.ts';
 
 /** A change of a record: when, by what, and the fields of it that differ. */
@@ -22,15 +22,18 @@ export interface ChangedField {
 }
 
 const tables = {
-  document: { now: documents, earlier: history.documents, id: 'uuid' },
-  connection: { now: connections, earlier: history.connections, id: 'uuid' },
-  meter: { now: meters, earlier: history.meters, id: 'text' },
+  document: { now: documents, earlier: earlierStates.documents, id: 'uuid' },
+  connection: { now: connections, earlier: earlierStates.connections, id: 'uuid' },
+  meter: { now: meters, earlier: earlierStates.meters, id: 'text' },
 } as const;
 
 /** Changes that are told, the latest of them. */
 const changesMax = 50;
 
-/** How a record changed, oldest first: each of its earlier states against the one that followed. */
+/**
+ * How a record changed, oldest first: each of its earlier states against the one that followed.
+ * Before it was read for the first time there was nothing to change.
+ */
 export async function readChanges(
   db: Executor,
   kind: TracedKind,
@@ -44,12 +47,14 @@ export async function readChanges(
         valid_to,
         ended_by_kind,
         ended_by,
+        raw is not null as was_read,
         ${stateOf(earlier)} as state
       from ${earlier}
       where id = ${key}
       union all
       select
         'infinity',
+        null,
         null,
         null,
         ${stateOf(now)}
@@ -64,6 +69,7 @@ export async function readChanges(
       select *
       from followed
       where next is not null
+        and was_read
       order by valid_to desc
       limit ${changesMax}
     )

@@ -256,7 +256,9 @@ describe('while metersync start runs', () => {
     });
     expect((await json('checks', 'run')).said).toMatchObject({ opened: 0, closed: 0 });
     const list = await metersync('checks', 'list', '--check', 'late_bill');
-    expect(list.stdout).toMatch(/│ +\d+ │ warning +│ .*, meter \S.* │ The next bill is \d+ days? late: .* │/);
+    expect(list.stdout).toMatch(
+      /^ *\d+ {2}warning {2}.*, meter \S.*: The next bill is \d+ days? late: .* \(since .*\)$/m,
+    );
     expect(list.stdout).not.toContain('usual_days');
     const shown = await metersync('checks', 'show', String(id));
     expect(shown.stdout).toMatch(/^issue \d+, warning, late_bill: The next bill is /);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { table, tableOf } from '../../cli/terminal.ts';
+import { paragraph, table, tableOf } from '../../cli/terminal.ts';
 
 const id = '0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f';
 const widest = (lines: readonly string[]): number => Math.max(...lines.map((line) => line.length));
@@ -38,6 +38,16 @@ test('ids stay whole, and numbers, while there are texts that can be broken', ()
 test('where no terminal is nothing is broken', () => {
   const text = 'word '.repeat(100).trim();
   expect(table(['id', 'what'], [[id, text]], undefined).join('\n')).toContain(`│ ${id} │ ${text} │`);
+});
+
+test('a paragraph stands below its own beginning in a terminal, and on one line elsewhere', () => {
+  const text = 'one two three four five six seven eight nine ten eleven twelve';
+  expect(paragraph('7  error  ', text, 40)).toEqual([
+    '7  error  one two three four five six',
+    '          seven eight nine ten eleven',
+    '          twelve',
+  ]);
+  expect(paragraph('7  error  ', text, undefined)).toEqual([`7  error  ${text}`]);
 });
 
 test('the first table that fits is taken', () => {

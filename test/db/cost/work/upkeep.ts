@@ -86,6 +86,7 @@ export const upkeep: readonly Work[] = [
     run: async ({ db }) => {
       await readStatus(db, { silenceHours: 1 });
       await readHealth(db, { silenceHours: 1 });
+      await recordsWaiting(db, 20);
       await failedParts(db, ['SERVICE_ACCESS_DENIED']);
       const issues = await listDataIssues(db, {}, 20);
       await namesOfIssues(
@@ -107,7 +108,6 @@ export const upkeep: readonly Work[] = [
         db,
         numbers(1, 50).map((n) => eventOf(plot, n)),
       );
-      await recordsWaiting(db, 20);
       await traceRecord(db, 'document', idOf('document', plot));
       await traceRecord(db, 'meter', meterOf(plot, 1));
     },
