@@ -231,7 +231,7 @@ export function buildProgram(): Command {
     .action(async (_action, options) => (await import('./commands/versions.ts')).versionsDiff(options));
   program
     .command('views')
-    .description('make the typed views of what the service sends again, in schema analytics')
+    .description('make the typed views of what the service sends again, in schema fields')
     .addArgument(
       new Argument('<action>', 'refresh: make them again from the fields that were seen').choices([
         'refresh',

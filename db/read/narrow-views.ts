@@ -17,11 +17,11 @@ export async function readNarrowViews(db: Executor): Promise<BlockedView[]> {
       group by view_name
     )
     select
-      'analytics.' || narrow.view_name as view,
+      'fields.' || narrow.view_name as view,
       narrow.columns,
       coalesce(built.by, '{}') as by
     from narrow
-      join pg_class c on c.oid = to_regclass(format('analytics.%I', narrow.view_name))
+      join pg_class c on c.oid = to_regclass(format('fields.%I', narrow.view_name))
       cross join lateral (
         select array_agg(
           distinct case

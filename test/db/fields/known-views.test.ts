@@ -27,24 +27,23 @@ afterAll(() => warehouse.drop());
 const rows = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
 const definitions = (pattern: string) =>
   rows(
-    `select viewname, definition from pg_views where schemaname = 'analytics' and viewname ~ '${pattern}' order by 1`,
+    `select viewname, definition from pg_views where schemaname = 'fields' and viewname ~ '${pattern}' order by 1`,
   );
 const shown = async () => [
-  await rows('select id, amount from analytics.documents'),
-  await rows('select document_id, kind from analytics.documents_lines'),
+  await rows('select id, amount from fields.documents'),
+  await rows('select document_id, kind from fields.documents_lines'),
 ];
 const expected = [[{ id, amount: '1.50' }], [{ document_id: id, kind: 'A' }]];
 
 describe('what the writer writes into the tables of typed views', () => {
   test.each([
-    ['the name of a view that metersync makes', `('bills', 'documents', '/bills', '')`, 'is no typed view'],
     ['the name of a view of yours', `('mine', 'documents', '/mine', '')`, 'is no typed view'],
     ['the name of nothing that SQL names', `('a"; drop', 'documents', '/a', '')`, 'has a name'],
     ['a name that Postgres would cut off', `('${'n'.repeat(70)}', 'documents', '/n', '')`, 'has a name'],
     ['a resource without views', `('any', 'anything', '', '')`, 'is of a resource'],
     ['a place that is none', `('any', 'documents', 'any', '')`, 'shows no place'],
   ])('as a view, %s, is removed with a warning', async (_, row, why) => {
-    await rows('create or replace view analytics.mine as select 1 as mine');
+    await rows('create or replace view fields.mine as select 1 as mine');
     const before = await definitions('.');
     const writer = await loginAs('metersync_writer', warehouse);
     await writer.db.execute(
@@ -59,7 +58,7 @@ describe('what the writer writes into the tables of typed views', () => {
     expect(await definitions('.')).toEqual(before);
     expect(await migrateWarehouse(warehouse.db)).toMatchObject({ warnings: [] });
     expect(await judgeViews(warehouse.db)).toMatchObject({ state: 'ok' });
-    await rows('drop view analytics.mine');
+    await rows('drop view fields.mine');
   });
 
   test.each([
@@ -78,6 +77,38 @@ describe('what the writer writes into the tables of typed views', () => {
     expect(warnings).toEqual([expect.stringContaining('column 900 of')]);
     expect(await definitions('documents')).toEqual(before);
     expect(await rows('select from metersync.typed_columns where position = 900')).toEqual([]);
+  });
+
+  test.each([
+    ['a view of yours', { name: 'mine' }],
+    ['a statement in a name', { name: 'a as select 1; drop view fields.documents; --' }],
+    ['a statement for a type', { columns: [{ name: 'a', type: 'text; drop view fields.documents' }] }],
+    ['a table that is no record', { table: 'documents; drop view fields.documents' }],
+    ['another schema', { name: 'analytics.bills', table: 'metersync.journal' }],
+    ['a function for a step', { at: ["a'); select pg_sleep(1); --"], lists: [["b'"]] }],
+  ])('or has a view made by, %s, changes nothing but typed views', async (_, odd) => {
+    await rows('create or replace view fields.mine as select 1 as mine');
+    const before = await rows(`select * from pg_views where schemaname !~ 'pg_|information_schema'
+      and (schemaname <> 'fields' or viewname in ('mine', 'documents')) order by 1, 2`);
+    const writer = await loginAs('metersync_writer', warehouse);
+    const shape = {
+      name: 'odd',
+      table: 'documents',
+      zone: 'UTC',
+      comment: '',
+      lists: [],
+      at: [],
+      columns: [],
+    };
+    const columns = [{ name: 'id', type: 'record', source: 'id', comment: '' }];
+    await writer.db
+      .execute(sql`select metersync.make_typed_view(${JSON.stringify({ ...shape, columns, ...odd })}, false)`)
+      .catch(() => {});
+    expect(
+      await rows(`select * from pg_views where schemaname !~ 'pg_|information_schema'
+        and (schemaname <> 'fields' or viewname in ('mine', 'documents')) order by 1, 2`),
+    ).toEqual(before);
+    await rows('drop view fields.mine');
   });
 
   test('or removes from them, leaves each view its name', async () => {
