@@ -105,7 +105,7 @@ async function unlessWrong<T>(
 interface Context {
   readonly zone: string;
   readonly fields: readonly CataloguedField[];
-  /** Digest of the function that makes views: another makes them again. */
+  /** Text of the functions that make views: another makes them again. */
   readonly maker: string;
 }
 
@@ -228,23 +228,19 @@ async function keepColumns(db: Executor, view: TypedView): Promise<void> {
 /** Whether this user may make typed views: its worker does, when fields come. */
 export async function mayMakeViews(db: Executor): Promise<boolean> {
   const { rows } = await db.execute<{ may: boolean }>(sql`
-    select has_function_privilege(oid, 'execute') as may
-    from pg_proc
-    where ${isMaker}`);
+    select
+      has_function_privilege('metersync.make_typed_view(jsonb, boolean)', 'execute') as may`);
   return rows[0]?.may ?? false;
 }
-
-/** The function that makes views, which runs as their owner. */
-const isMaker = sql`pronamespace = 'metersync'::regnamespace
-      and proname = 'make_typed_view'`;
 
 async function surroundings(db: Executor): Promise<Pick<Context, 'zone' | 'maker'>> {
   const { rows } = await db.execute<Pick<Context, 'zone' | 'maker'>>(sql`
     select
       current_setting('TimeZone') as zone,
-      md5(prosrc) as maker
+      string_agg(prosrc, '' order by proname) as maker
     from pg_proc
-    where ${isMaker}`);
-  if (rows[0] === undefined) throw new Error('metersync.make_typed_view is not there');
+    where pronamespace = 'metersync'::regnamespace
+      and proname in ('make_typed_view', 'within')`);
+  if (!rows[0]?.maker) throw new Error('metersync.make_typed_view is not there');
   return rows[0];
 }

@@ -343,8 +343,8 @@ describe('while metersync start runs', () => {
   test('a disk that is full under an export or a report leaves no unfinished file, and is told with its name', async () => {
     const main = resolve(import.meta.dirname, '../../cli/main.ts');
     for (const [args, file] of [
-      ['export documents --out', 'documents.csv'],
-      ['export documents --format parquet --out', 'documents.parquet'],
+      ['export utility.documents --out', 'documents.csv'],
+      ['export utility.documents --format parquet --out', 'documents.parquet'],
       ['report --html', 'report.html'],
     ]) {
       // A limit of 1 kB to a file, which Node is told of as of a disk without room.
