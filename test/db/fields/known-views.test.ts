@@ -35,6 +35,11 @@ const shown = async () => [
 ];
 const expected = [[{ id, amount: '1.50' }], [{ document_id: id, kind: 'A' }]];
 
+interface Odd {
+  readonly column?: object;
+  readonly [key: string]: unknown;
+}
+
 describe('what the writer writes into the tables of typed views', () => {
   test.each([
     ['the name of a view of yours', `('mine', 'documents', '/mine', '')`, 'is no typed view'],
@@ -79,36 +84,44 @@ describe('what the writer writes into the tables of typed views', () => {
     expect(await rows('select from metersync.typed_columns where position = 900')).toEqual([]);
   });
 
+  const replaced = 'create or replace view fields.mine as select public.called() as mine';
   test.each([
-    ['a view of yours', { name: 'mine' }],
-    ['a statement in a name', { name: 'a as select 1; drop view fields.documents; --' }],
-    ['a statement for a type', { columns: [{ name: 'a', type: 'text; drop view fields.documents' }] }],
-    ['a table that is no record', { table: 'documents; drop view fields.documents' }],
-    ['another schema', { name: 'analytics.bills', table: 'metersync.journal' }],
-    ['a function for a step', { at: ["a'); select pg_sleep(1); --"], lists: [["b'"]] }],
-  ])('or has a view made by, %s, changes nothing but typed views', async (_, odd) => {
-    await rows('create or replace view fields.mine as select 1 as mine');
-    const before = await rows(`select * from pg_views where schemaname !~ 'pg_|information_schema'
-      and (schemaname <> 'fields' or viewname in ('mine', 'documents')) order by 1, 2`);
+    ['the name of a view of yours', { name: 'mine', column: { name: 'mine' } }],
+    [
+      'a statement for a table',
+      {
+        table: `documents r; ${replaced} from utility.documents`,
+        column: { type: 'record', source: 'id' },
+      },
+    ],
+    ['a call for a column of the table', { column: { type: 'record', source: 'id, public.called(' } }],
+    ['a call in a field', { column: { type: 'text', steps: ["a' || public.called() || 'b"] } }],
+    ['a call in the way to an array', { lists: [["a' || public.called() || 'b"]] }],
+    ['a call in the way to an object', { at: ["a' || public.called() || 'b"] }],
+    ['a call in a type', { column: { type: 'public.called', steps: ['a'] } }],
+    [
+      'a call in a time zone',
+      { zone: "UTC' || public.called() || '", column: { type: 'timestamptz', steps: [] } },
+    ],
+    ['a statement in a comment', { comment: `'; ${replaced}; comment on view fields.mine is '` }],
+    ['a statement in the comment of a column', { column: { comment: `'; ${replaced}; select '` } }],
+  ])('has a view made by, %s, makes no view but a projection', async (_, { column = {}, ...odd }: Odd) => {
+    await rows(
+      `create or replace function public.called() returns text language sql as $$ select 'called' $$`,
+    );
+    await rows('create or replace view fields.mine as select null as mine');
+    const before = await definitions('^mine$');
     const writer = await loginAs('metersync_writer', warehouse);
-    const shape = {
-      name: 'odd',
-      table: 'documents',
-      zone: 'UTC',
-      comment: '',
-      lists: [],
-      at: [],
-      columns: [],
-    };
-    const columns = [{ name: 'id', type: 'record', source: 'id', comment: '' }];
+    const columns = [{ name: 'odd', type: 'text', steps: [], comment: '', ...column }];
+    const rest = { name: 'odd', table: 'documents', zone: 'UTC', comment: '', lists: [], at: [] };
     await writer.db
-      .execute(sql`select metersync.make_typed_view(${JSON.stringify({ ...shape, columns, ...odd })}, false)`)
+      .execute(sql`select metersync.make_typed_view(${JSON.stringify({ ...rest, columns, ...odd })}, false)`)
       .catch(() => {});
-    expect(
-      await rows(`select * from pg_views where schemaname !~ 'pg_|information_schema'
-        and (schemaname <> 'fields' or viewname in ('mine', 'documents')) order by 1, 2`),
-    ).toEqual(before);
-    await rows('drop view fields.mine');
+    expect(await definitions('^mine$')).toEqual(before);
+    const calls = await rows(`select from pg_depend where refobjid = 'public.called()'::regprocedure`);
+    expect(calls).toEqual([]);
+    await rows('drop view if exists fields.odd, fields.mine');
+    await rows('drop function public.called()');
   });
 
   test('or removes from them, leaves each view its name', async () => {
