@@ -7,7 +7,7 @@ export class UnknownRelation extends Error {}
 const nearMax = 5;
 
 /**
- * Finds a table or view by its name, with its schema or, where no other has it, without.
+ * Finds a table or view by its name, with its schema, or without where no other has it.
  * @throws UnknownRelation naming those of that name, or with names near it
  */
 export async function findRelation(db: Executor, wanted: string): Promise<Relation> {
@@ -15,7 +15,7 @@ export async function findRelation(db: Executor, wanted: string): Promise<Relati
   const found = relations.filter((one) => one.name === wanted || qualifiedName(one) === wanted);
   const [only, ...more] = found;
   if (more.length > 0)
-    throw new UnknownRelation(`${wanted} is several: name one of ${found.map(qualifiedName).join(', ')}`);
+    throw new UnknownRelation(`several have the name ${wanted}: ${found.map(qualifiedName).join(', ')}`);
   if (only !== undefined) return { ...only, columns: await readColumns(db, only) };
   const near = nearest(wanted, relations.map(qualifiedName));
   const hint = near.length === 0 ? '' : ` Near it: ${near.join(', ')}.`;

@@ -297,7 +297,7 @@ describe('metersync export', () => {
     expect(await run('analytics.bills')).toMatchObject({ status: 0, stderr: '' });
     expect(await run('freshness')).toMatchObject({
       ...{ status: 2, stdout: '' },
-      stderr: expect.stringContaining('freshness is several: name one of analytics.freshness, ops.freshness'),
+      stderr: expect.stringContaining('several have the name freshness: analytics.freshness, ops.freshness'),
     });
     const wrong = await run('analytics.bill');
     expect(wrong).toMatchObject({ status: 2, stdout: '' });

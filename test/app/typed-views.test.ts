@@ -46,8 +46,8 @@ test('a worker makes views again when there are new fields, tells of what stands
   expect([await typeOf('amount'), said(/cannot take/).length]).toEqual(['numeric', 1]);
   await expect(refreshNow(db)).resolves.toMatchObject({ blocked: [{ by: ['view public.mine'] }] });
   const { blockedViews } = await readStatus(db);
-  expect(blockedViews).toEqual([{ view: 'fields.documents', columns: ['amount'], by: ['view mine'] }]);
-  const told = { state: 'warn', saw: expect.stringContaining('as view mine was built on it') };
+  expect(blockedViews).toEqual([{ view: 'fields.documents', columns: ['amount'], by: ['view public.mine'] }]);
+  const told = { state: 'warn', saw: expect.stringContaining('as view public.mine was built on it') };
   expect(await judgeViews(db)).toMatchObject({
     ...told,
     todo: expect.stringMatching(/^Drop what was built/),
@@ -94,11 +94,9 @@ test('a worker with the role of the writer alone makes views; the log and doctor
   );
   const todo = expect.stringContaining('Grant it the role metersync_writer');
   expect(await judgeViews(writer.db)).toMatchObject({ state: 'warn', todo });
-  for (const field of ['more', 'other']) {
-    const tried = until('it is tried', () => lines.some(({ msg }) => /may not make typed views/.test(msg)));
-    await catalogue.note('documents', 'v2.2', [{ [field]: 1 }]);
-    await tried;
-  }
+  await catalogue.note('documents', 'v2.2', [{ more: 1 }]);
+  await until('it is told', () => lines.some(({ msg }) => /may not make typed views/.test(msg)));
+  await catalogue.note('documents', 'v2.2', [{ other: 1 }]);
   await expect(refreshNow(writer.db)).rejects.toThrow(/may not make typed views.* Grant it the role/);
   expect(lines.filter(({ msg }) => /Grant it the role/.test(msg))).toHaveLength(1);
   expect(await refreshNow(db)).toMatchObject({ made: ['documents'] });
