@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Database } from '../db/connect.ts';
 import { sqlMessage, sqlState } from '../db/failures.ts';
 import { type BlockedView, type RefreshedViews, refreshViews } from '../db/fields/refresh-views.ts';
+import { roles } from '../db/roles.ts';
 
 export type { BlockedView, RefreshedViews } from '../db/fields/refresh-views.ts';
 
@@ -12,6 +13,9 @@ const tryAgainMs = 60_000;
 const lockTimeoutMs = 2_000;
 
 const [notAllowed, locked] = ['42501', '55P03'];
+
+export const mayNotMake = 'this user may not make typed views';
+export const grantWriter = `Grant it the role ${roles.writer}; or run metersync views refresh as the owner of the warehouse.`;
 
 export interface ViewKeeper {
   /** To be called when the catalogue learnt of a field or a type. */
@@ -56,12 +60,8 @@ export function keepViews(options: {
       for (const one of warnings) warn({}, one);
     } catch (error) {
       const state = sqlState(error);
-      if (state === notAllowed) {
-        const why = 'this user may not make views: run metersync views refresh as the owner of the warehouse';
-        warn({ error: sqlMessage(error) }, why);
-        return;
-      }
-      if (state === locked) log.debug('a view is being read: typed views are made again later');
+      if (state === notAllowed) warn({ error: sqlMessage(error) }, `${mayNotMake}. ${grantWriter}`);
+      else if (state === locked) log.debug('a view is being read: typed views are made again later');
       else warn({ error: sqlMessage(error) }, 'typed views could not be made again');
       plan(tryAgainMs);
     }
@@ -86,9 +86,7 @@ export async function refreshNow(db: Database): Promise<RefreshedViews> {
     if (state === locked)
       throw new Error('a view is being read, or changed, right now: try again', { cause: error });
     if (state !== notAllowed) throw error;
-    throw new Error(`this user may not make views (${sqlMessage(error)}): use the owner of the warehouse`, {
-      cause: error,
-    });
+    throw new Error(`${mayNotMake} (${sqlMessage(error)}). ${grantWriter}`, { cause: error });
   }
 }
 

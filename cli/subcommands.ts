@@ -219,7 +219,7 @@ export function addViews(program: Command): void {
   add(
     views,
     'refresh',
-    'Make the typed views again from the fields that were seen',
+    'Make the views of schema fields again, from the fields that were seen',
     'metersync views refresh',
   )
     .option('--json', 'as JSON')

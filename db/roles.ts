@@ -18,9 +18,9 @@ export const roles = {
   analyst: 'metersync_analyst',
 } as const;
 
-const analytics = 'analytics';
+const views = ['analytics', 'fields'];
 const written = [utility, history, ops, metersync].map(({ schemaName }) => schemaName);
-const read = [utility.schemaName, ops.schemaName, analytics];
+const read = [utility.schemaName, ops.schemaName, ...views];
 
 /**
  * Makes the roles where the user may, and grants them what they need in this database; what they
@@ -34,13 +34,13 @@ export async function ensureRoles(db: Executor): Promise<string[]> {
   const schemas = await db.execute<{ name: string }>(sql`
     select nspname as name
     from pg_namespace
-    where nspname = any(${array([...written, analytics], 'text')})`);
+    where nspname = any(${array([...written, ...views], 'text')})`);
   const there = (names: readonly string[]) =>
     names.filter((name) => schemas.rows.some((row) => row.name === name)).join(', ');
   const statements = [
     ...(missing.includes(roles.writer)
       ? []
-      : writerGrants(there(written), there([...written, analytics]))),
+      : writerGrants(there(written), there([...written, ...views]))),
     ...(missing.includes(roles.analyst) ? [] : analystGrants(there(read))),
   ];
   for (const statement of statements) await db.execute(sql.raw(statement));

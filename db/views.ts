@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import type { Transaction } from './connect.ts';
-import { dropUnlessUsed, grantsOn } from './dependents.ts';
+import { dropUnlessUsed } from './dependents.ts';
 import { sqlMessage, sqlState } from './failures.ts';
 import { migrationsSchema } from './migrations-table.ts';
 import { packagedFolder } from './packaged-folder.ts';
@@ -75,6 +75,8 @@ async function dropAll(tx: Transaction, texts: readonly string[]): Promise<Dropp
   const ours = new Set(made.map(([, kind, name]) => `${kind} ${name}`));
   const dependents: string[] = [];
   const grants: string[] = [];
+  // An earlier version may not have what tells the grants.
+  await tx.execute(sql.raw(texts[0] ?? ''));
   for (const [, kind = '', name = ''] of made.reverse()) {
     const whole = kind === 'view' ? [name] : await signatures(tx, name);
     for (const one of whole) {
@@ -96,6 +98,14 @@ function inTheWay(refusal: Error, dependents: readonly string[]): Error {
     `views of yours were built on views that have other columns now: drop them, run metersync migrate, and make them again. ${why}`,
     { cause: refusal },
   );
+}
+
+/** Statements that grant again what is granted on a view. */
+async function grantsOn(tx: Transaction, view: string): Promise<string[]> {
+  const { rows } = await tx.execute<{ grant: string }>(
+    sql`select metersync.grants_on(${view}) as grant`,
+  );
+  return rows.map(({ grant }) => grant);
 }
 
 /** A column, or a view, that this version no longer has takes its grants with it. */

@@ -18,7 +18,7 @@ const relations: readonly (readonly [one: string, many: string, column: string])
 
 /** The generated part of docs/dictionary.md, from the catalogue and the comments of a migrated warehouse. */
 export async function describeDictionary(db: Database): Promise<string> {
-  return `${await entityDiagram(db)}\n\n${await describeSchemas(db, ['analytics', 'ops', 'history'])}`;
+  return `${await entityDiagram(db)}\n\n${await describeSchemas(db, ['analytics', 'fields', 'ops', 'history'])}`;
 }
 
 /**

@@ -2,11 +2,12 @@ import { type EventKind, eventTypes } from '../../contract/event.ts';
 import { counted } from '../../contract/words.ts';
 import type { Executor } from '../../db/connect.ts';
 import { describeWrong, readKnownViews, readRelations } from '../../db/fields/known-views.ts';
+import { mayMakeViews } from '../../db/fields/refresh-views.ts';
 import { typesSeen } from '../../db/read/events.ts';
 import { readNarrowViews } from '../../db/read/narrow-views.ts';
 import { readServer } from '../../db/read/session.ts';
 import { countRows } from '../../db/read/status.ts';
-import { blockedOperator, sawBlocked } from '../typed-views.ts';
+import { blockedOperator, grantWriter, mayNotMake, sawBlocked } from '../typed-views.ts';
 import { fail, notChecked, ok, type Verdict, warn } from './check.ts';
 
 /** @returns what the server says of itself, and how far its clock is ahead of this machine's */
@@ -39,6 +40,7 @@ export async function judgeViews(db: Executor): Promise<Verdict> {
       'Run metersync migrate, which removes these rows. metersync writes none like them: see who has the role metersync_writer.',
     );
   }
+  if (!(await mayMakeViews(db))) return warn(mayNotMake, grantWriter);
   const blocked = await readNarrowViews(db);
   if (blocked.length === 0) return ok('every column has the type of its values');
   return warn(blocked.map(sawBlocked).join('; '), blockedOperator(blocked));

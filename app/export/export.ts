@@ -8,7 +8,7 @@ import type { ExportFormat } from '../../contract/names.ts';
 import type { Warehouse } from '../../db/connect.ts';
 import { type Relation, relationName } from '../../db/read/relations.ts';
 import { parquetChunks } from './parquet.ts';
-import { findRelation, UnknownRelation } from './relation.ts';
+import { findRelation, qualifiedName, UnknownRelation } from './relation.ts';
 import { guardedColumns } from './spreadsheet.ts';
 
 export interface ExportOptions {
@@ -20,8 +20,8 @@ export interface ExportOptions {
   readonly companyId?: string | undefined;
   /** CSV only: what a spreadsheet would take for a formula begins with an apostrophe. Else every value is exact. */
   readonly spreadsheet?: boolean;
-  /** Where the bytes go; left open. It is opened once the relation is known. */
-  readonly open: () => Writable;
+  /** Where the bytes go; left open. It is opened once the relation is known, which is named with its schema. */
+  readonly open: (relation: string) => Writable;
 }
 
 /**
@@ -39,7 +39,8 @@ export async function exportRelation(options: ExportOptions): Promise<number> {
     await client.query(
       `begin transaction isolation level repeatable read read only; set local timezone to 'UTC'`,
     );
-    const rows = await (format === 'csv' ? writeCsv : writeParquet)(client, relation, source, options.open());
+    const write = format === 'csv' ? writeCsv : writeParquet;
+    const rows = await write(client, relation, source, options.open(qualifiedName(relation)));
     await client.query('commit');
     failed = false;
     return rows;
@@ -51,7 +52,7 @@ export async function exportRelation(options: ExportOptions): Promise<number> {
 
 /** The rows as a query: its text has no parameters, as COPY takes none. */
 function rowsOf(relation: Relation, companyId: string | undefined, columns: SQL): string {
-  const name = `${relation.schema}.${relation.name}`;
+  const name = qualifiedName(relation);
   if (companyId !== undefined && !/^[0-9a-f-]{36}$/.test(companyId)) throw new Error(`no UUID: ${companyId}`);
   const column = relation.name === 'companies' ? 'id' : 'company_id';
   if (companyId !== undefined && !relation.columns.some((one) => one.name === column))

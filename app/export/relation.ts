@@ -1,26 +1,32 @@
 import type { Executor } from '../../db/connect.ts';
 import { listRelations, type Relation, readColumns, readSchemas } from '../../db/read/relations.ts';
 
-/** There is no such table or view, or not of one company: the message says what there is. */
+/** There is no such table or view, or several, or it is not of one company: the message says what there is. */
 export class UnknownRelation extends Error {}
 
 const nearMax = 5;
 
 /**
- * Finds a table or view by its name, with its schema or without (`analytics` first, then `utility`, `ops`, `history`).
- * @throws UnknownRelation naming those with names near it
+ * Finds a table or view by its name, with its schema, or without where no other has it.
+ * @throws UnknownRelation naming those of that name, or with names near it
  */
 export async function findRelation(db: Executor, wanted: string): Promise<Relation> {
   const relations = await listRelations(db);
-  const qualified = (relation: { schema: string; name: string }) => `${relation.schema}.${relation.name}`;
-  const found = relations.find((one) => one.name === wanted || qualified(one) === wanted);
-  if (found !== undefined) return { ...found, columns: await readColumns(db, found) };
-  const near = nearest(wanted, relations.map(qualified));
+  const found = relations.filter((one) => one.name === wanted || qualifiedName(one) === wanted);
+  const [only, ...more] = found;
+  if (more.length > 0)
+    throw new UnknownRelation(`several have the name ${wanted}: ${found.map(qualifiedName).join(', ')}`);
+  if (only !== undefined) return { ...only, columns: await readColumns(db, only) };
+  const near = nearest(wanted, relations.map(qualifiedName));
   const hint = near.length === 0 ? '' : ` Near it: ${near.join(', ')}.`;
   throw new UnknownRelation(
     `there is no table or view ${wanted} in ${readSchemas.join(', ')}.${hint} docs/dictionary.md describes all`,
   );
 }
+
+/** `analytics.bills`. */
+export const qualifiedName = ({ schema, name }: Pick<Relation, 'schema' | 'name'>): string =>
+  `${schema}.${name}`;
 
 /** Names that contain the wanted one or differ in a third of its letters at most, the nearest first. */
 function nearest(wanted: string, names: readonly string[]): string[] {

@@ -6,7 +6,7 @@ import { counted } from '../../contract/words.ts';
 import { type CompanyOptions, heldCompanyOf } from '../company.ts';
 import { UsageError } from '../errors.ts';
 import { requireFolder, writeOutputFile } from '../output-file.ts';
-import { printingStream } from '../print.ts';
+import { printingStream, say } from '../print.ts';
 import { createProgress } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
@@ -50,7 +50,10 @@ async function toStandardOutput(input: Input): Promise<void> {
     // A person sees lines that steer no terminal; a file or a program gets every byte.
     await exportRelation({
       ...input,
-      open: () => (process.stdout.isTTY ? printingStream() : process.stdout),
+      open: (relation) => {
+        if (relation !== input.relation) say(`export: ${relation}`);
+        return process.stdout.isTTY ? printingStream() : process.stdout;
+      },
     });
   } catch (error) {
     // Whoever reads had enough: `metersync export bills | head`.
@@ -60,19 +63,24 @@ async function toStandardOutput(input: Input): Promise<void> {
 
 async function toFile(input: Input, path: string): Promise<void> {
   const progress = await createProgress();
+  let name = input.relation;
   try {
     const rows = await writeOutputFile(path, async (file) => {
       const written = setInterval(
         () => progress.show([`export: ${megabytes(file.bytesWritten)} MB written`]),
         progressEveryMs,
       );
+      const open = (relation: string) => {
+        name = relation;
+        return file;
+      };
       try {
-        return await exportRelation({ ...input, open: () => file });
+        return await exportRelation({ ...input, open });
       } finally {
         clearInterval(written);
       }
     });
-    progress.show([`${counted(rows, 'row')} written to ${path}`]);
+    progress.show([`${counted(rows, 'row')} of ${name} written to ${path}`]);
   } finally {
     progress.done();
   }

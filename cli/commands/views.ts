@@ -14,7 +14,7 @@ export async function viewsRefresh(options: { json?: boolean }): Promise<void> {
 }
 
 function describe({ made, unchanged, blocked, warnings }: RefreshedViews): string[] {
-  const lines = made.map((view) => `analytics.${view}`);
+  const lines = made.map((view) => `fields.${view}`);
   lines.push(`${counted(made.length, 'view')} made, ${unchanged} as they were`);
   return [...lines, ...blocked.map(describeBlocked), ...warnings];
 }

@@ -6,7 +6,6 @@ import { columnTypes } from './kinds.ts';
 import { nameBytesMax } from './names.ts';
 import { anyStep, stepsOf } from './paths.ts';
 import { fixedColumns, type TypedColumn, type TypedView, viewedResources } from './plan-views.ts';
-import { madeBy } from './view-sql.ts';
 
 /** A typed view that was made before, and a digest of what it was made by. */
 export interface KnownView extends TypedView {
@@ -18,7 +17,7 @@ export interface ActualColumn {
   readonly type: string;
 }
 
-/** A relation of schema analytics. */
+/** A relation of schema fields. */
 export interface Relation {
   readonly columns: readonly ActualColumn[];
   /**
@@ -44,13 +43,12 @@ export interface WrongRow {
   readonly why: string;
 }
 
-/** Every relation of schema analytics. */
+/** Every relation of schema fields. */
 export async function readRelations(db: Executor): Promise<Map<string, Relation>> {
   const { rows } = await db.execute<{ name: string; columns: ActualColumn[]; typed: boolean }>(sql`
     select
       c.relname as name,
-      c.relkind = 'v'
-        and coalesce(obj_description(c.oid, 'pg_class'), '') like ${`%${madeBy}`} as typed,
+      metersync.is_typed_view(c.oid) as typed,
       coalesce(theirs.columns, '[]') as columns
     from pg_class c
       cross join lateral (
@@ -62,7 +60,7 @@ export async function readRelations(db: Executor): Promise<Map<string, Relation>
           and a.attnum > 0
           and not a.attisdropped
       ) theirs
-    where c.relnamespace = to_regnamespace('analytics')`);
+    where c.relnamespace = to_regnamespace('fields')`);
   return new Map(rows.map(({ name, columns, typed }) => [name, { columns, isTyped: typed }]));
 }
 
@@ -155,7 +153,7 @@ function wrongView(
   if (!viewedResources.some((viewed) => viewed.resource === resource))
     return 'is of a resource that has no typed views';
   if (path !== '' && !path.startsWith('/')) return 'shows no place of a record';
-  if (relation !== undefined && !relation.isTyped) return 'is no typed view in schema analytics';
+  if (relation !== undefined && !relation.isTyped) return 'is no typed view in schema fields';
   return undefined;
 }
 

@@ -2,10 +2,8 @@ import { createHash } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { columnNames, unnested } from '../arrays.ts';
 import type { Database, Executor, Transaction } from '../connect.ts';
-import { dropUnlessUsed, grantsOn } from '../dependents.ts';
 import { isMistake, isRefusal, sqlMessage } from '../failures.ts';
 import { lock } from '../locks.ts';
-import { roles } from '../roles.ts';
 import { fieldCatalogue, typedColumns, typedViews } from '../schema/metersync.ts';
 import type { FieldKind } from './kinds.ts';
 import {
@@ -23,7 +21,7 @@ import {
   type TypedView,
   viewedResources,
 } from './plan-views.ts';
-import { viewComments, viewName, viewSelect } from './view-sql.ts';
+import { type ViewShape, viewShape } from './view-shape.ts';
 
 /** A view that could not take a wider type, as others were built on it. */
 export interface BlockedView {
@@ -47,7 +45,7 @@ export interface RefreshedViews {
 }
 
 /**
- * Makes the typed views of schema analytics from the catalogue, in one transaction and one process
+ * Makes the typed views of schema fields from the catalogue, in one transaction and one process
  * at a time: columns are added at the end, wider types have a view dropped and made again with its
  * grants. A view that others were built on only gets more columns, and is told of.
  * @throws Error of Postgres: 55P03 when somebody reads or makes a view for longer than
@@ -71,7 +69,7 @@ export async function refreshViewsIn(tx: Transaction): Promise<RefreshedViews> {
   const warnings = wrong.map((row) => `${describeWrong(row)}: the row was removed`);
   await removeWrong(tx, wrong);
   const planned = planViews(fields, known, (name) => relations.get(name)?.isTyped === false);
-  const context = { zone: await zoneOf(tx), analyst: await hasAnalyst(tx), fields };
+  const context = { ...(await surroundings(tx)), fields };
   const made: string[] = [];
   const blocked: BlockedView[] = [];
   for (const view of planned) {
@@ -82,7 +80,7 @@ export async function refreshViewsIn(tx: Transaction): Promise<RefreshedViews> {
     );
     if (result === 'unchanged') continue;
     if (typeof result === 'object' && 'wrong' in result) {
-      warnings.push(`analytics.${view.name} could not be made: ${result.wrong}`);
+      warnings.push(`fields.${view.name} could not be made: ${result.wrong}`);
       continue;
     }
     made.push(view.name);
@@ -106,8 +104,9 @@ async function unlessWrong<T>(
 
 interface Context {
   readonly zone: string;
-  readonly analyst: boolean;
   readonly fields: readonly CataloguedField[];
+  /** Text of the functions that make views: another makes them again. */
+  readonly maker: string;
 }
 
 async function makeView(
@@ -115,47 +114,42 @@ async function makeView(
   view: TypedView,
   definitionBefore: string | undefined,
   actual: readonly ActualColumn[] | undefined,
-  { zone, analyst, fields }: Context,
+  { zone, fields, maker }: Context,
 ): Promise<'unchanged' | 'made' | BlockedView> {
   const resource = viewedResources.find((one) => one.resource === view.resource);
   if (resource === undefined) return 'unchanged';
-  const ofResource = fields.filter((field) => field.resource === view.resource);
-  const comments = viewComments(
-    view,
-    resource,
-    new Map(ofResource.map((field) => [field.path, field])),
+  const ofResource = new Map(
+    fields
+      .filter((field) => field.resource === view.resource)
+      .map((field) => [field.path, field] as const),
   );
-  const definition = digest([viewSelect(view, resource, zone), ...comments]);
+  const shapeOf = (shown: TypedView): ViewShape => viewShape(shown, resource, ofResource, zone);
+  const definition = digest([maker, JSON.stringify(shapeOf(view))]);
   if (actual !== undefined && definition === definitionBefore) return 'unchanged';
-  const on = viewName(view);
-  const run = (statement: string) => tx.execute(sql.raw(statement));
-  const make = (shown: TypedView) =>
-    run(`create or replace view ${on} as ${viewSelect(shown, resource, zone)}`);
   const wider = actual === undefined ? [] : changedColumns(view, resource.key, actual);
-  let by: readonly string[] = [];
-  if (wider.length === 0) await make(view);
-  else {
-    const grants = await grantsOn(tx, on);
-    by = (await dropUnlessUsed(tx, `view ${on}`)).map((line) =>
-      line.replace(/ depends on .*$/, ''),
-    );
-    if (by.length === 0) {
-      await make(view);
-      for (const grant of grants) await run(grant);
-    } else {
-      const types = new Map(actual?.map(({ name, type }) => [name, type as TypedColumn['type']]));
-      const columns = view.columns.map((column) => ({
-        ...column,
-        type: types.get(column.name) ?? column.type,
-      }));
-      await make({ ...view, columns });
-    }
+  const by = await make(tx, shapeOf(view), wider.length > 0);
+  if (by.length > 0) {
+    const types = new Map(actual?.map(({ name, type }) => [name, type as TypedColumn['type']]));
+    const columns = view.columns.map((column) => ({
+      ...column,
+      type: types.get(column.name) ?? column.type,
+    }));
+    await make(tx, shapeOf({ ...view, columns }), false);
   }
-  await run(comments.join(';\n'));
-  if (analyst) await run(`grant select on ${on} to ${roles.analyst}`);
   // What stands in the way is tried again each time.
   await keepView(tx, view, by.length === 0 ? definition : '');
-  return by.length === 0 ? 'made' : { view: `analytics.${view.name}`, columns: wider, by };
+  return by.length === 0 ? 'made' : { view: `fields.${view.name}`, columns: wider, by };
+}
+
+/**
+ * Makes a view, `anew` when the one that there is has other columns.
+ * @returns what was built on the one that there is and keeps it, as it is told to people
+ */
+async function make(tx: Transaction, shape: ViewShape, anew: boolean): Promise<readonly string[]> {
+  const { rows } = await tx.execute<{ by: readonly string[] }>(
+    sql`select metersync.make_typed_view(${JSON.stringify(shape)}, ${anew}) as by`,
+  );
+  return (rows[0]?.by ?? []).map((line) => line.replace(/ depends on .*$/, ''));
 }
 
 /** Columns of a view that would have another type, or another place, than they have. */
@@ -231,14 +225,22 @@ async function keepColumns(db: Executor, view: TypedView): Promise<void> {
     from ${columns}`);
 }
 
-async function zoneOf(db: Executor): Promise<string> {
-  const { rows } = await db.execute<{ zone: string }>(
-    sql`select current_setting('TimeZone') as zone`,
-  );
-  return rows[0]?.zone ?? 'UTC';
+/** Whether this user may make typed views: its worker does, when fields come. */
+export async function mayMakeViews(db: Executor): Promise<boolean> {
+  const { rows } = await db.execute<{ may: boolean }>(sql`
+    select
+      has_function_privilege('metersync.make_typed_view(jsonb, boolean)', 'execute') as may`);
+  return rows[0]?.may ?? false;
 }
 
-async function hasAnalyst(db: Executor): Promise<boolean> {
-  const { rowCount } = await db.execute(sql`select from pg_roles where rolname = ${roles.analyst}`);
-  return rowCount === 1;
+async function surroundings(db: Executor): Promise<Pick<Context, 'zone' | 'maker'>> {
+  const { rows } = await db.execute<Pick<Context, 'zone' | 'maker'>>(sql`
+    select
+      current_setting('TimeZone') as zone,
+      string_agg(prosrc, '' order by proname) as maker
+    from pg_proc
+    where pronamespace = 'metersync'::regnamespace
+      and proname in ('make_typed_view', 'within')`);
+  if (!rows[0]?.maker) throw new Error('metersync.make_typed_view is not there');
+  return rows[0];
 }

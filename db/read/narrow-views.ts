@@ -17,22 +17,22 @@ export async function readNarrowViews(db: Executor): Promise<BlockedView[]> {
       group by view_name
     )
     select
-      'analytics.' || narrow.view_name as view,
+      'fields.' || narrow.view_name as view,
       narrow.columns,
       coalesce(built.by, '{}') as by
     from narrow
-      join pg_class c on c.oid = to_regclass(format('analytics.%I', narrow.view_name))
+      join pg_class c on c.oid = to_regclass(format('fields.%I', narrow.view_name))
       cross join lateral (
-        select array_agg(
-          distinct case
-            when r.oid is null then pg_describe_object(d.classid, d.objid, 0)
-            else pg_describe_object('pg_class'::regclass, r.ev_class, 0)
-          end
-        ) as by
+        select array_agg(distinct named.type || ' ' || named.identity) as by
         from pg_depend d
           left join pg_rewrite r
             on d.classid = 'pg_rewrite'::regclass
             and r.oid = d.objid
+          cross join lateral pg_identify_object(
+            case when r.oid is null then d.classid else 'pg_class'::regclass end,
+            coalesce(r.ev_class, d.objid),
+            0
+          ) named
         where (d.refclassid, d.refobjid) in (
             ('pg_class'::regclass, c.oid),
             ('pg_type'::regclass, c.reltype)

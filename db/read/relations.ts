@@ -1,8 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connect.ts';
 
-/** Schemas that are for reading, in the order in which a name without one is looked up. */
-export const readSchemas = ['analytics', 'utility', 'ops', 'history'] as const;
+/** Schemas that are for reading, what is made for questions first. */
+export const readSchemas = ['analytics', 'fields', 'utility', 'ops', 'history'] as const;
 
 export interface RelationColumn {
   readonly name: string;

@@ -27,7 +27,7 @@ export async function sessionsAtWork(db: Executor): Promise<Session[]> {
         and c.relkind in ('r', 'p', 'v')
         and l.database = (select oid from pg_database where datname = current_database())
         and n.nspname in (
-          'utility', 'history', 'analytics', 'ops', 'metersync', 'metersync_migrations'
+          'utility', 'history', 'analytics', 'fields', 'ops', 'metersync', 'metersync_migrations'
         )
     )
     select

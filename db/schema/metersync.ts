@@ -346,7 +346,7 @@ export const fieldCatalogue = metersync.table(
 );
 
 /**
- * The typed views of schema analytics that were made from the catalogue: their names never change.
+ * The typed views of schema fields that were made from the catalogue: their names never change.
  */
 export const typedViews = metersync.table(
   'typed_views',

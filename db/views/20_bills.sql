@@ -105,7 +105,8 @@ declare
         as cost_source,
       total_charges, current_charges, credits, tax_charges, interest_charges, previous_balance, previous_payment, open_balance,
       source_type, status, is_flagged, flagged_status, is_estimated, notes, file_name, job_id, audit_trail_url, usage_rows,
-      created, updated, api_version, is_effective, reason, superseded_by, revised_document_id, deleted_at, deleted_reason %3$s
+      created, updated, api_version, is_effective, reason, superseded_by, revised_document_id, deleted_at, deleted_reason,
+      bill_id as document_id %3$s
     from (
       select *, coalesce(period_end > period_start and period_end = min(period_start) over (
           partition by company_id, account, commodity, is_effective order by period_start
@@ -258,22 +259,25 @@ create or replace view analytics.bill_line_items as
 select b.bill_id, b.company_id, b.site_id, b.period, b.currency, i.seq, r."description" as description,
   nullif(r."chargeType", '') as charge_type,
   coalesce(nullif(r."electricityChargeType", ''), nullif(r."gasChargeType", '')) as supply_or_delivery,
-  case
-    when r."electricityChargeType" <> '' or r."electricityIsDemand" <> '' or r."electricityTimeOfUse" <> '' then 'ELECTRICITY'
-    when r."gasChargeType" <> '' then 'GAS'
-  end as datasource_type,
+  c.datasource_type,
   coalesce(metersync.boolean_of(r."electricityIsDemand"), false) as is_demand,
   nullif(r."electricityTimeOfUse", '') as time_of_use, metersync.number_of(r."quantity") as quantity,
   nullif(r."quantityUnits", '') as quantity_units, metersync.number_of(r."rate") as rate,
   metersync.number_of(r."totalCharge") as amount, nullif(r."billingPeriod", '') as billing_period,
-  coalesce(nullif(r."billingPeriod", ''), 'CURRENT') = 'CURRENT' as is_current, r."accountIds" as account_ids
+  coalesce(nullif(r."billingPeriod", ''), 'CURRENT') = 'CURRENT' as is_current, r."accountIds" as account_ids,
+  c.datasource_type as commodity, b.bill_id as document_id
 from analytics.bills b
   join utility.documents d on d.id = b.bill_id and d.company_id = b.company_id
   cross join lateral jsonb_array_elements(metersync.elements(d.raw -> 'lineItems')) with ordinality as i (item, seq)
   cross join lateral jsonb_to_record(case when jsonb_typeof(i.item) = 'object' then i.item else '{}' end) as r (
     "description" text, "chargeType" text, "electricityChargeType" text, "gasChargeType" text, "electricityIsDemand" text,
     "electricityTimeOfUse" text, "quantity" text, "quantityUnits" text, "rate" text, "totalCharge" text,
-    "billingPeriod" text, "accountIds" jsonb);
+    "billingPeriod" text, "accountIds" jsonb)
+  cross join lateral (
+    select case
+      when r."electricityChargeType" <> '' or r."electricityIsDemand" <> '' or r."electricityTimeOfUse" <> '' then 'ELECTRICITY'
+      when r."gasChargeType" <> '' then 'GAS'
+    end as datasource_type) c;
 comment on view analytics.bill_line_items is 'One row for each line of each bill that counts.';
 select metersync.comment_columns('analytics.bill_line_items', '{
   "period": "Days that the bill is for, half-open.",

@@ -63,7 +63,9 @@ select usage_id, bill_id, company_id, site_id, meter_id, coalesce(datasource_typ
   metersync.boolean_of(raw ->> 'isImplied') as is_implied, raw ->> 'electricityType' as electricity_type,
   raw ->> 'timeOfUse' as time_of_use, raw ->> 'tariff' as tariff, raw ->> 'supplierName' as supplier,
   raw ->> 'utilityName' as utility, created, updated, api_version, array_to_string(unmetered, ' ') as unmetered_source,
-  demand[1] as demand_kw, demand[2] as demand_kva, demand[3] as demand_kvar
+  demand[1] as demand_kw, demand[2] as demand_kva, demand[3] as demand_kvar,
+  coalesce(datasource_type, unmetered[1]) as commodity, usage_units as units, bill_id as document_id,
+  raw ->> 'utilityName' as provider
 from (
   select *, range_agg(daterange(first_day, until_day)) filter (where may_overlap and first_day is not null) over (
       partition by company_id, meter_id, unmetered, dimension order by billed_at desc nulls last, bill_key desc
@@ -155,8 +157,9 @@ select metersync.comment_columns('analytics.usage', '{
   "electricity_type": "USAGE or DEMAND rows of electricity, where the API version tells them apart.",
   "time_of_use": "PEAK, OFF_PEAK, … where a version of the API has a row for each.",
   "tariff": "Tariff.",
-  "supplier": "Supplier of the energy.",
-  "utility": "Utility.",
+  "supplier": "Who supplies the energy, where that is not the utility.",
+  "utility": "Utility that the record names.",
+  "provider": "The same: the utility is the provider in all views.",
   "unmetered_source": "Of a record without a meter: its commodity and the account of its bill, else the bill, else itself; its days are counted once, as those of a meter are. NULL for one with a meter.",
   "demand_kw": "Highest demand that its bill tells for it (demandMeters, from v2.2 on), in kW; contracted and allotted capacity (CONTRACT, UCAP, ICAP, TRANSMISSION) left out.",
   "demand_kva": "The same, of what is told in kVA.",

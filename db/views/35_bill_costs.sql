@@ -8,7 +8,7 @@ select bill_id, company_id, site_id, meter_id, datasource_type, currency, period
   end as cost,
   case when meter_id is null then 'none' when places = 1 then 'direct' when by_lines then 'line_items' else 'equal' end
     as allocation_method,
-  bill_cost, cost_source
+  bill_cost, cost_source, datasource_type as commodity, bill_id as document_id
 from (
   select *, cost as bill_cost, sum(weight) over (partition by company_id, bill_id order by meter_id) as weight_through,
     sum(weight) over (partition by company_id, bill_id) as weight_total

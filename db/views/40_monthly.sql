@@ -12,7 +12,7 @@ select company_id, site_id, meter_id, datasource_type, month, standard_units as 
   days_covered = days_in_month and days_overlapped = 0 as is_complete,
   coalesce(cardinality(bill_ids), 0) as bills, bill_ids,
   case when is_power then standard_units else (array['kVAR', 'kVA', 'kW'])[told_demand[1]::integer] end as peak_demand_units,
-  unmetered_source
+  unmetered_source, datasource_type as commodity
 from (
   select company_id, site_id, meter_id, datasource_type, month, standard_units, days_in_month, unmetered_source,
     sum(share) as billed_usage, sum(share - counted_share) filter (where overlapped_days is not null) as uncounted_usage,
@@ -95,7 +95,8 @@ select company_id, site_id, datasource_type, month, units, sum(billed_usage) as 
     max(peak_demand) filter (where peak_demand_units = 'kVAR'), max(peak_demand)) as peak_demand, count(*)::integer as meters,
   (count(*) filter (where is_complete))::integer as meters_complete,
   round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage, sum(days_overlapped)::integer as days_overlapped,
-  sum(estimated_days)::integer as estimated_days, bool_and(is_complete) as is_complete, case when bool_or(peak_demand_units = 'kW') then 'kW' else min(peak_demand_units) end as peak_demand_units
+  sum(estimated_days)::integer as estimated_days, bool_and(is_complete) as is_complete, case when bool_or(peak_demand_units = 'kW') then 'kW' else min(peak_demand_units) end as peak_demand_units,
+  datasource_type as commodity
 from analytics.monthly_usage
 group by company_id, site_id, datasource_type, month, units;
 comment on view analytics.monthly_usage_by_site is 'monthly_usage of the meters of each site, net: what was exported is subtracted.';
@@ -106,7 +107,8 @@ select company_id, datasource_type, month, units, sum(billed_usage) as billed_us
     max(peak_demand) filter (where peak_demand_units = 'kVAR'), max(peak_demand)) as peak_demand, count(distinct site_id)::integer as sites,
   count(*)::integer as meters, (count(*) filter (where is_complete))::integer as meters_complete,
   round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage, sum(days_overlapped)::integer as days_overlapped,
-  sum(estimated_days)::integer as estimated_days, bool_and(is_complete) as is_complete, case when bool_or(peak_demand_units = 'kW') then 'kW' else min(peak_demand_units) end as peak_demand_units
+  sum(estimated_days)::integer as estimated_days, bool_and(is_complete) as is_complete, case when bool_or(peak_demand_units = 'kW') then 'kW' else min(peak_demand_units) end as peak_demand_units,
+  datasource_type as commodity
 from analytics.monthly_usage
 group by company_id, datasource_type, month, units;
 comment on view analytics.monthly_usage_by_company is 'monthly_usage of the meters of each company, net: what was exported is subtracted.';
@@ -129,7 +131,7 @@ select metersync.comment_columns(view, '{
 create or replace view analytics.monthly_cost as
 select company_id, site_id, meter_id, datasource_type, currency, month, cost, days_in_month, days_covered,
   round(days_covered::numeric / days_in_month, 4) as coverage, (days_billed - days_covered)::integer as days_overlapped,
-  coalesce(cardinality(bill_ids), 0) as bills, bill_ids
+  coalesce(cardinality(bill_ids), 0) as bills, bill_ids, datasource_type as commodity
 from (
   select company_id, site_id, meter_id, datasource_type, currency, month, days_in_month, sum(share) as cost,
     coalesce(sum(days), 0) as days_billed,
@@ -253,7 +255,8 @@ with told as (
     p.cost,
     p.currency,
     p.coverage,
-    p.is_complete
+    p.is_complete,
+    p.commodity as datasource_type
   from placed p
     left join utility.companies c on c.id = p.company_id
     left join utility.sites s on s.id = p.site_id
@@ -264,7 +267,7 @@ comment on view analytics.monthly_by_site is 'Usage and cost of each site, commo
 select metersync.comment_columns('analytics.monthly_by_site', '{
   "company": "Its name.",
   "site": "Its name.",
-  "commodity": "ELECTRICITY, GAS, WATER, …: datasource_type of other views; NULL for the cost of bills without usage.",
+  "commodity": "ELECTRICITY, GAS, WATER, …; NULL for the cost of bills without usage.",
   "month": "First day of the month; NULL for what has no dates.",
   "usage": "Usage, each day counted once (monthly_usage_by_site); NULL where none is known, and in rows of a further currency.",
   "units": "Standard unit of usage.",

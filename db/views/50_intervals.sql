@@ -25,7 +25,8 @@ select m.company_id, m.site_id, i.meter_id, m.datasource_type, i.start_at,
   end as kw,
   i.quality, analytics.standard_quality(i.quality) as standard_quality,
   (i.start_at at time zone coalesce(z.time_zone, 'UTC')) as local_start, coalesce(z.time_zone, 'UTC') as time_zone,
-  coalesce(z.time_zone_source, 'default') as time_zone_source, i.updated, i.synced_at
+  coalesce(z.time_zone_source, 'default') as time_zone_source, i.updated, i.synced_at,
+  m.datasource_type as commodity, i.usage_units as units
 from utility.intervals i
   left join utility.meters m on m.id = i.meter_id
   left join analytics.site_time_zones z on z.site_id = m.site_id
@@ -58,7 +59,7 @@ select d.company_id, d.site_id, d.meter_id, d.datasource_type, d.local_date, d.u
   d.doubtful_readings, case coalesce(own.dimension, common.dimension)
     when 'energy' then array[round(d.highest[1] * coalesce(own.factor, common.factor) * 3600 / d.granularity_seconds, 6), d.highest[2]]
     when 'power' then array[d.highest[1] * coalesce(own.factor, common.factor), d.highest[2]]
-  end as highest
+  end as highest, d.datasource_type as commodity, d.usage_units as units
 from (
   select company_id, site_id, meter_id, datasource_type, local_date, usage_units, granularity_seconds, time_zone,
     time_zone_source, count(*) filter (where part = 0)::integer as readings, sum(usage_here) as usage,
@@ -121,7 +122,7 @@ select company_id, site_id, meter_id, datasource_type, local_date, usage_units, 
   usage * factor as standard_usage, standard_units, dimension, highest[1] as max_kw, to_timestamp(-highest[2]::float8) as max_kw_at,
   readings, round(day_seconds / granularity_seconds, 2) as expected_readings, covered_seconds::integer as covered_seconds,
   day_seconds::integer as day_seconds, round(covered_seconds / day_seconds, 4) as coverage, estimated_readings,
-  doubtful_readings, resolutions, time_zone, time_zone_source
+  doubtful_readings, resolutions, time_zone, time_zone_source, datasource_type as commodity, usage_units as units
 from (
   select d.*, day.day_seconds, coalesce(own.factor, common.factor, 1) as factor,
     coalesce(own.standard_units, common.standard_units, d.usage_units) as standard_units,
@@ -237,7 +238,8 @@ select company_id, site_id, meter_id, datasource_type, month, usage_units, stand
   sum(covered_seconds) as covered_seconds, month_seconds,
   round(sum(covered_seconds)::numeric / month_seconds, 4) as coverage, count(*)::integer as days,
   (count(*) filter (where covered_seconds = day_seconds))::integer as days_covered,
-  sum(estimated_readings)::integer as estimated_readings, time_zone, time_zone_source
+  sum(estimated_readings)::integer as estimated_readings, time_zone, time_zone_source,
+  datasource_type as commodity, usage_units as units
 from (
   select d.*, date_trunc('month', d.local_date::timestamp)::date as month,
     extract(epoch from metersync.day_start((date_trunc('month', d.local_date::timestamp) + interval '1 month')::date, d.time_zone)
@@ -310,7 +312,7 @@ select company_id, coalesce(b.site_id, i.site_id) as site_id, meter_id, coalesce
   month, units, case when i.coverage >= 0.95 then i.usage else b.usage end as usage,
   case when i.coverage >= 0.95 then 'interval' when b.usage is not null then 'bill_proration' end as method,
   b.usage as billed_usage, b.coverage as billed_coverage, b.is_complete, b.bills, b.bill_ids, i.usage as interval_usage,
-  i.coverage as interval_coverage
+  i.coverage as interval_coverage, coalesce(b.datasource_type, i.datasource_type) as commodity
 from analytics.monthly_usage b
   full join (
     select company_id, min(site_id::text)::uuid as site_id, meter_id, min(datasource_type) as datasource_type, month,

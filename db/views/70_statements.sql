@@ -78,7 +78,7 @@ select metersync.comment_columns('analytics.statement_availability', '{
 create or replace view analytics.emissions_monthly as
 select u.company_id, u.site_id, u.meter_id, u.datasource_type, u.month, u.usage, u.units, u.coverage, f.scope, f.method,
   f.version, f.id as factor_id, f.kg_co2e_per_unit, u.usage * f.kg_co2e_per_unit as kg_co2e,
-  coalesce(o.emission_region, c.emission_region) as emission_region
+  coalesce(o.emission_region, c.emission_region) as emission_region, u.datasource_type as commodity
 from analytics.monthly_usage u
   left join ops.site_overrides o on o.site_id = u.site_id
   left join ops.company_overrides c on c.company_id = u.company_id

@@ -251,7 +251,7 @@ describe('csv', () => {
       const usage = [{ meterId, start: '2026-01-01', end: '2026-01-31', usage: '31.5' }];
       await company.bill([{ billed: 1, cost: '12.34', usage }]);
     }
-    for (const relation of ['bills', 'companies', 'history.documents']) {
+    for (const relation of ['bills', 'utility.companies', 'history.documents']) {
       const { bytes, rows } = await exported({ relation, format: 'csv', companyId: mine.id });
       expect(bytes.includes(other.id)).toBe(false);
       expect([relation, rows, bytes.includes(mine.id)]).toEqual(
@@ -281,17 +281,28 @@ describe('metersync export', () => {
   test('writes a file that is whole, and says what is near a name that it does not know', async () => {
     const out = join(folder.path, 'bills.parquet');
     expect(await run('bills', '--format', 'parquet', '--out', out)).toMatchObject({
-      ...{ status: 0, stdout: '', stderr: expect.stringMatching(/^2 rows written to .*bills\.parquet$/m) },
+      ...{
+        status: 0,
+        stdout: '',
+        stderr: expect.stringMatching(/^2 rows of analytics\.bills written to .*bills\.parquet$/m),
+      },
     });
     expect(read(readFileSync(out)).numRows).toBe(2);
     expect(await run('bills', '--format', 'parquet', '--spreadsheet')).toMatchObject({
       ...{ status: 2, stderr: expect.stringContaining('--spreadsheet is for CSV') },
     });
-    expect(await run('bills', '--spreadsheet')).toMatchObject({ status: 0, stderr: '' });
+    expect(await run('bills', '--spreadsheet')).toMatchObject({
+      ...{ status: 0, stderr: 'export: analytics.bills' },
+    });
+    expect(await run('analytics.bills')).toMatchObject({ status: 0, stderr: '' });
+    expect(await run('freshness')).toMatchObject({
+      ...{ status: 2, stdout: '' },
+      stderr: expect.stringContaining('several have the name freshness: analytics.freshness, ops.freshness'),
+    });
     const wrong = await run('analytics.bill');
     expect(wrong).toMatchObject({ status: 2, stdout: '' });
     expect(wrong.stderr).toContain(
-      'there is no table or view analytics.bill in analytics, utility, ops, history',
+      'there is no table or view analytics.bill in analytics, fields, utility, ops, history',
     );
     expect(wrong.stderr).toContain('analytics.bills');
   });

@@ -1,12 +1,11 @@
-import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { judgeViews } from '../../app/doctor/warehouse.ts';
 import { keepViews, refreshNow } from '../../app/typed-views.ts';
-import { connectWarehouse } from '../../db/connect.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { readStatus } from '../../db/read/status.ts';
+import { loginAs } from '../support/login.ts';
 import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
@@ -28,7 +27,7 @@ test('a worker makes views again when there are new fields, tells of what stands
   const typeOf = async (column: string) =>
     (
       await db.execute(sql`select format_type(atttypid, null) as type from pg_attribute
-        where attrelid = 'analytics.documents'::regclass and attname = ${column}`)
+        where attrelid = 'fields.documents'::regclass and attname = ${column}`)
     ).rows[0]?.type;
   const isType = (column: string, type: string) =>
     until(`${column} is ${type}`, async () => (await typeOf(column)) === type);
@@ -36,19 +35,19 @@ test('a worker makes views again when there are new fields, tells of what stands
 
   await catalogue.note('documents', 'v2.2', [{ amount: 1 }]);
   await isType('amount', 'numeric');
-  await db.execute(sql`create view public.mine as select amount from analytics.documents`);
+  await db.execute(sql`create view public.mine as select amount from fields.documents`);
   await catalogue.note('documents', 'v2.2', [{ amount: 'n/a' }]);
   await until(
     'it is told',
-    () => said(/analytics\.documents cannot take .* of amount, as view mine was built/).length > 0,
+    () => said(/fields\.documents cannot take .* of amount, as view public.mine was built/).length > 0,
   );
   await catalogue.note('documents', 'v2.2', [{ more: true }]);
   await isType('more', 'boolean');
   expect([await typeOf('amount'), said(/cannot take/).length]).toEqual(['numeric', 1]);
-  await expect(refreshNow(db)).resolves.toMatchObject({ blocked: [{ by: ['view mine'] }] });
+  await expect(refreshNow(db)).resolves.toMatchObject({ blocked: [{ by: ['view public.mine'] }] });
   const { blockedViews } = await readStatus(db);
-  expect(blockedViews).toEqual([{ view: 'analytics.documents', columns: ['amount'], by: ['view mine'] }]);
-  const told = { state: 'warn', saw: expect.stringContaining('as view mine was built on it') };
+  expect(blockedViews).toEqual([{ view: 'fields.documents', columns: ['amount'], by: ['view public.mine'] }]);
+  const told = { state: 'warn', saw: expect.stringContaining('as view public.mine was built on it') };
   expect(await judgeViews(db)).toMatchObject({
     ...told,
     todo: expect.stringMatching(/^Drop what was built/),
@@ -64,29 +63,43 @@ test('a worker makes views again when there are new fields, tells of what stands
   await until('nothing stands in the way', async () => (await judgeViews(db)).state === 'ok');
 });
 
-test('a worker that may only write rows says who can make views, once', async () => {
+test('a worker with the role of the writer alone makes views; the log and doctor say what one without it lacks', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
-  const user = `writer_${randomUUID().replaceAll('-', '')}`;
-  await warehouse.db.execute(sql.raw(`create role ${user} login password 'secret' in role metersync_writer`));
-  onTestFinished(async () => void (await warehouse.db.execute(sql.raw(`drop role ${user}`))));
-  const url = new URL(warehouse.url);
-  [url.username, url.password] = [user, 'secret'];
-  const login = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 2, onError: () => {} });
-  onTestFinished(() => login.close());
+  const { db } = warehouse;
+  const writer = await loginAs('metersync_writer', warehouse);
   const { lines, log } = recorded();
-  const views = keepViews({ db: login.db, log, afterMs: 5 });
+  const views = keepViews({ db: writer.db, log, afterMs: 5 });
   onTestFinished(() => views.stop());
-  const catalogue = createFieldCatalogue({ db: login.db, onNewField: views.changed, onError: () => {} });
+  const catalogue = createFieldCatalogue({ db: writer.db, onNewField: views.changed, onError: () => {} });
   onTestFinished(() => catalogue.close());
-  await catalogue.note('documents', 'v2.2', [{ amount: 1 }]);
-  await until('it is told', () =>
-    lines.some(({ msg }) => /run metersync views refresh as the owner/.test(msg)),
+  const type = sql`select format_type(atttypid, null) as type from pg_attribute
+    where attrelid = to_regclass('fields.documents_lines') and attname = 'amount'`;
+  const isType = (expected: string) =>
+    until(`amount is ${expected}`, async () => (await db.execute(type)).rows[0]?.type === expected);
+  const owners = async () =>
+    (await db.execute(sql`select distinct viewowner from pg_views where schemaname = 'fields'`)).rows;
+  const before = await owners();
+  await catalogue.note('documents', 'v2.2', [{ lines: [{ amount: 1 }] }]);
+  await isType('numeric');
+  await catalogue.note('documents', 'v2.2', [{ lines: [{ amount: 'n/a' }] }]);
+  await isType('text');
+  expect([await owners(), before.length]).toEqual([before, 1]);
+  const analyst = await loginAs('metersync_analyst', warehouse);
+  await analyst.db.execute(sql`select amount from fields.documents_lines`);
+  expect(await judgeViews(writer.db)).toMatchObject({ state: 'ok' });
+
+  await db.execute(
+    sql`revoke execute on function metersync.make_typed_view(jsonb, boolean) from metersync_writer`,
   );
+  const todo = expect.stringContaining('Grant it the role metersync_writer');
+  expect(await judgeViews(writer.db)).toMatchObject({ state: 'warn', todo });
   await catalogue.note('documents', 'v2.2', [{ more: 1 }]);
-  await expect(refreshNow(login.db)).rejects.toThrow(/may not make views.*use the owner/);
-  expect(lines.filter(({ msg }) => /as the owner/.test(msg))).toHaveLength(1);
-  expect(await refreshNow(warehouse.db)).toMatchObject({ made: ['documents'] });
+  await until('it is told', () => lines.some(({ msg }) => /may not make typed views/.test(msg)));
+  await catalogue.note('documents', 'v2.2', [{ other: 1 }]);
+  await expect(refreshNow(writer.db)).rejects.toThrow(/may not make typed views.* Grant it the role/);
+  expect(lines.filter(({ msg }) => /Grant it the role/.test(msg))).toHaveLength(1);
+  expect(await refreshNow(db)).toMatchObject({ made: ['documents'] });
 });
 
 test('a view that is being read is changed later, and keeps nobody waiting for long', async () => {
@@ -98,7 +111,7 @@ test('a view that is being read is changed later, and keeps nobody waiting for l
   onTestFinished(() => catalogue.close());
   await catalogue.note('documents', 'v2.2', [{ amount: 1 }]);
   await db.transaction(async (tx) => {
-    await tx.execute(sql`select * from analytics.documents`);
+    await tx.execute(sql`select * from fields.documents`);
     await expect(refreshNow(db)).rejects.toThrow('a view is being read, or changed, right now: try again');
     const views = keepViews({ db, log, afterMs: 5 });
     onTestFinished(() => views.stop());

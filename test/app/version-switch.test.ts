@@ -82,11 +82,11 @@ async function backfill(version: string, companies?: readonly string[]): Promise
 
 test('another version in SERVICE_URL fills the columns of that version by a backfill, and rows say which they are of', async () => {
   const versions = () =>
-    rows(`select api_version, count(*)::int as documents from analytics.documents group by 1 order by 1`);
+    rows(`select api_version, count(*)::int as documents from fields.documents group by 1 order by 1`);
   const columns = async () =>
     (
       await rows(
-        `select attname from pg_attribute where attrelid = 'analytics.documents'::regclass and attnum > 0`,
+        `select attname from pg_attribute where attrelid = 'fields.documents'::regclass and attnum > 0`,
       )
     ).map(({ attname }) => attname);
   await backfill('v2');
@@ -104,7 +104,7 @@ test('another version in SERVICE_URL fills the columns of that version by a back
   expect((await columns()).slice(0, before.length)).toEqual(before);
   expect(
     await rows(
-      `select distinct api_version, account_number is null as empty from analytics.documents order by 1`,
+      `select distinct api_version, account_number is null as empty from fields.documents order by 1`,
     ),
   ).toEqual([
     { api_version: 'v2', empty: true },
@@ -114,7 +114,7 @@ test('another version in SERVICE_URL fills the columns of that version by a back
   await backfill('v2.2');
   expect(await versions()).toEqual([{ api_version: 'v2.2', documents: 16 }]);
   expect(
-    await rows(`select count(*)::int as empty from analytics.documents where account_number is null`),
+    await rows(`select count(*)::int as empty from fields.documents where account_number is null`),
   ).toEqual([{ empty: 0 }]);
   expect(await rows(`select distinct api_version from history.documents`)).toEqual([{ api_version: 'v2' }]);
   expect(

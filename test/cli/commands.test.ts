@@ -187,10 +187,10 @@ describe('while metersync start runs', () => {
   test('the worker made typed views of what it read; views refresh finds nothing to do', async () => {
     await until('documents have columns of their fields', async () => {
       const columns = await rows(sql`select attname from pg_attribute where attnum > 0
-        and attrelid in ('analytics.documents'::regclass, to_regclass('analytics.documents_usage_data'))`);
+        and attrelid in ('fields.documents'::regclass, to_regclass('fields.documents_usage_data'))`);
       const made =
         await rows(sql`select from unnest(${sql.param(recordResources.map(tableName))}::text[]) name
-        where to_regclass('analytics.' || name) is not null`);
+        where to_regclass('fields.' || name) is not null`);
       return columns.length > 20 && made.length === recordResources.length;
     });
     // What the last pages told is made a moment after them.
@@ -206,7 +206,7 @@ describe('while metersync start runs', () => {
     );
     const { status, said } = await json('views', 'refresh');
     expect({ status, said }).toMatchObject({ status: 0, said: { made: [], blocked: [] } });
-    expect(await count('analytics.documents')).toBe(20);
+    expect(await count('fields.documents')).toBe(20);
   });
 
   test('versions diff says what another version of the API has, as a table and as JSON', async () => {
@@ -359,8 +359,8 @@ describe('while metersync start runs', () => {
   test('a disk that is full under an export or a report leaves no unfinished file, and is told with its name', async () => {
     const main = resolve(import.meta.dirname, '../../cli/main.ts');
     for (const [args, file] of [
-      ['export documents --out', 'documents.csv'],
-      ['export documents --format parquet --out', 'documents.parquet'],
+      ['export utility.documents --out', 'documents.csv'],
+      ['export utility.documents --format parquet --out', 'documents.parquet'],
       ['report --html', 'report.html'],
     ]) {
       // A limit of 1 kB to a file, which Node is told of as of a disk without room.

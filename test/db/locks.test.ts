@@ -104,7 +104,7 @@ async function analystAtWork() {
   const analyst = await loginAs('metersync_analyst', warehouse);
   const readable = await rows(`
     select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-    where n.nspname in ('utility', 'analytics', 'ops') and c.relkind in ('r', 'p', 'v') and not c.relispartition`);
+    where n.nspname in ('utility', 'analytics', 'fields', 'ops') and c.relkind in ('r', 'p', 'v') and not c.relispartition`);
   const session = await openTransaction(analyst, [
     ...readable.map(({ name }) => `select * from ${name} limit 1`),
     'lock table utility.intervals, utility.documents, analytics.bills in access share mode',
@@ -139,7 +139,7 @@ test('a migration that an analyst keeps waiting says who it is, keeps nobody els
 
 test('migrations at once are one after the other, also the first ever', async () => {
   await warehouse.db.execute(sql`drop schema metersync_migrations cascade`);
-  for (const schema of ['analytics', 'history', 'ops', 'utility', 'metersync'])
+  for (const schema of ['analytics', 'fields', 'history', 'ops', 'utility', 'metersync'])
     await warehouse.db.execute(sql.raw(`drop schema ${schema} cascade`));
   const migrated = await Promise.all([1, 2, 3].map(() => migrateWarehouse(warehouse.db)));
   expect(migrated.filter(({ views }) => views)).toHaveLength(1);

@@ -80,6 +80,9 @@ describe('a user with the role of the writer', () => {
   test.each([
     'create table utility.mine (id int)',
     'create schema mine',
+    'create view fields.mine as select 1',
+    'create function fields.mine() returns int language sql as $$ select 1 $$',
+    'drop view fields.documents',
     'alter table utility.documents add column mine int',
     'drop table utility.documents',
     'truncate metersync.journal',
@@ -109,7 +112,7 @@ describe('a user with the role of the analyst', () => {
       { id: randomUUID(), updated: bill.updated, document: { id }, startDate: '2026-01-01', meter: 'm' },
     ]);
     const views = await analyst.db.execute<{ name: string }>(
-      sql`select schemaname || '.' || viewname as name from pg_views where schemaname in ('analytics', 'ops')`,
+      sql`select schemaname || '.' || viewname as name from pg_views where schemaname in ('analytics', 'fields', 'ops')`,
     );
     expect(views.rows.map(({ name }) => name)).toContain('analytics.bills');
     for (const { name } of views.rows)
@@ -165,6 +168,7 @@ describe('a user with the role of the analyst', () => {
     'insert into utility.companies (id) values (gen_random_uuid())',
     "select metersync.ensure_interval_month('2031-01-01Z')",
     'create table utility.mine (id int)',
+    "select metersync.make_typed_view('{}', false)",
   ])('may not: %s', async (statement) => {
     await expect(attempt(analyst, statement)).rejects.toMatchObject(refused);
   });

@@ -37,3 +37,28 @@ describe('docs/warehouse.md', () => {
     expect(page).toContain(await describeWarehouse(warehouse.db));
   });
 });
+
+/** Views of analytics that have all of these columns. */
+async function viewsWith(...columns: readonly string[]): Promise<unknown[]> {
+  const { rows } = await warehouse.db.execute<{ name: string }>(sql`
+    select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid
+    where c.relnamespace = 'analytics'::regnamespace and c.relkind = 'v'
+      and a.attname in (${sql.join(
+        columns.map((column) => sql`${column}`),
+        sql`, `,
+      )})
+    group by 1 having count(*) = ${columns.length} order by 1`);
+  return rows.map(({ name }) => name);
+}
+
+test('views call a thing by both of its names, wherever they have one of them', async () => {
+  const commodities = await viewsWith('commodity');
+  expect(commodities.length).toBeGreaterThanOrEqual(15);
+  expect(await viewsWith('datasource_type')).toEqual(commodities);
+  expect(await viewsWith('commodity', 'datasource_type')).toEqual(commodities);
+  const amounts = await viewsWith('usage');
+  expect(amounts.length).toBeGreaterThanOrEqual(10);
+  expect(await viewsWith('usage', 'units')).toEqual(amounts);
+  const documents = ['bill_costs', 'bill_line_items', 'bills', 'bills_all', 'usage'];
+  expect(await viewsWith('bill_id', 'document_id')).toEqual(documents);
+});

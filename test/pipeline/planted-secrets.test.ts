@@ -142,7 +142,7 @@ describe.each([
       'metersync.events',
       'metersync.field_catalogue',
       'utility.connections',
-      'analytics.connections',
+      'fields.connections',
     ];
     expect(open).toEqual(expect.arrayContaining(searched));
     const { rows: refused } = await db.execute<{ resource: string }>(
@@ -187,7 +187,7 @@ describe.each([
       ['trace', 'document', service.brokenId],
       ['audit'],
       ['report'],
-      ['export', 'analytics.connections'],
+      ['export', 'fields.connections'],
     ];
     // What commands print comes from the warehouse, which codec keys do not change.
     const commands = name === 'without codec keys' ? [...shows, ...others] : shows.slice(-1);

@@ -27,24 +27,28 @@ afterAll(() => warehouse.drop());
 const rows = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
 const definitions = (pattern: string) =>
   rows(
-    `select viewname, definition from pg_views where schemaname = 'analytics' and viewname ~ '${pattern}' order by 1`,
+    `select viewname, definition from pg_views where schemaname = 'fields' and viewname ~ '${pattern}' order by 1`,
   );
 const shown = async () => [
-  await rows('select id, amount from analytics.documents'),
-  await rows('select document_id, kind from analytics.documents_lines'),
+  await rows('select id, amount from fields.documents'),
+  await rows('select document_id, kind from fields.documents_lines'),
 ];
 const expected = [[{ id, amount: '1.50' }], [{ document_id: id, kind: 'A' }]];
 
+interface Odd {
+  readonly column?: object;
+  readonly [key: string]: unknown;
+}
+
 describe('what the writer writes into the tables of typed views', () => {
   test.each([
-    ['the name of a view that metersync makes', `('bills', 'documents', '/bills', '')`, 'is no typed view'],
     ['the name of a view of yours', `('mine', 'documents', '/mine', '')`, 'is no typed view'],
     ['the name of nothing that SQL names', `('a"; drop', 'documents', '/a', '')`, 'has a name'],
     ['a name that Postgres would cut off', `('${'n'.repeat(70)}', 'documents', '/n', '')`, 'has a name'],
     ['a resource without views', `('any', 'anything', '', '')`, 'is of a resource'],
     ['a place that is none', `('any', 'documents', 'any', '')`, 'shows no place'],
   ])('as a view, %s, is removed with a warning', async (_, row, why) => {
-    await rows('create or replace view analytics.mine as select 1 as mine');
+    await rows('create or replace view fields.mine as select 1 as mine');
     const before = await definitions('.');
     const writer = await loginAs('metersync_writer', warehouse);
     await writer.db.execute(
@@ -59,7 +63,7 @@ describe('what the writer writes into the tables of typed views', () => {
     expect(await definitions('.')).toEqual(before);
     expect(await migrateWarehouse(warehouse.db)).toMatchObject({ warnings: [] });
     expect(await judgeViews(warehouse.db)).toMatchObject({ state: 'ok' });
-    await rows('drop view analytics.mine');
+    await rows('drop view fields.mine');
   });
 
   test.each([
@@ -78,6 +82,46 @@ describe('what the writer writes into the tables of typed views', () => {
     expect(warnings).toEqual([expect.stringContaining('column 900 of')]);
     expect(await definitions('documents')).toEqual(before);
     expect(await rows('select from metersync.typed_columns where position = 900')).toEqual([]);
+  });
+
+  const replaced = 'create or replace view fields.mine as select public.called() as mine';
+  test.each([
+    ['the name of a view of yours', { name: 'mine', column: { name: 'mine' } }],
+    [
+      'a statement for a table',
+      {
+        table: `documents r; ${replaced} from utility.documents`,
+        column: { type: 'record', source: 'id' },
+      },
+    ],
+    ['a call for a column of the table', { column: { type: 'record', source: 'id, public.called(' } }],
+    ['a call in a field', { column: { type: 'text', steps: ["a' || public.called() || 'b"] } }],
+    ['a call in the way to an array', { lists: [["a' || public.called() || 'b"]] }],
+    ['a call in the way to an object', { at: ["a' || public.called() || 'b"] }],
+    ['a call in a type', { column: { type: 'public.called', steps: ['a'] } }],
+    [
+      'a call in a time zone',
+      { zone: "UTC' || public.called() || '", column: { type: 'timestamptz', steps: [] } },
+    ],
+    ['a statement in a comment', { comment: `'; ${replaced}; comment on view fields.mine is '` }],
+    ['a statement in the comment of a column', { column: { comment: `'; ${replaced}; select '` } }],
+  ])('has a view made by, %s, makes no view but a projection', async (_, { column = {}, ...odd }: Odd) => {
+    await rows(
+      `create or replace function public.called() returns text language sql as $$ select 'called' $$`,
+    );
+    await rows('create or replace view fields.mine as select null as mine');
+    const before = await definitions('^mine$');
+    const writer = await loginAs('metersync_writer', warehouse);
+    const columns = [{ name: 'odd', type: 'text', steps: [], comment: '', ...column }];
+    const rest = { name: 'odd', table: 'documents', zone: 'UTC', comment: '', lists: [], at: [] };
+    await writer.db
+      .execute(sql`select metersync.make_typed_view(${JSON.stringify({ ...rest, columns, ...odd })}, false)`)
+      .catch(() => {});
+    expect(await definitions('^mine$')).toEqual(before);
+    const calls = await rows(`select from pg_depend where refobjid = 'public.called()'::regprocedure`);
+    expect(calls).toEqual([]);
+    await rows('drop view if exists fields.odd, fields.mine');
+    await rows('drop function public.called()');
   });
 
   test('or removes from them, leaves each view its name', async () => {

@@ -28,14 +28,14 @@ export async function leavesNotShown(warehouse: Warehouse, resource: string): Pr
       where view_name = ${pg.escapeLiteral(name)}`)) as { name: string; path: string; type: string }[];
     columns.set(path, new Map(own.map((column) => [column.path, column])));
     const positions = (
-      (await all(`select attname from pg_attribute where attrelid = ${pg.escapeLiteral(`analytics.${pg.escapeIdentifier(name)}`)}::regclass
+      (await all(`select attname from pg_attribute where attrelid = ${pg.escapeLiteral(`fields.${pg.escapeIdentifier(name)}`)}::regclass
         and attnum > 0 and atttypid = 'integer'::regtype order by attnum`)) as { attname: string }[]
     ).map(({ attname }) => pg.escapeIdentifier(attname));
     const key = path === '' ? 'id' : 'document_id';
     const place = `concat_ws('/', ${[key, ...positions].join(', ')})`;
     const texts = own.map((column, nth) => `${pg.escapeIdentifier(column.name)}::text as c${nth}`);
     const found = await all(`select ${[`${place} as place`, ...texts].join(', ')}
-      from analytics.${pg.escapeIdentifier(name)}`);
+      from fields.${pg.escapeIdentifier(name)}`);
     shown.set(
       path,
       found.map((row) =>

@@ -38,12 +38,12 @@ async function forget(): Promise<void> {
   for (const { name } of await rows(
     `select name from metersync.typed_views where path <> '' or name = 'documents'`,
   )) {
-    await rows(`drop view analytics.${pg.escapeIdentifier(String(name))} cascade`);
+    await rows(`drop view fields.${pg.escapeIdentifier(String(name))} cascade`);
   }
   await rows(`delete from metersync.typed_columns where view_name like 'documents%'`);
   await rows(`delete from metersync.typed_views where resource = 'documents'`);
   await rows(`truncate utility.documents, metersync.field_catalogue`);
-  await rows(`drop table if exists analytics.documents_lines`);
+  await rows(`drop table if exists fields.documents_lines`);
 }
 
 /** Writes documents as a page, and makes the views of what the catalogue says then. */
@@ -58,14 +58,14 @@ const types = async (view: string) =>
   Object.fromEntries(
     (
       await rows(`select attname as name, format_type(atttypid, null) as type from pg_attribute
-        where attrelid = 'analytics.${view}'::regclass and attnum > 0 order by attnum`)
+        where attrelid = 'fields.${view}'::regclass and attnum > 0 order by attnum`)
     ).map(({ name, type }) => [name, type]),
   );
 
 describe('typed views', () => {
   test('are there before any record was read', async () => {
     for (const view of ['companies', 'sites', 'connections', 'meters', 'documents', 'usage_data']) {
-      expect(await rows(`select * from analytics.${view}`)).toEqual([]);
+      expect(await rows(`select * from fields.${view}`)).toEqual([]);
     }
   });
 
@@ -78,7 +78,7 @@ describe('typed views', () => {
         "provider": {"name": "Power & Co", "address": {"zip": "00123"}}, "company": {"id": "${companyId}"},
         "lines": [{"amount": 1, "taxes": [{"rate": "0.10"}]}, {"amount": 2, "taxes": [{"rate": "0.20"}, {"rate": "0.30"}]}]}`,
     ]);
-    expect(await rows(`select * from analytics.documents`)).toMatchObject([
+    expect(await rows(`select * from fields.documents`)).toMatchObject([
       {
         ...{ id, company_id: companyId, api_version: 'v2.2', total_charges: '1203.50', is_flagged: false },
         ...{ due_date: '2026-06-01', job_id: job, created: '2026-05-01 10:00:00.123456+00' },
@@ -86,22 +86,22 @@ describe('typed views', () => {
         ...{ provider_name: 'Power & Co', provider_address_zip: '00123' },
       },
     ]);
-    expect(await rows(`select * from analytics.documents_provider_address`)).toEqual([
+    expect(await rows(`select * from fields.documents_provider_address`)).toEqual([
       { document_id: id, company_id: companyId, api_version: 'v2.2', zip: '00123' },
     ]);
     expect(
-      await rows(`select lines_position, position, rate from analytics.documents_lines_taxes order by 1, 2`),
+      await rows(`select lines_position, position, rate from fields.documents_lines_taxes order by 1, 2`),
     ).toEqual([
       { lines_position: 1, position: 1, rate: '0.10' },
       { lines_position: 2, position: 1, rate: '0.20' },
       { lines_position: 2, position: 2, rate: '0.30' },
     ]);
-    expect(
-      await rows(`select document_id, position, amount from analytics.documents_lines order by 2`),
-    ).toEqual([
-      { document_id: id, position: 1, amount: '1' },
-      { document_id: id, position: 2, amount: '2' },
-    ]);
+    expect(await rows(`select document_id, position, amount from fields.documents_lines order by 2`)).toEqual(
+      [
+        { document_id: id, position: 1, amount: '1' },
+        { document_id: id, position: 2, amount: '2' },
+      ],
+    );
   });
 
   test('read times without a zone in the zone of the service, whatever the reader has', async () => {
@@ -115,7 +115,7 @@ describe('typed views', () => {
       await refreshViews(other.db, lockTimeoutMs);
       const { rows: found } = await other.db.transaction(async (tx) => {
         await tx.execute(sql`set local time zone 'UTC'`);
-        return await tx.execute(sql`select at from analytics.documents`);
+        return await tx.execute(sql`select at from fields.documents`);
       });
       expect(found).toEqual([{ at: '2026-05-01 14:00:00+00' }]);
     } finally {
@@ -132,18 +132,18 @@ describe('typed views', () => {
     await rows(
       `update utility.documents set deleted_at = now(), deleted_reason = 'event' where id = '${gone}'`,
     );
-    expect(await rows(`select id from analytics.documents`)).toEqual([{ id: there }]);
-    expect(await rows(`select a from analytics.documents_lines`)).toEqual([{ a: '2' }]);
+    expect(await rows(`select id from fields.documents`)).toEqual([{ id: there }]);
+    expect(await rows(`select a from fields.documents_lines`)).toEqual([{ a: '2' }]);
   });
 
   test('say of every view and column where it is from', async () => {
     await sync([{ id: randomUUID(), amount: '1.50', lines: [{ kind: 'A' }] }]);
     const silent = await rows(`select c.relname, a.attname from pg_class c
       left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
-      where c.relnamespace = 'analytics'::regnamespace and c.relname like 'documents%'
+      where c.relnamespace = 'fields'::regnamespace and c.relname like 'documents%'
         and (obj_description(c.oid) is null or col_description(c.oid, a.attnum) is null)`);
     expect(silent).toEqual([]);
-    expect(await rows(`select col_description('analytics.documents'::regclass, 6) as comment`)).toEqual([
+    expect(await rows(`select col_description('fields.documents'::regclass, 6) as comment`)).toEqual([
       { comment: '/amount: decimal; in v2.2.' },
     ]);
   });
@@ -152,9 +152,7 @@ describe('typed views', () => {
     await sync([{ id: randomUUID(), lines: [{ a: 1 }] }]);
     await warehouse.db.transaction(async (tx) => {
       await tx.execute(sql`set local role metersync_analyst`);
-      const { rowCount } = await tx.execute(
-        sql`select * from analytics.documents_lines, analytics.documents`,
-      );
+      const { rowCount } = await tx.execute(sql`select * from fields.documents_lines, fields.documents`);
       expect(rowCount).toBe(1);
     });
   });
@@ -165,7 +163,7 @@ describe('a change of what the service sends', () => {
 
   test('adds columns at the end, and leaves what was built on the view', async () => {
     await sync([record({ b: 1 })]);
-    await rows(`create view public.mine as select * from analytics.documents`);
+    await rows(`create view public.mine as select * from fields.documents`);
     expect(await sync([record({ b: 2, a: true, c: { d: 1 } })])).toMatchObject({ blocked: [] });
     expect(Object.keys(await types('documents')).slice(5)).toEqual(['b', 'a', 'c_d']);
     expect(await rows(`select count(*)::int as count from public.mine`)).toEqual([{ count: 2 }]);
@@ -176,18 +174,18 @@ describe('a change of what the service sends', () => {
     await sync([record({ amount: 1.5, day: '2026-05-01' })]);
     await rows(`create role reader_of_views`);
     try {
-      await rows(`grant select on analytics.documents to reader_of_views with grant option`);
-      await rows(`grant select (id) on analytics.documents to public`);
+      await rows(`grant select on fields.documents to reader_of_views with grant option`);
+      await rows(`grant select (id) on fields.documents to public`);
       await sync([record({ amount: 'n/a', day: '' })]);
       expect(await types('documents')).toMatchObject({ amount: 'text', day: 'text' });
-      expect(await rows(`select amount, day from analytics.documents order by amount`)).toEqual([
+      expect(await rows(`select amount, day from fields.documents order by amount`)).toEqual([
         { amount: '1.5', day: '2026-05-01' },
         { amount: 'n/a', day: '' },
       ]);
       expect(
-        await rows(`select has_table_privilege('reader_of_views', 'analytics.documents', 'select with grant option') as all,
-          has_table_privilege('metersync_analyst', 'analytics.documents', 'select') as analyst,
-          (select count(*)::int from pg_attribute where attrelid = 'analytics.documents'::regclass
+        await rows(`select has_table_privilege('reader_of_views', 'fields.documents', 'select with grant option') as all,
+          has_table_privilege('metersync_analyst', 'fields.documents', 'select') as analyst,
+          (select count(*)::int from pg_attribute where attrelid = 'fields.documents'::regclass
             and attacl::text like '%{=r/%') as column`),
       ).toEqual([{ all: true, analyst: true, column: 1 }]);
     } finally {
@@ -198,19 +196,19 @@ describe('a change of what the service sends', () => {
 
   test('that a view of yours keeps from being shown is told, and all else goes on', async () => {
     await sync([record({ amount: 1.5 })]);
-    await rows(`create view public.mine as select id, amount from analytics.documents`);
-    await rows(`create function public.all_of_it() returns setof analytics.documents language sql
-      as 'select * from analytics.documents'`);
+    await rows(`create view public.mine as select id, amount from fields.documents`);
+    await rows(`create function public.all_of_it() returns setof fields.documents language sql
+      as 'select * from fields.documents'`);
     const refreshed = await sync([record({ amount: 'n/a', more: 'x', list: [{ a: 1 }] })]);
     expect(refreshed.blocked).toEqual([
       {
-        view: 'analytics.documents',
+        view: 'fields.documents',
         columns: ['amount'],
-        by: expect.arrayContaining(['view mine', 'function all_of_it()']),
+        by: expect.arrayContaining(['view public.mine', 'function public.all_of_it()']),
       },
     ]);
     expect(await types('documents')).toMatchObject({ amount: 'numeric', more: 'text' });
-    expect(await rows(`select a from analytics.documents_list`)).toEqual([{ a: '1' }]);
+    expect(await rows(`select a from fields.documents_list`)).toEqual([{ a: '1' }]);
     const narrow = () =>
       rows(`select view_name, column_name, path, type from ops.typed_columns where is_narrow`);
     expect(await narrow()).toEqual([
@@ -239,7 +237,7 @@ describe('a change of what the service sends', () => {
     await sync([{ id: one, updated, charges: { total: '12.50', currency: 'EUR' }, pages: 3 }], 'v2.2');
     expect(
       await rows(
-        `select id, api_version, charges, charges_total, pages from analytics.documents order by api_version`,
+        `select id, api_version, charges, charges_total, pages from fields.documents order by api_version`,
       ),
     ).toEqual([
       { id: other, api_version: 'v2', charges: 1, charges_total: null, pages: null },
@@ -253,12 +251,12 @@ describe('a change of what the service sends', () => {
         pages: '3',
       },
     ]);
-    expect(await rows(`select total, currency from analytics.documents_charges`)).toEqual([
+    expect(await rows(`select total, currency from fields.documents_charges`)).toEqual([
       { total: '12.50', currency: 'EUR' },
     ]);
     expect(
-      await rows(`select col_description('analytics.documents'::regclass, attnum) as comment from pg_attribute
-        where attrelid = 'analytics.documents'::regclass and attname = 'charges'`),
+      await rows(`select col_description('fields.documents'::regclass, attnum) as comment from pg_attribute
+        where attrelid = 'fields.documents'::regclass and attname = 'charges'`),
     ).toEqual([{ comment: '/charges: number, object; in v2, v2.2.' }]);
   });
 
@@ -268,7 +266,7 @@ describe('a change of what the service sends', () => {
     await sync([record({ map: many })]);
     expect(await types('documents')).toMatchObject({ map: 'jsonb', map_k0: 'jsonb', map_k1_a: 'jsonb' });
     const found = await rows(
-      `select map_k0, map ->> 'k399' as last from analytics.documents order by map_k0::text`,
+      `select map_k0, map ->> 'k399' as last from fields.documents order by map_k0::text`,
     );
     expect(found).toEqual([
       { map_k0: 'text', last: 'text' },
@@ -301,7 +299,7 @@ describe('a change of what the service sends', () => {
     await sync([record({ ...wide, late: 'text', later: { at: 'all' } })]);
     expect(await leavesNotShown(warehouse, 'documents')).toEqual([]);
     expect(
-      await rows(`select other_fields ->> 'late' as late from analytics.documents order by synced_at, late`),
+      await rows(`select other_fields ->> 'late' as late from fields.documents order by synced_at, late`),
     ).toContainEqual({ late: 'text' });
   });
 
@@ -368,23 +366,23 @@ describe('names', () => {
     const views = await rows(`select name, resource, path from metersync.typed_views`);
     expect(views.length).toBeGreaterThan(names.length * 2);
     for (const { name } of views) {
-      await rows(`select * from analytics.${pg.escapeIdentifier(String(name))}`);
+      await rows(`select * from fields.${pg.escapeIdentifier(String(name))}`);
     }
     expect(
       await rows(`select count(distinct name)::int as columns from metersync.typed_columns
       where view_name = 'documents_plain'`),
     ).toEqual([{ columns: names.length }]);
-    const [row] = await rows(`select * from analytics.documents_plain`);
+    const [row] = await rows(`select * from fields.documents_plain`);
     expect(Object.values(row ?? {}).filter((value) => value === '1')).toHaveLength(names.length);
     expect(row).toMatchObject({ select: '1', foo_bar: '1', foo_bar_2: '1', foo_bar_3: '1', position: 1 });
     expect(await leavesNotShown(warehouse, 'documents')).toEqual([]);
   });
 
-  test('that others have in schema analytics are left to them', async () => {
-    await rows(`create table analytics.documents_lines (mine int)`);
+  test('that others have in schema fields are left to them', async () => {
+    await rows(`create table fields.documents_lines (mine int)`);
     await sync([{ id: randomUUID(), lines: [{ a: 1 }] }]);
     expect(await types('documents_lines')).toEqual({ mine: 'integer' });
-    expect(await rows(`select a from analytics.documents_lines_2`)).toEqual([{ a: '1' }]);
+    expect(await rows(`select a from fields.documents_lines_2`)).toEqual([{ a: '1' }]);
   });
 
   test('stay with their field, whatever comes later', async () => {
