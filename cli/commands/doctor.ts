@@ -5,6 +5,7 @@ import { secretsOf } from '../../app/receiver-part.ts';
 import { headline, verdictStatus } from '../../contract/verdict.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
+import { paragraph } from '../terminal.ts';
 
 /** Long enough for a worker that is busy. */
 const probeArrivesWithinMs = 15_000;
@@ -38,8 +39,8 @@ export async function doctor(options: { json?: boolean }): Promise<void> {
 function describe(checks: readonly Check[]): string[] {
   const width = Math.max(...checks.map(({ name }) => name.length));
   const lines = checks.flatMap(({ name, state, saw, todo }) => [
-    `${state.padEnd(11)}  ${name.padEnd(width)}  ${saw}`,
-    ...(todo === null ? [] : [`${''.padEnd(15 + width)}What to do: ${todo}`]),
+    ...paragraph(`${state.padEnd(11)}  ${name.padEnd(width)}  `, saw),
+    ...(todo === null ? [] : paragraph(''.padEnd(15 + width), `What to do: ${todo}`)),
   ]);
   const count = (wanted: Check['state']) => checks.filter(({ state }) => state === wanted).length;
   const sums = (['ok', 'warn', 'fail', 'not checked'] as const).map((state) => `${count(state)} ${state}`);

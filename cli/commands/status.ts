@@ -6,7 +6,7 @@ import { headline, type Verdict, verdictOf, verdictStatus } from '../../contract
 import { counted, nameInWords } from '../../contract/words.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
-import { table } from '../terminal.ts';
+import { paragraph, table } from '../terminal.ts';
 
 /** `metersync status`: a verdict, what is not well and what to do about it, then what has been applied and what waits. */
 export async function status(options: { json?: boolean; exitCode?: boolean }): Promise<void> {
@@ -44,10 +44,10 @@ export function describeVerdict(verdict: Verdict): string[] {
   return [
     headline(verdict),
     ...ill.flatMap(({ name, word, saw, todo }) => [
-      `  ${word}: ${name}: ${saw}`,
-      ...(todo === null ? [] : [`    What to do: ${todo}`]),
+      ...paragraph('  ', `${word}: ${name}: ${saw}`),
+      ...(todo === null ? [] : paragraph('    ', `What to do: ${todo}`)),
     ]),
-    ...well.map(({ name, saw }) => `  ${name}: ${saw}`),
+    ...well.flatMap(({ name, saw }) => paragraph('  ', `${name}: ${saw}`)),
   ];
 }
 

@@ -3,6 +3,7 @@ import type { TracedKind } from '../../contract/names.ts';
 import { shownTime } from '../../contract/times.ts';
 import { counted, label, nameInWords } from '../../contract/words.ts';
 import { print, printJson } from '../print.ts';
+import { paragraph } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
 /** `metersync trace`: the story of one record: events, workflows, runs, versions and times. */
@@ -79,8 +80,8 @@ function timeline(story: Omit<Trace, 'kind' | 'id'>): string[] {
   return moments
     .toSorted((a, b) => (order(a.at) < order(b.at) ? -1 : order(a.at) > order(b.at) ? 1 : 0))
     .flatMap(({ at, what, more = [] }) => [
-      `${shownTime(at)}  ${what}`,
-      ...more.map((line) => `${' '.repeat(24)}${line}`),
+      ...paragraph(`${shownTime(at)}  `, what),
+      ...more.flatMap((line) => paragraph(' '.repeat(24), line)),
     ]);
 }
 
