@@ -216,7 +216,7 @@ describe('the stand-ins of metersync start, to other users of the machine', () =
   let start: RunningCommand;
   beforeAll(async () => {
     folder = await temporaryFolder();
-    start = startCommand(['start'], {
+    start = startCommand(['start', '--live', '120'], {
       cwd: folder.path,
       env: {
         ...{ PATH: `${projectBinDir()}:${process.env.PATH}`, RECEIVER_PORT: String(await freePort()) },
@@ -248,8 +248,13 @@ describe('the stand-ins of metersync start, to other users of the machine', () =
     });
     await db.connect();
     const kept = await db.query('select from metersync.events where id = $1', [event.id]);
-    await db.end();
     expect(kept.rowCount).toBe(0);
+    // Those of --live are.
+    await until('live changes arrive', async () => {
+      const live = await db.query(`select from metersync.events where outcome = 'applied' limit 1`);
+      return live.rowCount === 1;
+    });
+    await db.end();
   });
 
   test('give their key to who names their address by hand, in the same folder', {

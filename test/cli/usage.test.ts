@@ -172,6 +172,18 @@ test('after wrong usage a command points to its own help', async () => {
   expect((await metersync(['schedule', 'set'])).stderr).toMatch(/\nSee metersync schedule set --help$/);
 });
 
+test('start --live is refused where no sandbox stands in', async () => {
+  const address = `127.0.0.1:${await freePort()}`;
+  const { status, stderr } = await metersync(['start', '--live', '5'], {
+    ...{ SERVICE_URL: `http://${address}/v2.2`, SERVICE_API_KEY: 'key', TEMPORAL_ADDRESS: address },
+    DATABASE_URL: `postgres://user@${address}/warehouse`,
+  });
+  expect({ status, stderr }).toEqual({
+    status: 2,
+    stderr: expect.stringMatching(/^metersync: --live is for the sandbox.*\nSee metersync start --help$/),
+  });
+});
+
 describe('wrong settings end with status 2', () => {
   const wrong = {
     ...{ SERVICE_URL: 'service.example', DATABASE_URL: 'mysql://u:geheim@h', LOG_LEVEL: 'loud' },
