@@ -143,7 +143,7 @@ async function backfillMeter(
     const { cancellationSignal, info } = Context.current();
     cancellationSignal.throwIfAborted();
     if (info.attempt <= meterAttempts && asFailure(error)?.action === 'retry') throw error;
-    const reason = await ownTrouble(deps, error, () => listsMeters(deps, key.companyId));
+    const reason = await ownTrouble(deps, error);
     if (reason === undefined || reason.code === 'SERVICE_KEY_REFUSED') throw error;
     // A meter that cannot be read must not keep the others from being read.
     const { code } = reason;
@@ -158,17 +158,6 @@ const missedOf = async (
   { runId, companyId }: IntervalsPart,
   meterId: string,
 ): Promise<number> => await countMissedReadings(db, runId, { companyId, meterId }, missedGraceSeconds);
-
-/** Whether the service answers for the company's meters, of which one is failed. */
-async function listsMeters({ service }: ActivityDependencies, companyId: string): Promise<boolean> {
-  if (!service.has('meters')) return false;
-  const signal = Context.current().cancellationSignal;
-  const first = { endpoint: 'meters', params: { companyId }, page: 1, lane: 'backfill', signal } as const;
-  return await service.page(first).then(
-    () => true,
-    () => false,
-  );
-}
 
 const withMeter = (
   done: IntervalCursor,

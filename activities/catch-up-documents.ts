@@ -49,7 +49,7 @@ interface DocumentsRead {
 }
 
 async function readDocuments(reads: SingleReads, due: readonly WantedDocument[]): Promise<DocumentsRead> {
-  const { deps, tried, companyId } = reads;
+  const { deps, tried, companyId, failed } = reads;
   const ids = due.map(({ id }) => id);
   const listed = deps.service.has('documents');
   const search = (wanted: readonly WantedDocument[]) =>
@@ -57,12 +57,17 @@ async function readDocuments(reads: SingleReads, due: readonly WantedDocument[])
   const none = { withoutUsage: [], unlisted: [], partial: [] };
   if (has(reads, 'document') && (due.length <= documentsOneByOneMax || !listed)) {
     const { notFound, withoutUsage, ...asked } = await readOneByOne(reads, ids);
-    if (notFound.length === 0 || !listed) return { unseen: notFound, proven: true, withoutUsage, ...asked };
-    // Either they are gone, or the service has no such endpoint: its listing knows.
-    const { unseen, proven } = await search(due.filter(({ id }) => notFound.includes(id)));
-    const shown = notFound.filter((id) => !unseen.includes(id));
-    if (shown.length > 0 && !tried.working.has('document')) tried.missing.add('document');
-    return { unseen, proven, withoutUsage: [...withoutUsage, ...shown], ...asked };
+    const refused = ids.filter((id) => failed.get(id)?.code === 'SERVICE_RECORD_REFUSED');
+    const doubtful = [...notFound, ...refused];
+    if (doubtful.length === 0 || !listed) return { unseen: notFound, proven: true, withoutUsage, ...asked };
+    // Either they are gone, or the service has no such endpoint, or refuses it, or the whole company: its listing knows.
+    const searched = await search(due.filter(({ id }) => doubtful.includes(id)));
+    const shown = doubtful.filter((id) => !searched.unseen.includes(id));
+    for (const id of shown) failed.delete(id);
+    if (shown.some((id) => notFound.includes(id)) && !tried.working.has('document'))
+      tried.missing.add('document');
+    const unseen = searched.unseen.filter((id) => notFound.includes(id));
+    return { unseen, proven: searched.proven, withoutUsage: [...withoutUsage, ...shown], ...asked };
   }
   if (!listed) return { unseen: ids, proven: true, ...none };
   const { unseen, proven } = await search(due);

@@ -78,7 +78,9 @@ export async function readOneByOne(
       reads.failed,
       some,
       (id) => readRecord(reads, id),
-      () => tried.working.has('document'),
+      // Whether the company may be seen is asked of its listing next.
+      (code) =>
+        tried.working.has('document') || (code === 'SERVICE_ACCESS_DENIED' && deps.service.has('documents')),
     );
     const found = some.filter((id) => records.get(id) !== undefined);
     notFound.push(...some.filter((id) => records.has(id) && records.get(id) === undefined));
@@ -158,7 +160,8 @@ async function readUsageOf(
     failed,
     ids,
     (id) => readWhole(known.get(id) ?? [], () => usagePass(reads, id)),
-    () => tried.working.has('documentUsage'),
+    // The document, or the listing that it is of, was shown.
+    (code) => tried.working.has('documentUsage') || code === 'SERVICE_ACCESS_DENIED',
   );
   if ([...answers.values()].some(({ pass }) => pass !== undefined)) tried.working.add('documentUsage');
   const works = tried.working.has('documentUsage');

@@ -15,8 +15,9 @@ import { walkPages } from '../service/walk.ts';
 import { write } from './arrival.ts';
 import { missedGraceSeconds } from './backfill-listing.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { asFailure, failing } from './failing.ts';
+import { failing } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
+import { refusal } from './own-trouble.ts';
 
 /** Pages of one listing that a reconcile reads: more is a first sync, or work for the night. */
 const pagesMax = 100;
@@ -70,9 +71,7 @@ async function reconcileOrFail(
     await reconcileListing(deps, input);
     return undefined;
   } catch (error) {
-    Context.current().cancellationSignal.throwIfAborted();
-    const failure = asFailure(error);
-    if (failure === undefined || failure.action === 'retry') throw error;
+    const failure = await refusal(deps, error);
     const { companyId, resource } = input;
     deps.log.warn({ companyId, resource, code: failure.code, err: failure }, 'not reconciled');
     await finishRun(db, input, 'failed', { error: `${failure.code}: ${failure.message}` });

@@ -40,6 +40,38 @@ export async function parkService(db: Executor, code: FailureCode, message: stri
     });
 }
 
+/** Attempts that fail follow one another sooner than this while an outage lasts. */
+const outageSeconds = 240;
+
+/**
+ * Whether what is noted of the service holds: while nothing is asked, nobody learns that an outage
+ * is over.
+ */
+export const stillParked: SQL = sql`(
+        ${parked.code} <> 'SERVICE_OUTAGE'
+        or ${parked.nextAttemptAt} > clock_timestamp() - make_interval(secs => ${outageSeconds})
+      )`;
+
+/**
+ * Notes that the service fails all that it is asked. Nothing waits for that: whoever failed tries
+ * again.
+ */
+export async function noteOutage(db: Executor, message: string): Promise<void> {
+  const now = sql`clock_timestamp()`;
+  await db
+    .insert(parked)
+    .values({ code: 'SERVICE_OUTAGE', message, attempts: 1, nextAttemptAt: now })
+    .onConflictDoUpdate({
+      target: parked.code,
+      set: {
+        message,
+        since: sql`case when ${stillParked} then ${parked.since} else ${now} end`,
+        attempts: sql`case when ${stillParked} then ${parked.attempts} + 1 else 1 end`,
+        nextAttemptAt: now,
+      },
+    });
+}
+
 /** The failures for which the service, or the work of some of the given owners, is parked. */
 export async function parkedCodes(
   db: Executor,

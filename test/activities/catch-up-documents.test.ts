@@ -104,6 +104,7 @@ const liveUsage = async ({ warehouse }: ActivitiesUnderTest) => {
   );
   return result.rows.map(({ id }) => id);
 };
+const byId = (one: { id: string }, other: { id: string }) => (one.id < other.id ? -1 : 1);
 const idsOf = (usage: readonly Usage[]) => usage.map(({ id }) => id).sort();
 const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
   const result = await warehouse.db.execute<{ outcome: string; n: number }>(
@@ -162,6 +163,32 @@ describe('catching up on documents', () => {
     await later();
     expect(await outcomes(under)).toEqual({ applied: 3 });
     expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+  });
+
+  test('a document that the service refuses waits alone, though it is the first; its company where that is refused', async () => {
+    const service = new Service();
+    const [refused, shown, fine] = [service.add(1), service.add(1), service.add(1)];
+    const refusal: Reply = { status: 403, json: {} };
+    service.lie = ({ path }) =>
+      path.endsWith(`/document/${refused}`) || path.endsWith(`/v2.2/document/${shown}`) ? refusal : undefined;
+    service.documents = service.documents.filter(({ id }) => id !== refused);
+    const under = await caughtUp(service, [refused]);
+    const waiting = async () => {
+      const { rows } = await under.warehouse.db.execute(sql`select record_id as id, error_code as code
+        from metersync.events where outcome = 'pending' order by record_id`);
+      return rows;
+    };
+    const alone = [{ id: refused, code: 'SERVICE_RECORD_REFUSED' }];
+    expect(await waiting()).toEqual(alone);
+    await recordEvents(under.warehouse.db, [service.correct(shown), service.correct(fine)]);
+    await catchUp(under);
+    expect(await waiting()).toEqual(alone);
+    expect(await outcomes(under)).toEqual({ applied: 2, pending: 1 });
+
+    service.lie = () => refusal;
+    await recordEvents(under.warehouse.db, [service.correct(fine)]);
+    await catchUp(under);
+    expect(await waiting()).toEqual([...alone, { id: fine, code: 'SERVICE_ACCESS_DENIED' }].sort(byId));
   });
 
   test.each<[string, Partial<EndpointCatalogue>]>([
