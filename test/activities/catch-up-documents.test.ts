@@ -278,6 +278,30 @@ describe('catching up on documents', () => {
   });
 });
 
+test('a deletion that was told by no event is proven by a backfill: what waits for the record is settled at once', async () => {
+  const service = new Service();
+  const [kept, gone, never] = [service.add(1), service.add(1), randomUUID()];
+  const under = await caughtUp(service, [kept, gone], { connections: null, intervals: null });
+  const { db } = under.warehouse;
+  const unseen = documentEvent('created', never, updated);
+  await recordEvents(db, [service.correct(gone), service.correct(kept), delivery(unseen)]);
+  service.remove(gone);
+  await catchUp(under);
+  expect(await outcomes(under)).toEqual({ applied: 3, pending: 2 });
+  under.woken.length = 0;
+  await under.run(under.activities.readCompany, {
+    runId: randomUUID(),
+    companyId: company.id,
+    cursor: null,
+  });
+  expect(under.woken).toEqual(['documents']);
+  await catchUp(under);
+  expect(await outcomes(under)).toEqual({ applied: 3, superseded: 2 });
+  const live = await db.execute(sql`select id from utility.documents where deleted_at is null`);
+  expect(live.rows).toEqual([{ id: kept }]);
+  expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+});
+
 describe('a service that answers 404 for the usage of documents that have none', () => {
   const pathsAsked = ({ asked }: ActivitiesUnderTest, path: string) =>
     asked().filter((one) => one.startsWith(path)).length;

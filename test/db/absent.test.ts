@@ -31,8 +31,8 @@ async function retire(
   runId = randomUUID(),
 ): Promise<{ quarantined: number; tombstoned: number }> {
   const listing = { resource: 'documents', companyId } as const;
-  const retired = await retireAbsent(warehouse.db, runId, listing, { ids, beganAt }, cap);
-  return { ...retired, tombstoned: await countTombstoned(warehouse.db, runId, listing) };
+  const { quarantined } = await retireAbsent(warehouse.db, runId, listing, { ids, beganAt }, cap);
+  return { quarantined, tombstoned: await countTombstoned(warehouse.db, runId, listing) };
 }
 
 /** A company of its own with as many documents, all read before now. */
