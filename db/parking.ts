@@ -1,4 +1,4 @@
-import { inArray, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { array } from './arrays.ts';
@@ -126,7 +126,7 @@ async function reviveTogether(
   { over }: { over: boolean },
 ): Promise<Revived> {
   const chosen = array(codes, 'text');
-  const isChosen = inArray(parked.code, [...codes]);
+  const isChosen = sql`${parked.code} = any(${chosen})`;
   if (over) await db.delete(parked).where(isChosen);
   else {
     const anew = { attempts: 0, nextAttemptAt: sql`clock_timestamp()` };

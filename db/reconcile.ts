@@ -5,7 +5,11 @@ import { type DeletesCap, overCap, untouchedSince } from './absent.ts';
 import { array, columnNames, printedUuids, setToExcluded, unnested } from './arrays.ts';
 import { unseenFor } from './companies-to-check.ts';
 import type { Database, Executor } from './connect.ts';
-import * as history from './schema/history.ts';
+import {
+  companies as companiesBefore,
+  meters as metersBefore,
+  sites as sitesBefore,
+} from './schema/history.ts';
 import { deletes, runs } from './schema/metersync.ts';
 import { companies, documents, meters, sites } from './schema/utility.ts';
 import { note, row, tombstone } from './tombstone.ts';
@@ -77,10 +81,10 @@ export async function changedUntimed(
           and ${runs.state} = 'complete'
       )
       and (
-        ${changed(companies, history.companies, sql`id = ${companyId}::uuid`)}
-        or ${changed(sites, history.sites, ofCompany)}
+        ${changed(companies, companiesBefore, sql`id = ${companyId}::uuid`)}
+        or ${changed(sites, sitesBefore, ofCompany)}
       ) as companies,
-      ${changed(meters, history.meters, ofCompany)} as meters
+      ${changed(meters, metersBefore, ofCompany)} as meters
     from since`);
   const [found] = result.rows;
   return untimedListings.filter((listing) => found?.[listing] === true);
