@@ -229,6 +229,7 @@ async function judgeAbsent(
   return { done: false, state: 'suspect', reason };
 }
 
+/** Has what waits for records that turned out to be gone looked at now. */
 async function wakeFor(deps: ActivityDependencies, resource: ListedResource): Promise<void> {
   if (resource === 'connections' || resource === 'documents') await deps.wake(resource);
 }

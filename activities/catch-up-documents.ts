@@ -56,8 +56,7 @@ async function readDocuments(reads: SingleReads, due: readonly WantedDocument[])
     searchListing(deps, { listing: 'documents', companyId, wanted });
   const none = { withoutUsage: [], unlisted: [], partial: [] };
   if (has(reads, 'document') && (due.length <= documentsOneByOneMax || !listed)) {
-    const { notFound, withoutUsage, ...asked } = await readOneByOne(reads, ids);
-    const refused = ids.filter((id) => failed.get(id)?.code === 'SERVICE_RECORD_REFUSED');
+    const { notFound, refused, withoutUsage, ...asked } = await readOneByOne(reads, ids);
     const doubtful = [...notFound, ...refused];
     if (doubtful.length === 0 || !listed) return { unseen: notFound, proven: true, withoutUsage, ...asked };
     // Either they are gone, or the service has no such endpoint, or refuses it, or the whole company: its listing knows.
@@ -74,8 +73,8 @@ async function readDocuments(reads: SingleReads, due: readonly WantedDocument[])
   const shown = ids.filter((id) => !unseen.includes(id));
   if (unseen.length === 0 || !has(reads, 'document')) return { unseen, proven, ...none, withoutUsage: shown };
   // A listing may lose a record between two pages: what it did not show is asked for by itself.
-  const { notFound, withoutUsage, ...asked } = await readOneByOne(reads, unseen);
-  return { unseen: notFound, proven, withoutUsage: [...shown, ...withoutUsage], ...asked };
+  const { notFound, withoutUsage, unlisted, partial } = await readOneByOne(reads, unseen);
+  return { unseen: notFound, proven, withoutUsage: [...shown, ...withoutUsage], unlisted, partial };
 }
 
 /**

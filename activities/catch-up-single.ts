@@ -56,15 +56,22 @@ interface UsageAsked {
 
 /**
  * Reads documents by their ids, and their usage where documents have a listing of it: each is written with its usage
- * in one transaction. Returns the ids that the service does not have, those whose usage is still to be read, and what
- * was asked of the others.
+ * in one transaction. Returns the ids that the service does not have, or refuses, those whose usage is still to be read,
+ * and what was asked of the others.
  */
 export async function readOneByOne(
   reads: SingleReads,
   ids: readonly string[],
-): Promise<UsageAsked & { readonly notFound: string[]; readonly withoutUsage: string[] }> {
+): Promise<
+  UsageAsked & {
+    readonly notFound: string[];
+    readonly refused: string[];
+    readonly withoutUsage: string[];
+  }
+> {
   const { deps, tried, companyId } = reads;
   const notFound: string[] = [];
+  const refused: string[] = [];
   const withoutUsage: string[] = [];
   const asked: UsageAsked = { unlisted: [], partial: [] };
   for (const [at, some] of batches(ids).entries()) {
@@ -84,6 +91,7 @@ export async function readOneByOne(
     );
     const found = some.filter((id) => records.get(id) !== undefined);
     notFound.push(...some.filter((id) => records.has(id) && records.get(id) === undefined));
+    refused.push(...some.filter((id) => !records.has(id) && isRefused(reads, id)));
     if (found.length === 0) continue;
     const read = { readAt, records };
     if (!has(reads, 'documentUsage')) {
@@ -102,11 +110,15 @@ export async function readOneByOne(
   const here = (id: string): boolean => !reads.moved.has(id);
   return {
     notFound,
+    refused,
     withoutUsage: withoutUsage.filter(here),
     unlisted: asked.unlisted.filter(here),
     partial: asked.partial.filter(here),
   };
 }
+
+const isRefused = ({ failed }: SingleReads, id: string): boolean =>
+  failed.get(id)?.code === 'SERVICE_RECORD_REFUSED';
 
 /** Reads the usage of documents that are written already. */
 export async function readUsageOneByOne(reads: SingleReads, ids: readonly string[]): Promise<UsageAsked> {

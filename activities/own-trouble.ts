@@ -34,7 +34,7 @@ export async function ownTrouble(
 }
 
 /** Listings that tell by their first page whether the service answers: the smallest first. */
-const telling = ['connections', 'meters', 'documents', 'usageData', 'companies'] as const;
+const telling = ['connections', 'documents', 'companies'] as const;
 
 /**
  * Whether the service, which failed a request, answers others; notes an outage when it answers none. Its /ping does not

@@ -50,9 +50,9 @@ export function reconcileActivities(deps: ActivityDependencies) {
     }),
 
     /**
-     * Reads what the service updated lately of a company, and what changed of it that says no time; returns the resources that no other company need be asked
-     * for: the filter is ignored, or the key refused. What the service refuses for good fails that resource alone;
-     * what passes is retried by Temporal.
+     * Reads what the service updated lately of a company, and again what changed of it and says no time. Returns the
+     * resources that no other company need be asked for: the filter is ignored, or the key refused. What the service
+     * refuses for good fails that resource alone; what passes is retried by Temporal.
      */
     reconcileCompany: failing(
       async ({ runId, companyId, resources }: CompanyReconcile): Promise<{ vain: ReconciledResource[] }> => {
