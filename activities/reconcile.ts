@@ -17,6 +17,7 @@ import { missedGraceSeconds } from './backfill-listing.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure, failing } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
+import { startWhole } from './runs.ts';
 
 /** Pages of one listing that a reconcile reads: more is a first sync, or work for the night. */
 const pagesMax = 100;
@@ -34,10 +35,9 @@ interface ListingReconcile {
 }
 
 export function reconcileActivities(deps: ActivityDependencies) {
-  const { db } = deps.warehouse;
   return {
     beginReconcile: failing(async ({ runId }: { runId: string }): Promise<void> => {
-      await startRun(db, { runId, companyId: null, resource: null }, 'reconcile');
+      await startWhole(deps, runId, 'reconcile');
     }),
 
     /**
@@ -65,7 +65,7 @@ async function reconcileOrFail(
   input: ListingReconcile,
 ): Promise<Failure | undefined> {
   const { db } = deps.warehouse;
-  await startRun(db, input, 'reconcile');
+  await startRun(db, input, { kind: 'reconcile' });
   try {
     await reconcileListing(deps, input);
     return undefined;

@@ -42,7 +42,7 @@ function timeline({ record, events, runs, rejected, deletes }: Omit<Trace, 'kind
   for (const one of runs) {
     note(
       one.startedAt,
-      `run ${one.runId}: ${one.resource}, ${one.kind}, began (${one.workflowIds.join(', ')})`,
+      `run ${one.runId}: ${one.resource}, ${one.kind}, began (${one.workflowId ?? 'a workflow'})`,
     );
     note(
       one.finishedAt,

@@ -44,7 +44,7 @@ export const upkeep: readonly Work[] = [
     rows: 20,
     run: async ({ db }, plot) => {
       const runId = idOf('run', plot, 1_000);
-      await startRun(db, { runId, companyId: null, resource: null }, 'reconcile');
+      await startRun(db, { runId, companyId: null, resource: null }, { kind: 'reconcile' });
       await companiesReconciled(db, runId);
     },
   },
