@@ -327,6 +327,7 @@ export const intervalFetches = metersync.table('interval_fetches', {
 export const serviceWorkers = metersync.table('service_workers', {
   workerId: uuid('worker_id').primaryKey(),
   seenAt: time('seen_at').notNull().default(now),
+  held: integer('held').notNull().default(0),
 });
 
 /** The gate of the service, one row: closed until when. */

@@ -15,7 +15,7 @@ import { readStatus } from '../../../../db/read/status.ts';
 import { traceRecord } from '../../../../db/read/trace.ts';
 import { dropPayloads } from '../../../../db/retention.ts';
 import { startRun } from '../../../../db/runs.ts';
-import { beat, closeGate, leave } from '../../../../db/service-limit.ts';
+import { beat, claim, closeGate, leave } from '../../../../db/service-limit.ts';
 import { eventOf, idOf, meterOf } from '../rows.ts';
 import { numbers, type Work } from './work.ts';
 
@@ -73,7 +73,8 @@ export const upkeep: readonly Work[] = [
     rows: 5,
     run: async ({ db }) => {
       const worker = randomUUID();
-      await beat(db, worker);
+      await beat(db, worker, 5_000);
+      await claim(db, worker, { wanted: 2, limit: 2, inFlight: 0, goneAfterMs: 5_000 });
       await closeGate(db, 1);
       await leave(db, worker);
     },
