@@ -26,13 +26,14 @@ export interface NextCompanies {
 
 export interface CompaniesNext {
   readonly companies: readonly string[];
+  /** The last that was looked at, as the service may lack it; null when there are no more. */
   readonly last: string | null;
 }
 
 export function backfillActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;
   return {
-    /** Begins a run and reads the list of companies, whether there is one or not; notes those of the settings. */
+    /** Begins a run, reads the list of companies and notes those of the settings; tells whether there is such a list. */
     beginRun: failing(async ({ runId }: { runId: string }): Promise<{ readonly listed: boolean }> => {
       await startWhole(deps, runId);
       const listed = await backfillCompanies(deps, runId);
@@ -40,7 +41,7 @@ export function backfillActivities(deps: ActivityDependencies) {
       return { listed };
     }),
 
-    /** The companies that a run reads next, and the last that it looked at; null when there are no more. */
+    /** The companies that a run reads next: of those that were chosen for it, or of all that are known. */
     nextCompanies: failing(async (input: NextCompanies): Promise<CompaniesNext> => {
       const { runId, after, limit, listed } = input;
       const chosen = await isOfChosen(db, runId);

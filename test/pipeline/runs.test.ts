@@ -13,20 +13,20 @@ import { createDeployment, type Deployment } from '../support/deployment.ts';
 import { until } from '../support/poll.ts';
 
 const companies = Array.from({ length: 5 }, () => ({ id: randomUUID() }));
-const [held, denied] = [randomUUID(), randomUUID()];
+const [held, alsoHeld, denied] = [randomUUID(), randomUUID(), randomUUID()];
 
 let service: ScriptedServer;
 let deployment: Deployment;
-/** Where requests about the company `held` wait. */
+/** Where requests about the companies that are held wait. */
 let door: Door;
 
 beforeAll(async () => {
   door = createDoor();
-  const shown = [...companies, { id: held }, { id: denied }];
+  const shown = [...companies, ...[held, alsoHeld, denied].map((id) => ({ id }))];
   service = await ScriptedServer.start(async (asked) => {
     if (asked.path === '/v2.2/company') return { json: shown };
     const id = asked.path.split('/').at(-1) ?? '';
-    if (id === held) await door.pass();
+    if (id === held || id === alsoHeld) await door.pass();
     if (id === denied) return { status: 403, json: {} };
     if (!shown.some((company) => company.id === id)) return { status: 404, json: {} };
     return pageOf([{ id, company: { id } }], asked);
@@ -77,15 +77,15 @@ test('a run whose workflow is ended in Temporal has failed at the next look, its
   timeout: 120_000,
 }, async () => {
   const { client, warehouse } = deployment;
-  const terminated = await startBackfill(client, choose(held));
-  await isReading(terminated);
-  await handleOf(terminated).terminate('an operator');
   const timedOut = randomUUID();
-  await chooseCompanies(warehouse.db, timedOut, [companies[0]?.id ?? '', held]);
+  await chooseCompanies(warehouse.db, timedOut, [companies[0]?.id ?? '', alsoHeld]);
   await client.workflow.start(workflowNames.backfillAll, {
     ...{ workflowId: workflowIds.backfillAll(timedOut), taskQueue: taskQueues.backfill },
     ...{ args: [{ runId: timedOut }], workflowExecutionTimeout: '5 seconds' },
   });
+  const terminated = await startBackfill(client, choose(held));
+  await isReading(terminated);
+  await handleOf(terminated).terminate('an operator');
   await isReading(timedOut);
   await expect(handleOf(timedOut).result()).rejects.toThrow();
   const gone = randomUUID();
