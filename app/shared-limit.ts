@@ -32,8 +32,8 @@ export function shareOf(
 
 /**
  * Joins the workers of a warehouse: looks once a second who lives and whether one of them was asked to slow down. A part
- * is taken when the others hold it no more, their requests in flight included. The warehouse is a connection of its own, so that no work delays
- * that. While it is away for some seconds, nothing is asked: nobody could tell what the others do.
+ * is taken when the others hold it no more, their requests in flight included. The warehouse is a connection of its own,
+ * so that no work delays that. After some seconds without it nothing is asked: nobody could tell what the others do.
  */
 export async function joinLimit(options: {
   readonly warehouse: Pick<Warehouse, 'db' | 'close'>;
