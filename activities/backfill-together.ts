@@ -56,8 +56,8 @@ async function readSmall(
   read: Read,
 ): Promise<Pick<CompanyStep, 'done'> & Partial<CompanyStep> & { readonly failed?: boolean }> {
   const { db } = deps.warehouse;
-  const readByWorkflow = await deps.isRunning(workflowIds.backfillCompany(input.companyId));
-  if (readByWorkflow || (await isReadElsewhere(db, input))) return { done: false };
+  const ended = await deps.howEnded(workflowIds.backfillCompany(input.companyId));
+  if (ended === undefined || (await isReadElsewhere(db, input))) return { done: false };
   try {
     const step = await read(input, finished, allowanceFrom(deps.now));
     if (!step.done) await forgetRunning(db, input);

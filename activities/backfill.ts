@@ -1,51 +1,59 @@
 import { Failure } from '../contract/failures.ts';
-import {
-  type CompanyResource,
-  companyResources,
-  type RunKind,
-  type RunState,
-  workflowIds,
-} from '../contract/names.ts';
+import { type CompanyResource, companyResources, workflowIds } from '../contract/names.ts';
 import { companiesAfter } from '../db/backfill-order.ts';
-import {
-  concludeRun,
-  failRunning,
-  finishedResources,
-  finishRun,
-  isReadElsewhere,
-  notePartsMissing,
-  type RunKey,
-  startRun,
-} from '../db/runs.ts';
+import { chosenAfter, isOfChosen, refuseChosen } from '../db/chosen-companies.ts';
+import { finishedResources, isReadElsewhere, notePartsMissing } from '../db/runs.ts';
 import type { Allowance } from './allowance.ts';
 import { backfillIntervals, type CompanyReading, type CompanyStep } from './backfill-intervals.ts';
 import { backfillListing, noEndpoint } from './backfill-listing.ts';
 import { type CompaniesReading, type CompaniesStep, readTogether } from './backfill-together.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { failing } from './failing.ts';
-import { forgetUnread, noteNamed } from './named-companies.ts';
+import { forgetUnread, noteConfigured, noteNamed } from './named-companies.ts';
 import { refusal } from './own-trouble.ts';
 import { reviveService } from './parking.ts';
+import { failPart, startWhole } from './runs.ts';
 
 export type { CompanyReading, CompanyStep } from './backfill-intervals.ts';
+
+export interface NextCompanies {
+  readonly runId: string;
+  readonly after: string | null;
+  readonly limit: number;
+  /** Whether the service showed its list of companies. */
+  readonly listed: boolean;
+}
+
+export interface CompaniesNext {
+  readonly companies: readonly string[];
+  /** The last that was looked at, as the service may lack it; null when there are no more. */
+  readonly last: string | null;
+}
 
 export function backfillActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;
   return {
-    /**
-     * Begins a run and reads the list of companies; notes those that settings or the caller name. Fails when the service has
-     * none of the caller's; tells otherwise which of them it does not have.
-     */
-    beginRun: failing(
-      async (input: {
-        runId: string;
-        companies: readonly string[];
-      }): Promise<{ readonly refused: readonly string[] }> => {
-        await startRun(db, { runId: input.runId, companyId: null, resource: null });
-        const listed = await backfillCompanies(deps, input.runId);
-        return { refused: await noteNamed(deps, { ...input, listed }) };
-      },
-    ),
+    /** Begins a run, reads the list of companies and notes those of the settings; tells whether there is such a list. */
+    beginRun: failing(async ({ runId }: { runId: string }): Promise<{ readonly listed: boolean }> => {
+      await startWhole(deps, runId);
+      const listed = await backfillCompanies(deps, runId);
+      await noteConfigured(deps, { runId, listed });
+      return { listed };
+    }),
+
+    /** The companies that a run reads next: of those that were chosen for it, or of all that are known. */
+    nextCompanies: failing(async (input: NextCompanies): Promise<CompaniesNext> => {
+      const { runId, after, limit, listed } = input;
+      const chosen = await isOfChosen(db, runId);
+      const next = chosen
+        ? await chosenAfter(db, runId, after, limit)
+        : await companiesAfter(db, after, limit);
+      const last = next.length < limit ? null : (next.at(-1) ?? null);
+      if (!chosen) return { companies: next, last };
+      const { noted, refused } = await noteNamed(deps, { ids: next, listed });
+      await refuseChosen(db, runId, refused);
+      return { companies: noted, last };
+    }),
 
     companiesAfter: failing(async (input: { after: string | null; limit: number }): Promise<string[]> => {
       return await companiesAfter(db, input.after, input.limit);
@@ -69,7 +77,8 @@ export function backfillActivities(deps: ActivityDependencies) {
 
     /** Fails, for Temporal to try again, while another run reads the company. */
     awaitTurn: failing(async ({ companyId }: { companyId: string }): Promise<void> => {
-      if (await deps.isRunning(workflowIds.backfillCompany(companyId))) throw busy(companyId);
+      const ended = await deps.howEnded(workflowIds.backfillCompany(companyId));
+      if (ended === undefined) throw busy(companyId);
     }),
 
     /** Fails the resource of a company that could not be read however often it was tried; whether any is left. */
@@ -77,20 +86,15 @@ export function backfillActivities(deps: ActivityDependencies) {
       async (input: { runId: string; companyId: string; error: string }): Promise<{ done: boolean }> => {
         const [resource, ...left] = await unfinished(deps, input);
         if (resource === undefined) return { done: true };
-        await failRun(deps, { ...input, resource }, input.error);
+        await failPart(deps, { ...input, resource }, input.error);
         return { done: left.length === 0 };
       },
     ),
 
-    /** Fails a part of a run; or all of it, with the parts that nobody reads any more. */
-    failRun: failing(async (input: RunKey & { error: string; kind?: RunKind }): Promise<void> => {
-      if (input.companyId === null && input.resource === null)
-        await failRunning(db, input.runId, input.error);
-      await failRun(deps, input, input.error, input.kind);
-    }),
-
-    concludeRun: failing(
-      async (input: { runId: string }): Promise<RunState> => await concludeRun(db, input.runId),
+    /** Fails what the run has still to read of a company. */
+    giveUpCompany: failing(
+      async (input: { runId: string; companyId: string; error: string }): Promise<void> =>
+        await giveUp(deps, input, input.error),
     ),
   };
 }
@@ -108,22 +112,12 @@ async function backfillCompanies(deps: ActivityDependencies, runId: string): Pro
     return true;
   } catch (error) {
     const failure = await refusal(deps, error);
-    await failRun(deps, key, `${failure.code}: ${failure.message}`);
+    await failPart(deps, key, `${failure.code}: ${failure.message}`);
     if (failure.code === 'SERVICE_KEY_REFUSED') throw error;
     // Companies seen in events and configured ones are still read.
     deps.log.warn({ code: failure.code, err: failure }, 'the list of companies cannot be read');
     return false;
   }
-}
-
-async function failRun(
-  deps: ActivityDependencies,
-  key: RunKey,
-  error: string,
-  kind?: RunKind,
-): Promise<void> {
-  await startRun(deps.warehouse.db, key, kind);
-  await finishRun(deps.warehouse.db, key, 'failed', { error });
 }
 
 /** Resources of the company that the run has still to read, in their order. */
@@ -164,23 +158,24 @@ async function readCompany(
     } catch (error) {
       const failure = await refusal(deps, error);
       const reason = `${failure.code}: ${failure.message}`;
-      if (failure.code === 'SERVICE_KEY_REFUSED') return await giveUp(deps, input, reason);
+      if (failure.code === 'SERVICE_KEY_REFUSED') {
+        // Nobody's key is right for one resource and wrong for another.
+        await giveUp(deps, input, reason);
+        return { done: true, cursor: null };
+      }
       refused &&= failure.code === 'SERVICE_NOT_FOUND' || failure.code === 'SERVICE_ACCESS_DENIED';
-      await failRun(deps, key, reason);
+      await failPart(deps, key, reason);
     }
   }
   return { done: true, cursor: null };
 }
 
-/** Fails what the run has still to read of a company: the key is refused for all of it alike. */
 async function giveUp(
   deps: ActivityDependencies,
-  input: CompanyReading,
+  { runId, companyId }: { readonly runId: string; readonly companyId: string },
   reason: string,
-): Promise<CompanyStep> {
-  const { runId, companyId } = input;
-  for (const resource of await unfinished(deps, input)) {
-    await failRun(deps, { runId, companyId, resource }, reason);
+): Promise<void> {
+  for (const resource of await unfinished(deps, { runId, companyId })) {
+    await failPart(deps, { runId, companyId, resource }, reason);
   }
-  return { done: true, cursor: null };
 }

@@ -1,25 +1,25 @@
 import { Context } from '@temporalio/activity';
 import type { CheckKind } from '../contract/names.ts';
 import { type CompanyToCheck, refreshDataIssues, sumOfIssues } from '../db/check-data.ts';
+import { chosenCompanies, isOfChosen } from '../db/chosen-companies.ts';
 import { companiesReconciled, companiesToCheck, forgetChanged } from '../db/companies-to-check.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { failing } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
 
 export interface DataCheck {
+  /** The run after which it is: of its companies, if some were chosen, else of all whose data may have changed. */
   readonly runId: string;
   readonly kinds: readonly CheckKind[];
-  /** All whose data is not known to be as it was when it was checked, when absent. */
-  readonly companies?: readonly string[] | undefined;
   /** Of a reconcile: those alone that it, or an event since the one before, changed something for. */
   readonly changedOnly?: boolean;
 }
 
 export function checkActivities({ checks: { db }, checksOff: off, log }: ActivityDependencies) {
   /** In order of their ids, so that the last one tells which were looked at. */
-  async function chosen({ runId, kinds, companies, changedOnly }: DataCheck): Promise<CompanyToCheck[]> {
-    if (companies !== undefined) return companies.toSorted().map((id) => ({ id, kinds }));
+  async function toCheck({ runId, kinds, changedOnly }: DataCheck): Promise<CompanyToCheck[]> {
     if (changedOnly) return (await companiesReconciled(db, runId)).map((id) => ({ id, kinds }));
+    if (await isOfChosen(db, runId)) return (await chosenCompanies(db, runId)).map((id) => ({ id, kinds }));
     await forgetChanged(db, off);
     return await companiesToCheck(db, kinds);
   }
@@ -32,7 +32,7 @@ export function checkActivities({ checks: { db }, checksOff: off, log }: Activit
       const after = (info.heartbeatDetails as string | undefined) ?? '';
       // Without companies, too: what is open of a check that is off is closed.
       let refreshed = await refreshDataIssues(db, [], { kinds, off });
-      const companies = (await chosen(input)).filter(({ id }) => id > after);
+      const companies = (await toCheck(input)).filter(({ id }) => id > after);
       for (const { id, kinds: due } of companies) {
         cancellationSignal.throwIfAborted();
         const one = await refreshDataIssues(db, [id], { kinds: due, off });

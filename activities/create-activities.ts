@@ -5,6 +5,7 @@ import type { ActivityDependencies } from './dependencies.ts';
 import { reconcileActivities } from './reconcile.ts';
 import { recordActivities } from './record.ts';
 import { retentionActivities } from './retention.ts';
+import { runActivities } from './runs.ts';
 
 /** Everything that touches the world on a worker's behalf. Workflows import its type and nothing else. */
 export function createActivities(deps: ActivityDependencies) {
@@ -12,6 +13,7 @@ export function createActivities(deps: ActivityDependencies) {
     ...recordActivities(deps),
     ...catchUpActivities(deps),
     ...backfillActivities(deps),
+    ...runActivities(deps),
     ...retentionActivities(deps),
     ...reconcileActivities(deps),
     ...checkActivities(deps),

@@ -31,8 +31,8 @@ export interface ActivityDependencies {
   readonly wake: (kind: CatchUpKind) => Promise<void>;
   /** Starts the first backfill of a company, unless it is running. */
   readonly backfillFirst: (companyId: string) => Promise<void>;
-  /** Whether a workflow of this id is running. */
-  readonly isRunning: (workflowId: string) => Promise<boolean>;
+  /** How the last workflow of this id ended, in a word; undefined while it runs. */
+  readonly howEnded: (workflowId: string) => Promise<string | undefined>;
   /** Milliseconds of a clock that only goes forward. */
   readonly now: () => number;
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;

@@ -1,3 +1,4 @@
+import { Context } from '@temporalio/activity';
 import type { EndpointName } from '../contract/endpoints.ts';
 import { Failure } from '../contract/failures.ts';
 import { noteCompanies } from '../db/companies.ts';
@@ -6,6 +7,7 @@ import { forgetStranger, isKnownCompany } from '../db/strangers.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { walkPages } from '../service/walk.ts';
 import type { ActivityDependencies } from './dependencies.ts';
+import { heartbeat } from './heartbeat.ts';
 
 /**
  * What the service says of a company that a person named. `shown`: it lists the company or answers for it. `unknown`: it
@@ -82,47 +84,51 @@ export async function lookFor(
 }
 
 /**
- * Notes the companies that settings or the caller of a run name, so that they are read; those that the service does not have
- * are refused, and a row that they left is gone. What the service's answers do not tell is for the read to find out.
- * @returns the ids that are refused
+ * Notes companies that a person named, so that they are read. Those that the service does not have are refused, and a row that
+ * they left is gone. What the service's answers do not tell is for the read to find out.
+ * @param named.listed whether the list of companies was read
  */
 export async function noteNamed(
   deps: ActivityDependencies,
-  run: { readonly runId: string; readonly companies: readonly string[]; readonly listed: boolean },
-): Promise<string[]> {
+  { ids, listed }: { readonly ids: readonly string[]; readonly listed: boolean },
+): Promise<{ readonly noted: string[]; readonly refused: string[] }> {
   const { db } = deps.warehouse;
-  const configured = deps.companies.map((id) => id.toLowerCase());
-  const named = [...new Set([...configured, ...run.companies.map((id) => id.toLowerCase())])];
   const noted: string[] = [];
   const refused: string[] = [];
-  for (const id of named) {
+  for (const id of ids) {
+    Context.current().cancellationSignal.throwIfAborted();
+    heartbeat();
     const known = await isKnownCompany(db, id);
-    const word = known ? 'shown' : await askAbout(deps.service, id, run.listed);
+    const word = known ? 'shown' : await askAbout(deps.service, id, listed);
     // A company of the settings whose key is still to be granted access is parked, for somebody to grant it.
-    const isRefused = word === 'unknown' || (word === 'denied' && !configured.includes(id));
+    const isRefused = word === 'unknown' || (word === 'denied' && !isConfigured(deps, id));
     (isRefused ? refused : noted).push(id);
-    if (!isRefused) continue;
-    deps.log.warn({ companyId: id }, refusalOf(id, word) ?? '');
-    await forgetStranger(db, id);
+    if (isRefused) await forgetStranger(db, id);
   }
+  if (refused.length > 0)
+    deps.log.warn({ companies: refused }, 'the service does not have companies that were named');
   await noteCompanies(db, noted);
-  const inSettings = refused.filter((id) => configured.includes(id));
-  if (inSettings.length > 0) {
-    const error = `SERVICE_COMPANIES names ${inSettings.join(', ')}, which the service does not have`;
-    const key = { runId: run.runId, companyId: null, resource: 'companies' } as const;
-    if (deps.service.has('companies')) await noteRunError(db, key, error);
-    // Without a list of companies nobody can tell a wrong id from wrong paths: a run that read nothing is not complete.
-    else await finishRun(db, key, 'failed', { error: `SERVICE_NOT_FOUND: ${error}` });
-  }
-  const [first] = refused;
-  if (
-    first !== undefined &&
-    run.companies.length > 0 &&
-    run.companies.every((id) => refused.includes(id.toLowerCase()))
-  )
-    throw new Failure('SERVICE_NOT_FOUND', refusalOf(first, 'unknown') ?? '');
-  return refused;
+  return { noted, refused };
 }
+
+/** Notes the companies of the settings; the run says which of them the service does not have. */
+export async function noteConfigured(
+  deps: ActivityDependencies,
+  { runId, listed }: { readonly runId: string; readonly listed: boolean },
+): Promise<void> {
+  const { db } = deps.warehouse;
+  const ids = [...new Set(deps.companies.map((id) => id.toLowerCase()))];
+  const { refused } = await noteNamed(deps, { ids, listed });
+  if (refused.length === 0) return;
+  const error = `SERVICE_COMPANIES names ${refused.join(', ')}, which the service does not have`;
+  const key = { runId, companyId: null, resource: 'companies' } as const;
+  if (deps.service.has('companies')) await noteRunError(db, key, error);
+  // Without a list of companies nobody can tell a wrong id from wrong paths: a run that read nothing is not complete.
+  else await finishRun(db, key, 'failed', { error: `SERVICE_NOT_FOUND: ${error}` });
+}
+
+const isConfigured = ({ companies }: ActivityDependencies, companyId: string): boolean =>
+  companies.some((id) => id.toLowerCase() === companyId);
 
 /**
  * Forgets a company whose every listing was refused and that nothing vouches for, together with the run's parts of it. One of
@@ -134,7 +140,7 @@ export async function forgetUnread(
   { runId, companyId }: { readonly runId: string; readonly companyId: string },
 ): Promise<boolean> {
   const { db } = deps.warehouse;
-  if (deps.companies.some((id) => id.toLowerCase() === companyId)) return false;
+  if (isConfigured(deps, companyId)) return false;
   if (await isKnownCompany(db, companyId)) return false;
   await forgetStranger(db, companyId);
   return await forgetPartsOfGone(db, { runId, companyId });

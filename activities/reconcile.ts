@@ -26,6 +26,7 @@ import { failing } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
 import { walkListing } from './listing.ts';
 import { refusal } from './own-trouble.ts';
+import { startWhole } from './runs.ts';
 
 /** Pages of one listing that a reconcile reads: more is a first sync, or work for the night. */
 const pagesMax = 100;
@@ -43,10 +44,9 @@ interface ListingReconcile {
 }
 
 export function reconcileActivities(deps: ActivityDependencies) {
-  const { db } = deps.warehouse;
   return {
     beginReconcile: failing(async ({ runId }: { runId: string }): Promise<void> => {
-      await startRun(db, { runId, companyId: null, resource: null }, 'reconcile');
+      await startWhole(deps, runId, 'reconcile');
     }),
 
     /**
@@ -57,7 +57,7 @@ export function reconcileActivities(deps: ActivityDependencies) {
     reconcileCompany: failing(
       async ({ runId, companyId, resources }: CompanyReconcile): Promise<{ vain: ReconciledResource[] }> => {
         const vain: ReconciledResource[] = [];
-        for (const listing of await changedUntimed(db, runId, companyId)) {
+        for (const listing of await changedUntimed(deps.warehouse.db, runId, companyId)) {
           await rereadOrFail(deps, { runId, companyId, listing });
         }
         for (const resource of resources) {
@@ -77,7 +77,7 @@ async function reconcileOrFail(
   input: ListingReconcile,
 ): Promise<Failure | undefined> {
   const { db } = deps.warehouse;
-  await startRun(db, input, 'reconcile');
+  await startRun(db, input, { kind: 'reconcile' });
   try {
     await reconcileListing(deps, input);
     return undefined;
@@ -100,7 +100,7 @@ async function rereadOrFail(
   const ofCompany = listing === 'companies' ? null : companyId;
   const key = { runId, companyId: ofCompany, resource: listing };
   const params: Record<string, string> = ofCompany === null ? {} : { companyId };
-  await startRun(db, key, 'reconcile');
+  await startRun(db, key, { kind: 'reconcile' });
   try {
     const walk = { listing, companyId: ofCompany, params, lane: 'backfill', knownOnly: true } as const;
     const { report, written } = await walkListing(deps, walk);

@@ -6,9 +6,6 @@ import { type Recorded, recordEvents } from '../db/record/record-events.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { failing } from './failing.ts';
 
-/** `newCompanies` stands in histories of earlier versions alone, whose events made companies. */
-export type RecordResult = Recorded & { readonly newCompanies?: readonly string[] };
-
 /** Under which name the catalogue keeps the fields of a type of events: a sender may invent any number of types. */
 const catalogued = (type: string): string =>
   (eventTypes as readonly string[]).includes(type) ? `events/${type}` : 'events/other';
@@ -17,7 +14,7 @@ export function recordActivities(deps: ActivityDependencies) {
   return {
     /** Journal and effect of a group of events, in one transaction; idempotent on event ids. */
     recordGroup: failing(
-      async ({ events, replay }: EventGroup): Promise<RecordResult> => {
+      async ({ events, replay }: EventGroup): Promise<Recorded> => {
         const workflow = Context.current().info.workflowExecution;
         const payloads = new Map<string, unknown[]>();
         const onPayload = (type: string, payload: unknown): void => {

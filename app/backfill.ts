@@ -5,38 +5,41 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import { queryNames, type RunState, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
-import type { BackfillProgress } from '../workflows/backfill-all.ts';
+import { type RunState, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
+import { chooseCompanies } from '../db/chosen-companies.ts';
+import type { Database } from '../db/connect.ts';
 
 export { type CompanyProgress, type RunProgress, readRunProgress } from '../db/read/run-progress.ts';
 
-/** A worker that is busy answers later; then the number is left out. */
-const answerWithinMs = 3_000;
-
-/** Starts a backfill of the given companies, or of all; returns its run id. */
-export async function startBackfill(client: Client, companies?: readonly string[]): Promise<string> {
+/** Starts a backfill of all companies, or of those that are chosen, one at least; returns its run id. */
+export async function startBackfill(
+  client: Client,
+  chosen?: { readonly db: Database; readonly companies: readonly string[] },
+): Promise<string> {
   const runId = randomUUID();
-  await client.workflow.start(workflowNames.backfillAll, {
-    workflowId: workflowIds.backfillAll(runId),
-    taskQueue: taskQueues.backfill,
-    args: [companies === undefined ? { runId } : { runId, companies }],
-  });
+  if (chosen !== undefined) await chooseCompanies(chosen.db, runId, chosen.companies);
+  await startRun(client, runId);
   return runId;
 }
 
 /** Makes the function that starts the first backfill of a company, whose run has the company's id; one runs at a time. */
-export function firstBackfillOf(client: Client): (companyId: string) => Promise<void> {
+export function firstBackfillOf(client: Client, db: Database): (companyId: string) => Promise<void> {
   return async (companyId) => {
+    await chooseCompanies(db, companyId, [companyId]);
     try {
-      await client.workflow.start(workflowNames.backfillAll, {
-        workflowId: workflowIds.backfillAll(companyId),
-        taskQueue: taskQueues.backfill,
-        args: [{ runId: companyId, companies: [companyId] }],
-      });
+      await startRun(client, companyId);
     } catch (error) {
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     }
   };
+}
+
+async function startRun(client: Client, runId: string): Promise<void> {
+  await client.workflow.start(workflowNames.backfillAll, {
+    workflowId: workflowIds.backfillAll(runId),
+    taskQueue: taskQueues.backfill,
+    args: [{ runId }],
+  });
 }
 
 /** Whether Temporal knows the run: it has no row before a worker begins it. */
@@ -50,25 +53,12 @@ export async function runIsStarted(client: Client, runId: string): Promise<boole
   }
 }
 
-/** How a run ended, once it has; undefined where Temporal cannot say: a schedule's run has another id. Never rejects. */
-export async function runEnd(client: Client, runId: string): Promise<RunState | undefined> {
+/** How the workflow of a run ended, once it has; undefined where Temporal cannot say. Never rejects. */
+export async function runEnd(client: Client, workflowId: string): Promise<RunState | undefined> {
   try {
-    return await client.workflow.getHandle(workflowIds.backfillAll(runId)).result();
+    return await client.workflow.getHandle(workflowId).result();
   } catch (error) {
     return error instanceof WorkflowFailedError ? 'failed' : undefined;
-  }
-}
-
-/** How many companies a run was asked to read; null for all, and where no worker can say. */
-export async function chosenCompanies(client: Client, runId: string): Promise<number | null> {
-  const handle = client.workflow.getHandle(workflowIds.backfillAll(runId));
-  try {
-    const { chosen } = await client.withDeadline(Date.now() + answerWithinMs, () =>
-      handle.query<BackfillProgress>(queryNames.progress),
-    );
-    return chosen;
-  } catch {
-    return null;
   }
 }
 

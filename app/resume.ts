@@ -30,6 +30,6 @@ export async function resumeParked(options: {
   await Promise.all(catchUpKinds.map(wake));
   if (failed.everything) return { events, runId: await startBackfill(client), companies: null };
   if (failed.companies.length === 0) return { events, runId: null, companies: 0 };
-  const runId = await startBackfill(client, failed.companies);
+  const runId = await startBackfill(client, { db, companies: failed.companies });
   return { events, runId, companies: failed.companies.length };
 }

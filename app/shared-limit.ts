@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Warehouse } from '../db/connect.ts';
-import { beat, closeGate, type LimitState, leave } from '../db/service-limit.ts';
-import type { SharedLimit } from '../service/throttle.ts';
+import { beat, type Claimed, claim, closeGate, type LimitState, leave } from '../db/service-limit.ts';
+import type { LimitedClient, SharedLimit } from '../service/throttle.ts';
 
-/** How soon a worker learns that another was asked to slow down, came or went. */
+/** How often a worker looks whether another was asked to slow down, came or went. */
 const lookEveryMs = 1_000;
+/** Looks without an answer after which a worker asks nothing more, and after which the others take its part: later. */
+const looks = { valid: 4, gone: 5, turn: 3 } as const;
 const leaveWithinMs = 2_000;
 
 /** One limit of requests for all workers on a warehouse. */
@@ -16,47 +18,73 @@ export interface WarehouseLimit extends SharedLimit {
 }
 
 /**
- * The part of `limit` that is a worker's, of which every worker has at least one. They add up to the limit as long as
- * there are no more workers than it allows requests.
+ * The part of `limit` that is a worker's. They add up to the limit; where there are more workers than it allows requests,
+ * they take turns.
  */
-export function shareOf(limit: number, { rank, workers }: Pick<LimitState, 'rank' | 'workers'>): number {
-  return Math.max(1, Math.floor(limit / workers) + (rank < limit % workers ? 1 : 0));
+export function shareOf(
+  limit: number,
+  { rank, workers, turn }: Pick<LimitState, 'rank' | 'workers'> & { readonly turn: number },
+): number {
+  if (workers <= limit) return Math.floor(limit / workers) + (rank < limit % workers ? 1 : 0);
+  const first = (turn * limit) % workers;
+  return (rank - first + workers) % workers < limit ? 1 : 0;
 }
 
 /**
- * Joins the workers of a warehouse: looks once a second who lives and whether one of them was asked to slow down. The
- * warehouse is a connection of its own, so that no work delays that. While it is away the last share holds, or the
- * whole limit when there was none yet.
+ * Joins the workers of a warehouse: looks once a second who lives and whether one of them was asked to slow down. A part
+ * is taken when the others hold it no more, their requests in flight included. The warehouse is a connection of its own,
+ * so that no work delays that. After some seconds without it nothing is asked: nobody could tell what the others do.
  */
 export async function joinLimit(options: {
   readonly warehouse: Pick<Warehouse, 'db' | 'close'>;
   readonly limit: number;
   readonly log: Pick<Logger, 'debug' | 'warn'>;
+  readonly everyMs?: number;
 }): Promise<WarehouseLimit> {
-  const { warehouse, limit, log } = options;
+  const { warehouse, limit, log, everyMs = lookEveryMs } = options;
   const { db } = warehouse;
+  const goneAfterMs = looks.gone * everyMs;
   const workerId = randomUUID();
-  let told: Parameters<SharedLimit['follow']>[0] | undefined;
-  let share = limit;
+  let client: LimitedClient | undefined;
+  let claimed: Claimed = { granted: 0, held: 0 };
+  let workers = 1;
   let closedUntil = 0;
   let opensAt = 0;
   let reachable = true;
-  let joinsOthers = false;
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
+  let lapse: NodeJS.Timeout | undefined;
 
+  const give = (share: Claimed): void => {
+    claimed = share;
+    client?.share(share.granted);
+  };
+  const validFrom = (since: number): void => {
+    clearTimeout(lapse);
+    const leftMs = since + looks.valid * everyMs - performance.now();
+    lapse = setTimeout(() => give({ ...claimed, granted: 0 }), Math.max(0, leftMs)).unref();
+  };
   const tellClosed = (): void => {
     const ms = opensAt - performance.now();
-    if (ms > 0) told?.closeFor(ms);
+    if (ms > 0) client?.closeFor(ms);
+  };
+  const takePart = async (now: LimitState): Promise<void> => {
+    if (now.workers > limit && workers <= limit)
+      log.warn({ workers: now.workers, limit }, 'more workers than SERVICE_MAX_CONCURRENCY: they take turns');
+    workers = now.workers;
+    const wanted = shareOf(limit, { ...now, turn: Math.floor(now.now / (looks.turn * everyMs)) });
+    if (wanted === claimed.granted && wanted === claimed.held) return;
+    // What is given back is asked no more before it is: then what is in flight only grows less.
+    if (wanted < claimed.granted) give({ ...claimed, granted: wanted });
+    give(await claim(db, workerId, { wanted, limit, inFlight: client?.inFlight() ?? 0, goneAfterMs }));
+    log.debug({ share: claimed.granted, workers }, 'share of the limit');
   };
   const look = async (): Promise<void> => {
+    const since = performance.now();
     try {
-      const now = await beat(db, workerId);
-      const given = shareOf(limit, now);
-      joinsOthers = now.workers > 1;
-      if (given !== share) log.debug({ share: given, workers: now.workers }, 'share of the limit');
-      share = given;
-      told?.share(share);
+      const now = await beat(db, workerId, goneAfterMs);
+      await takePart(now);
+      validFrom(since);
       if (now.closedUntil > closedUntil) {
         closedUntil = now.closedUntil;
         opensAt = performance.now() + now.closedForMs;
@@ -64,7 +92,8 @@ export async function joinLimit(options: {
       }
       reachable = true;
     } catch (error) {
-      if (reachable) log.warn({ err: error, share }, 'the shared limit cannot be read: the last share holds');
+      if (reachable)
+        log.warn({ err: error }, 'the shared limit cannot be read: nothing is asked before it can');
       reachable = false;
     }
   };
@@ -72,17 +101,15 @@ export async function joinLimit(options: {
   const lookAgain = (): void => {
     timer = setTimeout(() => {
       looking = look().then(() => (stopped ? undefined : lookAgain()));
-    }, lookEveryMs);
+    }, everyMs);
   };
   await looking;
-  // Until they have looked, the others take what is this one's share by now.
-  if (joinsOthers) await wait(lookEveryMs);
   lookAgain();
 
   return {
-    follow(listener) {
-      told = listener;
-      told.share(share);
+    follow(limited) {
+      client = limited;
+      client.share(claimed.granted);
       tellClosed();
     },
     closed(ms) {
@@ -99,6 +126,7 @@ export async function joinLimit(options: {
       const gone = looking.then(() => leave(db, workerId)).then(() => warehouse.close());
       // Whoever cannot say that it goes is missed soon.
       await Promise.race([gone.catch(() => {}), wait(leaveWithinMs, undefined, { ref: false })]);
+      clearTimeout(lapse);
     },
   };
 }

@@ -107,14 +107,23 @@ export function wakeOf(client: Client): (kind: CatchUpKind) => Promise<void> {
   };
 }
 
-/** Makes the function that says whether a workflow of an id is running. */
-export function isRunningOn(client: Client): (workflowId: string) => Promise<boolean> {
+/** How Temporal says that a workflow is over. */
+const overAs: Readonly<Record<string, string>> = {
+  COMPLETED: 'completed',
+  FAILED: 'failed',
+  CANCELLED: 'cancelled',
+  TERMINATED: 'terminated',
+  TIMED_OUT: 'timed out',
+};
+
+/** Makes the function that says how a workflow ended: undefined while it runs, `gone` where Temporal has none of that id. */
+export function howEndedOn(client: Client): (workflowId: string) => Promise<string | undefined> {
   return async (workflowId) => {
     try {
       const { status } = await client.workflow.getHandle(workflowId).describe();
-      return status.name === 'RUNNING';
+      return overAs[status.name];
     } catch (error) {
-      if (error instanceof WorkflowNotFoundError) return false;
+      if (error instanceof WorkflowNotFoundError) return 'gone';
       throw error;
     }
   };

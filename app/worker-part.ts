@@ -10,7 +10,7 @@ import { ensureSchedules } from './schedules.ts';
 import { openService } from './service.ts';
 import type { Settings } from './settings.ts';
 import { joinLimit } from './shared-limit.ts';
-import { connectClient, ensureOwnSchedules, isRunningOn, startOf, wakeOf } from './temporal.ts';
+import { connectClient, ensureOwnSchedules, howEndedOn, startOf, wakeOf } from './temporal.ts';
 import { connectNative } from './temporal-native.ts';
 import type { TemporalPlace } from './temporal-place.ts';
 import { keepViews } from './typed-views.ts';
@@ -77,8 +77,8 @@ export async function startWorker(options: {
     reconcileDays: settings.reconcileDays,
     checksOff: settings.checksOff,
     wake: wakeOf(client),
-    backfillFirst: firstBackfillOf(client),
-    isRunning: isRunningOn(client),
+    backfillFirst: firstBackfillOf(client, warehouse.db),
+    howEnded: howEndedOn(client),
     now: () => performance.now(),
     log,
   });

@@ -8,17 +8,15 @@ const nameWidth = 28;
 
 export interface RunView {
   readonly run: RunProgress;
-  /** Companies that the run reads. */
-  readonly companies: number;
   /** Rows a second lately. */
   readonly rate: number;
 }
 
 /** Lines that say how far a run is, how fast it goes and how long it may still take: of the whole, then of each company. */
-export function describeRun({ run, companies, rate }: RunView): string[] {
-  const share = shareDone(run, companies);
+export function describeRun({ run, rate }: RunView): string[] {
+  const share = shareDone(run);
   const head = [
-    `backfill: ${count(run.companiesDone)} of ${counted(companies, 'company', 'companies')}`,
+    `backfill: ${count(run.companiesDone)} of ${counted(run.companies, 'company', 'companies')}`,
     `${count(run.rows)} rows`,
     // Of one that ended there is no rate of lately, but that of the whole.
     `${count(run.state === 'running' ? rate : run.rows / Math.max(run.seconds, 0.1))} rows/s`,
@@ -49,13 +47,13 @@ function describeCompany(company: CompanyProgress): string {
 }
 
 /** Companies at work count by their resources that are read, and by the part of the one that is being read. */
-function shareDone(run: RunProgress, companies: number): number {
-  if (companies === 0) return 0;
+function shareDone(run: RunProgress): number {
+  if (run.companies === 0) return 0;
   const begun = run.running.reduce((sum, { step, done, of }) => {
     const part = of === null || of === 0 ? 0 : Math.min(1, done / of);
     return sum + (step - 1 + part) / companyResources.length;
   }, 0);
-  return Math.min(1, (run.companiesDone + begun) / companies);
+  return Math.min(1, (run.companiesDone + begun) / run.companies);
 }
 
 /** Below this a guess would jump about. */

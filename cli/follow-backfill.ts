@@ -1,15 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { chosenCompanies, type RunProgress, readRunProgress, runEnd } from '../app/backfill.ts';
+import { type RunProgress, readRunProgress, runEnd } from '../app/backfill.ts';
 import type { Database } from '../app/warehouse.ts';
-import type { RunState } from '../contract/names.ts';
+import { type RunState, workflowIds } from '../contract/names.ts';
 import { createRate, describeRun } from './describe-run.ts';
 import type { Progress } from './terminal.ts';
 
 const lookEveryMs = 300;
 
 /**
- * Shows a run until it is over; returns how it ended. A run that a schedule started is known by its rows alone.
+ * Shows a run until it is over; returns how it ended.
  * @throws the signal's reason when it aborts: the run goes on
  */
 export async function followBackfill(options: {
@@ -20,18 +20,15 @@ export async function followBackfill(options: {
   signal?: AbortSignal | undefined;
 }): Promise<{ state: RunState; run: RunProgress }> {
   const { client, db, runId, progress, signal } = options;
-  const chosen = await chosenCompanies(client, runId);
   const rate = createRate();
+  const { workflowId } = await readRunProgress(db, runId);
   let ended: RunState | undefined;
-  void runEnd(client, runId).then((state) => {
+  void runEnd(client, workflowId ?? workflowIds.backfillAll(runId)).then((state) => {
     ended = state;
   });
   const show = async (): Promise<RunProgress> => {
     const run = await readRunProgress(db, runId);
-    const { rows, companies } = run;
-    progress.show(
-      describeRun({ run, companies: chosen ?? companies, rate: rate({ atMs: performance.now(), rows }) }),
-    );
+    progress.show(describeRun({ run, rate: rate({ atMs: performance.now(), rows: run.rows }) }));
     return run;
   };
   try {

@@ -84,12 +84,16 @@ export function buildProgram(): Command {
   add(
     program,
     'backfill',
-    'Read everything that the service has, of all companies or of one',
+    'Read everything that the service has, of all companies, of some or of one',
     'metersync backfill all --follow',
   )
     .argument('[scope]', 'all')
     .option('--company <id>', 'one company, by its id', uuid)
     .option('--external-id <id>', 'one company, by the id that you gave it')
+    .option(
+      '--companies-file <file>',
+      'any number of companies, by their ids, one a line; - is standard input',
+    )
     .option('--follow', 'show progress and wait for the end: 0 complete, 1 partial, suspect or failed')
     .option('--run <id>', 'follow this run, which was started before, and start none', uuid)
     .action(async (scope, options) => (await import('./commands/backfill.ts')).backfill(scope, options));

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from './connect.ts';
 import { migrations } from './migrations-table.ts';
-import { catchUps, typedViews } from './schema/metersync.ts';
+import { catchUps, serviceWorkers, typedViews } from './schema/metersync.ts';
 
 /**
  * What one session at a time does, or none while others do the contrary, is held by a lock on a
@@ -13,6 +13,8 @@ const tables = {
   catchUps: sql`${catchUps}`,
   /** Who migrates. */
   migrations,
+  /** Who takes a part of the limit of requests. */
+  serviceWorkers: sql`${serviceWorkers}`,
   /** Who makes typed views. */
   typedViews: sql`${typedViews}`,
 } as const;

@@ -2,7 +2,7 @@ import { and, eq, gt, isNotNull, isNull, ne, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { codeOfReason } from '../contract/failures.ts';
 import type { RunKind, RunState } from '../contract/names.ts';
-import { array, columnNames, type RowOf, setToExcluded } from './arrays.ts';
+import { array, columnNames, setToExcluded } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { livesCompany } from './parking.ts';
 import { runs } from './schema/metersync.ts';
@@ -41,7 +41,7 @@ const is = (column: PgColumn, value: string | null): SQL =>
 export const isRun = ({ runId, companyId, resource }: RunKey): SQL | undefined =>
   and(eq(runs.runId, runId), is(runs.companyId, companyId), is(runs.resource, resource));
 
-const clock = sql`clock_timestamp()`;
+export const clock = sql`clock_timestamp()`;
 
 /** A run or a part that began. */
 export interface Started {
@@ -51,18 +51,30 @@ export interface Started {
   readonly readBefore: boolean;
 }
 
-/** Begins a run or a part, or begins it again. */
+/** Begins a run or a part, or begins it again; of a run it notes the workflow. */
 export async function startRun(
   db: Executor,
   key: RunKey,
-  kind: RunKind = 'full',
+  {
+    kind = 'full',
+    workflowId,
+  }: { readonly kind?: RunKind | undefined; readonly workflowId?: string | undefined } = {},
 ): Promise<Started> {
-  const begun = [runs.runId, runs.companyId, runs.resource, runs.kind, runs.state];
+  const { runId, companyId, resource } = runs;
+  const begun = [runId, companyId, resource, runs.kind, runs.workflowId, runs.state];
   const earlier = alias(runs, 'earlier');
   const result = await db.execute<{ now: string; readBefore: boolean }>(sql`
     insert into ${runs} (${columnNames(begun)})
-    values (${key.runId}::uuid, ${key.companyId}::uuid, ${key.resource}, ${kind}, 'running')
+    values (
+      ${key.runId}::uuid,
+      ${key.companyId}::uuid,
+      ${key.resource},
+      ${kind},
+      ${workflowId ?? null},
+      'running'
+    )
     on conflict (run_id, company_id, resource) do update set
+      workflow_id = excluded.workflow_id,
       state = 'running',
       finished_at = null,
       error = null,
@@ -220,7 +232,7 @@ export async function finishRun(
 }
 
 /** Why a run or a part failed, in words and by its code. */
-const failure = (
+export const failure = (
   error: string | undefined,
 ): { error: string | null; errorCode: string | null } => ({
   error: error ?? null,
@@ -251,74 +263,4 @@ export async function noteProgress(
     .where(isRun(key))
     .returning({ now: sql<string>`clock_timestamp()::text` });
   return noted?.now;
-}
-
-/** Fails the parts of a run that are still said to be read. */
-export async function failRunning(db: Executor, runId: string, error: string): Promise<void> {
-  await db
-    .update(runs)
-    .set({ state: 'failed', finishedAt: clock, ...failure(error) })
-    .where(and(eq(runs.runId, runId), eq(runs.state, 'running'), isNotNull(runs.resource)));
-}
-
-/** Ends a run: its own row sums up those of its parts. */
-export async function concludeRun(db: Executor, runId: string): Promise<RunState> {
-  await failRunning(db, runId, 'it ended without a word');
-  return await sumUp(db, runId);
-}
-
-/** Sums up a run: the worst part names its state, the most frequent failure its code. */
-async function sumUp(db: Executor, runId: string): Promise<RunState> {
-  const result = await db.execute<RowOf<typeof runs.state>>(sql`
-    with part as (
-      select *
-      from ${runs}
-      where ${runs.runId} = ${runId}::uuid
-        and ${runs.resource} is not null
-    ), whole as (
-      select
-        case
-          when bool_or(state in ('failed', 'partial'))
-            then case when bool_or(state = 'complete') then 'partial' else 'failed' end
-          when bool_or(state = 'suspect') then 'suspect'
-          else 'complete'
-        end as state,
-        string_agg(distinct error, '; ') as error,
-        coalesce(sum(pages), 0) as pages,
-        coalesce(sum(rows_inserted), 0) as inserted,
-        coalesce(sum(rows_changed), 0) as changed,
-        coalesce(sum(rows_unchanged), 0) as unchanged,
-        coalesce(sum(rows_tombstoned), 0) as tombstoned,
-        coalesce(sum(rows_rejected), 0) as rejected,
-        coalesce(sum(rows_missed), 0) as missed,
-        coalesce(sum(drift), 0) as drift,
-        coalesce(sum(requests), 0) as requests
-      from part
-    ), frequent as (
-      select error_code
-      from part
-      where state <> 'complete'
-        and error_code is not null
-      group by error_code
-      order by count(*) desc, error_code
-      limit 1
-    )
-    update ${runs} set
-      state = whole.state,
-      finished_at = clock_timestamp(),
-      error = whole.error,
-      error_code = (select error_code from frequent),
-      pages = whole.pages,
-      rows_inserted = whole.inserted,
-      rows_changed = whole.changed,
-      rows_unchanged = whole.unchanged,
-      rows_tombstoned = whole.tombstoned,
-      rows_rejected = whole.rejected,
-      rows_missed = whole.missed,
-      drift = whole.drift,
-      requests = whole.requests
-    from whole
-    where ${isRun({ runId, companyId: null, resource: null })}
-    returning ${runs.state}`);
-  return result.rows[0]?.state ?? 'failed';
 }

@@ -1,27 +1,38 @@
-import { eq, lt, or, sql } from 'drizzle-orm';
-import type { Executor } from './connect.ts';
+import { eq, lt, or, type SQL, sql } from 'drizzle-orm';
+import type { Database, Executor } from './connect.ts';
+import { lock } from './locks.ts';
 import { serviceGate, serviceWorkers } from './schema/metersync.ts';
-
-/** Seconds without a sign of life after which a worker's share goes to the others. */
-const goneAfterSeconds = 10;
 
 /** What the workers that share one limit of requests know of one another. */
 export interface LimitState {
   /** Workers that live, this one among them, and how many of them come before it. */
   readonly workers: number;
   readonly rank: number;
+  /** Milliseconds since 1970 by the warehouse's clock. */
+  readonly now: number;
   /** Microseconds since 1970 by the warehouse's clock, 0 when the gate was never closed. */
   readonly closedUntil: number;
   /** Milliseconds until then; negative when it has passed. */
   readonly closedForMs: number;
 }
 
-/** Notes that a worker lives, and reads what the others noted. */
-export async function beat(db: Executor, workerId: string): Promise<LimitState> {
+const isLive = (goneAfterMs: number): SQL => sql`${serviceWorkers.seenAt}
+        > clock_timestamp() - make_interval(secs => ${goneAfterMs / 1000})`;
+
+/**
+ * Notes that a worker lives, and reads what the others noted.
+ * @param goneAfterMs without a sign of life, after which a worker's part goes to the others
+ */
+export async function beat(
+  db: Executor,
+  workerId: string,
+  goneAfterMs: number,
+): Promise<LimitState> {
   const { closedUntil } = serviceGate;
   const result = await db.execute<{
     workers: number;
     rank: number;
+    now: number;
     until: string;
     left: number;
   }>(sql`
@@ -32,8 +43,7 @@ export async function beat(db: Executor, workerId: string): Promise<LimitState> 
     ), live as (
       select ${serviceWorkers.workerId}
       from ${serviceWorkers}
-      where ${serviceWorkers.seenAt}
-        > clock_timestamp() - make_interval(secs => ${goneAfterSeconds})
+      where ${isLive(goneAfterMs)}
       -- The row that this statement inserts cannot be seen by it.
       union
       select ${workerId}::uuid
@@ -46,13 +56,56 @@ export async function beat(db: Executor, workerId: string): Promise<LimitState> 
     select
       count(*)::int as workers,
       count(*) filter (where worker_id < ${workerId}::uuid)::int as rank,
+      extract(epoch from clock_timestamp())::float8 * 1000 as now,
       coalesce((select until from gate), 0)::bigint as until,
       coalesce((select left_ms from gate), 0)::float8 as left
     from live`);
   const row = result.rows[0];
   if (row === undefined) throw new Error('a query without groups has one row');
-  const { workers, rank, until, left } = row;
-  return { workers, rank, closedUntil: Number(until), closedForMs: left };
+  const { workers, rank, now, until, left } = row;
+  return { workers, rank, now, closedUntil: Number(until), closedForMs: left };
+}
+
+/** What a worker has of the limit. */
+export interface Claimed {
+  /** Requests that it may have at once from now on. */
+  readonly granted: number;
+  /** What the others leave to it: more, as long as it has more in flight from before. */
+  readonly held: number;
+}
+
+/** Takes a part of the limit, as far as the others do not hold it, and gives back what is more. */
+export async function claim(
+  db: Database,
+  workerId: string,
+  {
+    wanted,
+    limit,
+    inFlight,
+    goneAfterMs,
+  }: {
+    readonly wanted: number;
+    readonly limit: number;
+    readonly inFlight: number;
+    readonly goneAfterMs: number;
+  },
+): Promise<Claimed> {
+  return await db.transaction(async (tx) => {
+    await lock(tx, 'serviceWorkers', 'inTurn');
+    const result = await tx.execute<{ granted: number; held: number }>(sql`
+      with granted as (
+        select greatest(0, least(${wanted}::int, ${limit}::int - coalesce(sum(held), 0)))::int as n
+        from ${serviceWorkers}
+        where ${serviceWorkers.workerId} <> ${workerId}::uuid
+          and ${isLive(goneAfterMs)}
+      )
+      update ${serviceWorkers} own
+      set held = greatest(granted.n, ${inFlight}::int)
+      from granted
+      where own.worker_id = ${workerId}::uuid
+      returning granted.n as granted, own.held`);
+    return result.rows[0] ?? { granted: 0, held: 0 };
+  });
 }
 
 /** Closes the gate for all workers, for the longest that any of them asked; returns until when. */

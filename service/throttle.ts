@@ -46,7 +46,15 @@ export interface SharedLimit {
   /** Tells the others that the service asked everybody to wait. */
   closed(ms: number): void;
   /** From now on says what others told, and how many requests at once are this client's share of the limit. */
-  follow(told: { closeFor(ms: number): void; share(concurrency: number): void }): void;
+  follow(client: LimitedClient): void;
+}
+
+/** What a shared limit tells a client, and asks it. */
+export interface LimitedClient {
+  closeFor(ms: number): void;
+  /** None at 0: requests wait for their turn, those in flight go on. */
+  share(concurrency: number): void;
+  inFlight(): number;
 }
 
 export function createThrottle(options: {
@@ -65,12 +73,23 @@ export function createThrottle(options: {
   let nextAt = Number.NEGATIVE_INFINITY;
   let successes = 0;
   let share = concurrency;
+  /** Requests at once that the service bears, since it asked to slow down. */
+  let bearable = Number.POSITIVE_INFINITY;
 
+  const setPace = (): void => {
+    if (share === 0) {
+      queue.pause();
+      return;
+    }
+    queue.concurrency = Math.min(share, bearable);
+    queue.start();
+  };
   const close = (ms: number): void => {
     const now = clock.now();
     // Requests in flight are refused together: the first of them halves the pace, the rest find it halved.
     if (now >= closedUntil) {
-      queue.concurrency = Math.max(1, Math.floor(queue.concurrency / 2));
+      bearable = Math.max(1, Math.floor(queue.concurrency / 2));
+      setPace();
       log.warn({ waitMs: Math.round(ms), concurrency: queue.concurrency }, 'the service asks to slow down');
     }
     closedUntil = Math.max(closedUntil, now + ms);
@@ -79,9 +98,11 @@ export function createThrottle(options: {
     closeFor: close,
     share(given) {
       // Whoever is at full pace stays so; a pace that is still recovering goes on from where it is.
-      queue.concurrency = queue.concurrency >= share ? given : Math.min(queue.concurrency, given);
+      if (share > 0 && bearable >= share) bearable = Number.POSITIVE_INFINITY;
       share = given;
+      setPace();
     },
+    inFlight: () => queue.pending,
   });
 
   const isClosed = (): boolean => clock.now() < closedUntil;
@@ -89,7 +110,7 @@ export function createThrottle(options: {
     if (perSecond === undefined) return;
     const now = clock.now();
     const at = Math.max(now, nextAt);
-    nextAt = at + (1_000 * concurrency) / (perSecond * share);
+    nextAt = at + (1_000 * concurrency) / (perSecond * Math.max(1, share));
     if (at > now) await clock.sleep(at - now, signal);
   };
 
@@ -112,11 +133,12 @@ export function createThrottle(options: {
       shared?.closed(ms);
     },
     succeeded() {
-      if (queue.concurrency >= share) return;
+      if (bearable >= share) return;
       successes += 1;
       if (successes < queue.concurrency) return;
       successes = 0;
-      queue.concurrency += 1;
+      bearable += 1;
+      setPace();
     },
   };
 }

@@ -22,7 +22,7 @@ export const settings: Readonly<Record<string, Setting>> = {
   SERVICE_MAX_CONCURRENCY: {
     default: '10',
     means:
-      'Requests to the service at once, over all workers on the warehouse. Each takes its part, at least one.',
+      'Requests to the service at once, over all workers on the warehouse. Each takes its part; more workers than that take turns.',
   },
   SERVICE_MAX_PER_SECOND: {
     means:

@@ -9,31 +9,31 @@ import {
   executeChild,
   isCancellation,
   ParentClosePolicy,
-  patched,
   setHandler,
-  sleep,
   uuid4,
 } from '@temporalio/workflow';
 import type { CompanyLeft } from '../activities/backfill-together.ts';
 import { checkKinds, queryNames, type RunState, taskQueues, workflowIds } from '../contract/names.ts';
 import { backfillCompany, reasonOf } from './backfill-company.ts';
-import { backfillBounds, backfilling, companyBusy, noting, waiting } from './proxies.ts';
-import { someAtOnce } from './some-at-once.ts';
+import { backfillBounds, backfilling, noting, waiting } from './proxies.ts';
 import { startChecks } from './start-checks.ts';
 
+/** Which companies it reads stands in the warehouse: those chosen for the run, all that are known where none are. */
 export interface BackfillInput {
   /** Absent when a schedule starts it. */
   readonly runId?: string;
-  /** The companies to read; all that are known when absent. */
-  readonly companies?: readonly string[];
-  /** Set when a long run continues as new: the last company of the run before, and how many it had done. */
-  readonly after?: { readonly companyId: string; readonly done: number };
+  /** Set when a long run continues as new. */
+  readonly after?: {
+    /** The last company that the run before looked at, and how many companies were read. */
+    readonly companyId: string;
+    readonly done: number;
+    /** Whether the service showed its list of companies. */
+    readonly listed: boolean;
+  };
 }
 
 export interface BackfillProgress {
   readonly runId: string;
-  /** Companies that it was asked to read; null for all. */
-  readonly chosen: number | null;
   readonly companiesDone: number;
   readonly companiesRunning: readonly string[];
 }
@@ -45,10 +45,7 @@ export async function backfillAll(input: BackfillInput = {}): Promise<RunState> 
   const runId = input.runId ?? uuid4();
   const running = new Set<string>();
   let done = input.after?.done ?? 0;
-  const chosen = input.companies?.length ?? null;
-  setHandler(backfillProgress, () => ({
-    ...{ runId, chosen, companiesDone: done, companiesRunning: [...running] },
-  }));
+  setHandler(backfillProgress, () => ({ runId, companiesDone: done, companiesRunning: [...running] }));
 
   const readCompany = async ({ companyId, cursor }: CompanyLeft): Promise<void> => {
     running.add(companyId);
@@ -67,44 +64,23 @@ export async function backfillAll(input: BackfillInput = {}): Promise<RunState> 
   };
 
   try {
-    const refused = input.after === undefined ? await begin(runId, input.companies) : [];
+    const { listed } = input.after ?? (await backfilling.beginRun({ runId }));
     const after = input.after?.companyId ?? null;
-    const ids =
-      input.companies?.filter((id) => !refused.includes(id.toLowerCase())) ??
-      (await noting.companiesAfter({ after, limit: backfillBounds.companiesPerRun }));
-    // Runs of before gave each company a workflow of its own.
-    if (ids.length > 1 && patched('small companies are read together'))
-      await readAll(ids, readTogether, readCompany);
-    else
-      await someAtOnce(
-        ids.map((companyId) => ({ companyId, cursor: null })),
-        backfillBounds.companiesAtOnce,
-        readCompany,
-      );
-    const last = ids.at(-1);
-    if (
-      input.companies === undefined &&
-      last !== undefined &&
-      ids.length === backfillBounds.companiesPerRun
-    ) {
-      await continueAsNew<typeof backfillAll>({ runId, after: { companyId: last, done } });
-    }
+    const next = { runId, after, limit: backfillBounds.companiesPerRun, listed };
+    const { companies, last } = await backfilling.nextCompanies(next);
+    const [only] = companies;
+    if (only !== undefined && companies.length === 1) await readCompany({ companyId: only, cursor: null });
+    else await readAll(companies, readTogether, readCompany);
+    if (last !== null)
+      await continueAsNew<typeof backfillAll>({ runId, after: { companyId: last, done, listed } });
     const state = await noting.concludeRun({ runId });
-    await startChecks({ runId, kinds: checkKinds, companies: input.companies });
+    await startChecks({ runId, kinds: checkKinds });
     return state;
   } catch (error) {
     if (isCancellation(error)) await CancellationScope.nonCancellable(() => fail(runId, 'cancelled'));
     else if (error instanceof ActivityFailure) return await fail(runId, reasonOf(error));
     throw error;
   }
-}
-
-/** Returns companies that the service does not have; workers of before told of none. */
-async function begin(runId: string, companies: readonly string[] = []): Promise<readonly string[]> {
-  const begun: { readonly refused: readonly string[] } | undefined | null = await backfilling.beginRun({
-    ...{ runId, companies },
-  });
-  return begun?.refused ?? [];
 }
 
 async function fail(runId: string, error: string): Promise<RunState> {
@@ -157,26 +133,20 @@ async function readSmall(runId: string, companies: readonly string[]): Promise<r
 /** A company is read by one run at a time: another run waits for its turn, as it promised a fresh read. */
 async function readWhenFree(runId: string, companyId: string, cursor: CompanyLeft['cursor']): Promise<void> {
   try {
-    for (let tries = 1; ; tries++) {
-      const busy = await readUnlessBusy(runId, companyId, cursor);
-      if (busy === undefined) return;
-      await untilFree(companyId, tries, busy);
-    }
+    while (!(await readUnlessBusy(runId, companyId, cursor))) await waiting.awaitTurn({ companyId });
   } catch (error) {
-    if (isCancellation(error)) throw error;
-    const expected = [ActivityFailure, ChildWorkflowFailure, WorkflowExecutionAlreadyStartedError];
-    if (!(error instanceof Error) || !expected.some((type) => error instanceof type)) throw error;
-    const reason = error instanceof ActivityFailure ? reasonOf(error) : String(error.cause ?? error);
-    await noting.failRun({ runId, companyId, resource: 'connections', error: reason });
+    const expected = error instanceof ActivityFailure || error instanceof ChildWorkflowFailure;
+    if (isCancellation(error) || !expected) throw error;
+    await noting.giveUpCompany({ runId, companyId, error: reasonOf(error) });
   }
 }
 
-/** Returns what Temporal says when another run is reading the company. */
+/** Returns false when another run is reading the company. */
 async function readUnlessBusy(
   runId: string,
   companyId: string,
   cursor: CompanyLeft['cursor'],
-): Promise<WorkflowExecutionAlreadyStartedError | undefined> {
+): Promise<boolean> {
   try {
     await executeChild(backfillCompany, {
       workflowId: workflowIds.backfillCompany(companyId),
@@ -184,16 +154,9 @@ async function readUnlessBusy(
       parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
       args: [cursor === null ? { runId, companyId } : { runId, companyId, cursor }],
     });
-    return undefined;
+    return true;
   } catch (error) {
-    if (error instanceof WorkflowExecutionAlreadyStartedError) return error;
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
     throw error;
   }
-}
-
-async function untilFree(companyId: string, tries: number, busy: Error): Promise<void> {
-  // Runs of before looked every few seconds, which filled their histories.
-  if (patched('an activity awaits the turn')) await waiting.awaitTurn({ companyId });
-  else if (tries < companyBusy.triesMax) await sleep(companyBusy.everyMs);
-  else throw busy;
 }

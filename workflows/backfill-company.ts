@@ -1,4 +1,10 @@
-import { ActivityFailure, ApplicationFailure, isCancellation } from '@temporalio/workflow';
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  type ChildWorkflowFailure,
+  isCancellation,
+  TerminatedFailure,
+} from '@temporalio/workflow';
 import type { CompanyStep } from '../activities/backfill.ts';
 import { backfilling, noting } from './proxies.ts';
 
@@ -26,9 +32,8 @@ export async function backfillCompany({ runId, companyId, cursor = null }: Compa
   }
 }
 
-export function reasonOf(error: ActivityFailure): string {
-  const { cause } = error;
-  return cause instanceof ApplicationFailure
-    ? `${cause.type}: ${cause.message}`
-    : String(cause ?? error.message);
+/** Why an activity or a workflow failed, in words. */
+export function reasonOf({ cause, message }: ActivityFailure | ChildWorkflowFailure): string {
+  if (cause instanceof ApplicationFailure) return `${cause.type}: ${cause.message}`;
+  return cause instanceof TerminatedFailure ? 'terminated' : String(cause ?? message);
 }

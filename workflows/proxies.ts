@@ -102,6 +102,3 @@ export const waiting = proxyActivities<Activities>({
   scheduleToCloseTimeout: '2 hours',
   retry: { initialInterval: '1 second', backoffCoefficient: 1.5, maximumInterval: '15 seconds' },
 });
-
-/** How runs waited that began before that. */
-export const companyBusy = { everyMs: 3_000, triesMax: 2_400 } as const;

@@ -1,7 +1,7 @@
 import { type CatchUpKind, catchUpKinds } from '../contract/names.ts';
 import { patient } from './proxies.ts';
 
-/** Started by a schedule once a minute, so that no lost wake-up leaves an event waiting. */
+/** Started by a schedule once a minute, so that no lost wake-up leaves an event waiting, and no lost run seems to go on. */
 export async function wakeCatchUps(): Promise<void> {
   const kinds: CatchUpKind[] = [];
   for (const kind of catchUpKinds) {
@@ -9,4 +9,5 @@ export async function wakeCatchUps(): Promise<void> {
     if (due.length > 0) kinds.push(kind);
   }
   if (kinds.length > 0) await patient.wakeCatchUps({ kinds });
+  await patient.endLostRuns({});
 }

@@ -1,6 +1,6 @@
 import type { Bench, Figures, Measure } from '../measure.ts';
 import { type Pipeline, startPipeline } from '../pipeline/start.ts';
-import { runBackfill, withTemporal } from '../service/backfill.ts';
+import { runBackfill } from '../service/backfill.ts';
 import type { FetchOnlyCalls } from '../service/fetch-only.ts';
 import type { PagesCalls, Recorded } from '../service/pages.ts';
 import { startSandbox } from '../service/sandbox.ts';
@@ -41,16 +41,16 @@ async function measureDocuments(bench: Bench): Promise<Figures> {
   };
   const pipeline = await startPipeline(bench, { service: { ...service, endpoints }, filled: false });
   await fetchAll();
-  await warmUp(pipeline);
+  await warmUp(pipeline, recorded);
   const before = await fetchAll();
   bench.say(
-    `${recorded.documents.toLocaleString('en')} documents of ${recorded.companies} companies, served from memory`,
+    `${recorded.documents.toLocaleString('en')} documents of ${recorded.companies.length} companies, served from memory`,
   );
-  const seconds = await withTemporal(pipeline.temporal, (client) => runBackfill(client));
+  const seconds = await runBackfill(pipeline);
   const after = await fetchAll();
   await proveRows(pipeline.databaseUrl, recorded.documents);
   bench.say('the same again, nothing of it changed');
-  const secondsAgain = await withTemporal(pipeline.temporal, (client) => runBackfill(client));
+  const secondsAgain = await runBackfill(pipeline);
   await pipeline.process.stop();
   const rate = recorded.documents / seconds;
   const fetchOnly = (before + after) / 2;
@@ -69,10 +69,10 @@ async function measureCompanies(bench: Bench): Promise<number> {
   const recorded = await record(bench, bench.size.backfillSmallCompanies, documentsOfSmall);
   const service = { url: recorded.url, apiKey };
   const pipeline = await startPipeline(bench, { service: { ...service, endpoints }, filled: false });
-  await warmUp(pipeline);
-  const seconds = await withTemporal(pipeline.temporal, (client) => runBackfill(client));
+  await warmUp(pipeline, recorded);
+  const seconds = await runBackfill(pipeline);
   await proveRows(pipeline.databaseUrl, recorded.documents);
-  return recorded.companies / seconds;
+  return recorded.companies.length / seconds;
 }
 
 /** The documents of a real service, recorded, as a service that costs next to nothing. */
@@ -87,16 +87,9 @@ async function record(bench: Bench, companies: number, documents: number): Promi
 }
 
 /** Reads some companies and forgets them again: their second reading would find its rows there. */
-async function warmUp({ temporal, databaseUrl }: Pipeline): Promise<void> {
-  await withClient(databaseUrl, async (client) => {
-    await withTemporal(temporal, (temporalClient) => runBackfill(temporalClient, []));
-    const { rows } = await client.query('select id from utility.companies order by id limit $1', [
-      warmUpCompanies,
-    ]);
-    const ids = rows.map((row) => row.id as string);
-    await withTemporal(temporal, (temporalClient) => runBackfill(temporalClient, ids));
-    await client.query('truncate utility.documents');
-  });
+async function warmUp(pipeline: Pipeline, { companies }: Recorded): Promise<void> {
+  await runBackfill(pipeline, companies.slice(0, warmUpCompanies));
+  await withClient(pipeline.databaseUrl, (client) => client.query('truncate utility.documents'));
 }
 
 async function proveRows(databaseUrl: string, documents: number): Promise<void> {

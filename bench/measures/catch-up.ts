@@ -70,7 +70,7 @@ async function measureCatchUp(bench: Bench): Promise<Figures> {
     ...{ deletesCap: { rows: 50, percent: 5 }, journalPayloadDays: 90, reconcileDays: 2, checksOff: [] },
     wake: async () => {},
     backfillFirst: async () => {},
-    isRunning: async () => false,
+    howEnded: async () => 'completed',
     now: () => performance.now(),
   };
   /** Requests that the catch-up of one event makes. */

@@ -71,13 +71,13 @@ async function measureDocuments(
   const none = { connections: null, meters: null, intervals: null };
   const service = { url, apiKey: 'bench', endpoints: { ...none, ...endpoints } };
   const pipeline = await startPipeline(bench, { service, filled: false });
-  return await withTemporal(pipeline.temporal, async (client) => {
-    await runBackfill(client, companies.slice(0, warmUpCompanies));
+  return await withTemporal(pipeline.temporal, async (_client) => {
+    await runBackfill(pipeline, companies.slice(0, warmUpCompanies));
     const tenth = Math.ceil(measured.length / 10);
     const parts = [measured.slice(0, tenth), measured.slice(tenth, -tenth), measured.slice(-tenth)];
     const seconds: number[] = [];
     for (const part of parts) {
-      seconds.push(await runBackfill(client, part));
+      seconds.push(await runBackfill(pipeline, part));
       bench.say(`${count(part).toLocaleString('en')} documents in ${seconds.at(-1)?.toFixed(1)} s`);
     }
     await proveDocuments(pipeline, count(companies));

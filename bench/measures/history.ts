@@ -23,7 +23,7 @@ async function measureHistory(bench: Bench): Promise<Figures> {
   const service = { url: sandbox.apiUrl, apiKey: sandbox.apiKey };
   const pipeline = await startPipeline(bench, { service, filled: false });
   return await withTemporal(pipeline.temporal, async (client) => {
-    await runBackfill(client);
+    await runBackfill(pipeline);
     const events = await sandbox.change(historyChanges);
     bench.say(
       `${events.length.toLocaleString('en')} events of the sandbox, ${inFlight} in flight, until nothing is pending`,

@@ -4,7 +4,7 @@ import { countRecordsRead, untilSettled } from '../load/journal.ts';
 import type { Bench, Figures, Measure } from '../measure.ts';
 import { watchMemory } from '../pipeline/memory.ts';
 import { type Pipeline, startPipeline } from '../pipeline/start.ts';
-import { runBackfill, withTemporal } from '../service/backfill.ts';
+import { runBackfill } from '../service/backfill.ts';
 import { holdChanges, releaseHeld } from '../service/held.ts';
 import { type BenchSandbox, startSandbox } from '../service/sandbox.ts';
 import { withClient } from '../stack.ts';
@@ -28,7 +28,7 @@ async function measureLive(bench: Bench): Promise<Figures> {
   const sandbox = await startSandbox(bench, { companies, documents, intervalDays });
   const service = { url: sandbox.apiUrl, apiKey: sandbox.apiKey };
   const pipeline = await startPipeline(bench, { service, filled: false });
-  await withTemporal(pipeline.temporal, (client) => runBackfill(client));
+  await runBackfill(pipeline);
   await sandbox.ask('POST', '/sandbox/endpoints', {
     url: `http://127.0.0.1:${pipeline.port}/webhooks`,
     secret: pipeline.secret,

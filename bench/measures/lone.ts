@@ -5,7 +5,7 @@ import { type Outgoing, signedRequest } from '../load/signed.ts';
 import { LeanSocket } from '../load/socket.ts';
 import type { Bench, Figures, Measure } from '../measure.ts';
 import { startPipeline, type Target } from '../pipeline/start.ts';
-import { runBackfill, withTemporal } from '../service/backfill.ts';
+import { runBackfill } from '../service/backfill.ts';
 import { startSandbox } from '../service/sandbox.ts';
 import { withClient } from '../stack.ts';
 
@@ -29,7 +29,7 @@ async function measureLone(bench: Bench): Promise<Figures> {
   const sandbox = await startSandbox(bench, { companies, documents: 50, intervalDays: 0 });
   const service = { url: sandbox.apiUrl, apiKey: sandbox.apiKey };
   const pipeline = await startPipeline(bench, { service, filled: false });
-  await withTemporal(pipeline.temporal, (client) => runBackfill(client));
+  await runBackfill(pipeline);
   const warmUp = Math.ceil(bench.size.eventsLone / 10);
   const events = await documentEvents(sandbox, bench.size.eventsLone + warmUp);
   bench.say(`${events.length - warmUp} document events, each sent when the record of the one before is read`);

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { backfillBounds } from '../../workflows/proxies.ts';
 import { untilReceived } from '../load/journal.ts';
 import type { LoadReport } from '../load/run.ts';
@@ -95,11 +96,15 @@ async function loadWithMetersync(bench: Bench, url: string, { documents }: Small
   const endpoints = { connections: null, meters: null, usageData: null, intervals: null };
   const service = { url, apiKey: 'bench', endpoints };
   const pipeline = await startPipeline(bench, { service, filled: false });
-  const seconds = await withTemporal(pipeline.temporal, async (client) => {
-    // The worker is a server that has run before: its first workflow is not timed, nor are dlt's imports.
-    await runBackfill(client, []);
-    return await runBackfill(client);
-  });
+  // The worker is a server that has run before: its first workflow is not timed, nor are dlt's imports.
+  await withTemporal(pipeline.temporal, (client) =>
+    client.workflow.execute(workflowNames.reconcile, {
+      workflowId: workflowIds.reconcile('first'),
+      taskQueue: taskQueues.backfill,
+      args: [{}],
+    }),
+  );
+  const seconds = await runBackfill(pipeline);
   await proveDocuments(pipeline.databaseUrl, 'utility.documents', documents);
   await pipeline.process.stop();
   return documents / seconds;

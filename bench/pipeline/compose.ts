@@ -7,7 +7,7 @@ import type { Running } from '../../app/running.ts';
 import { openService } from '../../app/service.ts';
 import type { Settings } from '../../app/settings.ts';
 import { joinLimit } from '../../app/shared-limit.ts';
-import { connectClient, ensureOwnSchedules, isRunningOn, startOf, wakeOf } from '../../app/temporal.ts';
+import { connectClient, ensureOwnSchedules, howEndedOn, startOf, wakeOf } from '../../app/temporal.ts';
 import { connectNative } from '../../app/temporal-native.ts';
 import type { TemporalPlace } from '../../app/temporal-place.ts';
 import { keepViews } from '../../app/typed-views.ts';
@@ -115,8 +115,8 @@ export async function startBenchWorkers(options: {
     reconcileDays: settings.reconcileDays,
     checksOff: settings.checksOff,
     wake: service === undefined ? async () => {} : wakeOf(client),
-    backfillFirst: service === undefined ? async () => {} : firstBackfillOf(client),
-    isRunning: isRunningOn(client),
+    backfillFirst: service === undefined ? async () => {} : firstBackfillOf(client, warehouse.db),
+    howEnded: howEndedOn(client),
     now: () => performance.now(),
     log,
   });

@@ -3,6 +3,8 @@ import { startBackfill } from '../../app/backfill.ts';
 import { connectClient } from '../../app/temporal.ts';
 import type { TemporalPlace } from '../../app/temporal-place.ts';
 import { type RunState, workflowIds } from '../../contract/names.ts';
+import { connectWarehouse } from '../../db/connect.ts';
+import type { Pipeline } from '../pipeline/start.ts';
 
 /** Runs a work with a client of a namespace, closed at its end. */
 export async function withTemporal<T>(
@@ -22,12 +24,22 @@ export async function withTemporal<T>(
  * which would go on beside whatever comes next; returns how many seconds it took without them.
  * @throws Error when the run ended in another state than complete
  */
-export async function runBackfill(client: Client, companies?: readonly string[]): Promise<number> {
-  const began = performance.now();
-  const runId = await startBackfill(client, companies);
-  const state = (await client.workflow.getHandle(workflowIds.backfillAll(runId)).result()) as RunState;
-  if (state !== 'complete') throw new Error(`the backfill ended ${state}`);
-  const seconds = (performance.now() - began) / 1000;
-  await client.workflow.getHandle(workflowIds.checkData(runId)).result();
-  return seconds;
+export async function runBackfill(
+  { temporal, databaseUrl }: Pick<Pipeline, 'temporal' | 'databaseUrl'>,
+  companies?: readonly string[],
+): Promise<number> {
+  const warehouse = connectWarehouse({ url: databaseUrl, timeZone: 'UTC', max: 1, onError: () => {} });
+  try {
+    return await withTemporal(temporal, async (client) => {
+      const began = performance.now();
+      const runId = await startBackfill(client, companies && { db: warehouse.db, companies });
+      const state = (await client.workflow.getHandle(workflowIds.backfillAll(runId)).result()) as RunState;
+      if (state !== 'complete') throw new Error(`the backfill ended ${state}`);
+      const seconds = (performance.now() - began) / 1000;
+      await client.workflow.getHandle(workflowIds.checkData(runId)).result();
+      return seconds;
+    });
+  } finally {
+    await warehouse.close();
+  }
 }

@@ -8,7 +8,7 @@ import { serve } from '../process/serve.ts';
 
 export interface Recorded {
   readonly url: string;
-  readonly companies: number;
+  readonly companies: readonly string[];
   readonly documents: number;
   readonly bytes: number;
 }
@@ -40,7 +40,7 @@ function createPages() {
           more = parsed.hasNext;
         }
       }
-      return { url: await listen(pages), companies: companies.length, documents, bytes };
+      return { url: await listen(pages), companies, documents, bytes };
     },
   };
 }

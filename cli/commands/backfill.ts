@@ -5,6 +5,7 @@ import { requireSchema } from '../../app/prepare.ts';
 import { connectClient } from '../../app/temporal.ts';
 import { type Database, openWarehouse } from '../../app/warehouse.ts';
 import { companyOf } from '../company.ts';
+import { readCompanyIds } from '../company-ids.ts';
 import { type Context, openContext } from '../context.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { followBackfill } from '../follow-backfill.ts';
@@ -17,31 +18,37 @@ export interface BackfillOptions {
   run?: string;
   company?: string;
   externalId?: string;
+  /** A file with ids of companies, `-` for standard input. */
+  companiesFile?: string;
   follow?: boolean;
 }
 
-/** `metersync backfill`: starts reading one company or all; with `--follow` waits for the end, of a run with `--run`. */
+/** `metersync backfill`: starts reading one company, some or all; with `--follow` waits for the end, of a run with `--run`. */
 export async function backfill(scope: string | undefined, options: BackfillOptions): Promise<void> {
-  const chosen = [scope, options.company, options.externalId, options.run].filter(
-    (choice) => choice !== undefined,
-  );
+  const { company, externalId, companiesFile, run: started } = options;
+  const chosen = [scope, company, externalId, companiesFile, started].filter((one) => one !== undefined);
   if (chosen.length !== 1 || (scope !== undefined && scope !== 'all')) {
     throw new UsageError(
-      'say what to backfill: all, --company ID or --external-id X; or which run to follow: --run ID',
+      'say what to backfill: all, --company ID, --external-id X or --companies-file FILE; or which run to follow: --run ID',
     );
   }
+  const ids = companiesFile === undefined ? undefined : await readCompanyIds(companiesFile);
   const context = await openContext({
     ...{ temporal: true, quiet: true, existing: true },
-    service: options.company === undefined ? false : 'if known',
+    service: company === undefined ? false : 'if known',
   });
   try {
-    await run(context, options);
+    await run(context, options, ids);
   } finally {
     await context.stop();
   }
 }
 
-async function run(context: Context, options: BackfillOptions): Promise<void> {
+async function run(
+  context: Context,
+  options: BackfillOptions,
+  ids: readonly string[] | undefined,
+): Promise<void> {
   const { settings, stack, log } = context;
   await requireSchema(settings, stack.databaseUrl, log);
   const warehouse = openWarehouse(settings, stack.databaseUrl, log, 2);
@@ -58,8 +65,9 @@ async function run(context: Context, options: BackfillOptions): Promise<void> {
     }
     const company = await companyOf(warehouse.db, options);
     if (options.company !== undefined) await refuseIfUnknown(context, warehouse.db, options.company);
-    const runId = await startBackfill(client, company === undefined ? undefined : [company]);
-    print(`backfill ${runId} started`);
+    const companies = ids ?? (company === undefined ? undefined : [company]);
+    const runId = await startBackfill(client, companies && { db: warehouse.db, companies });
+    print(`backfill ${runId} started${ids === undefined ? '' : `: ${ids.length} companies`}`);
     if (options.follow) await follow(client, warehouse.db, runId);
     else say(`Follow it with: metersync backfill --run ${runId}`);
   } finally {

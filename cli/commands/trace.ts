@@ -114,10 +114,10 @@ function eventMoments({ events, applications }: Pick<Trace, 'events' | 'applicat
 
 function runMoments({ runs }: Pick<Trace, 'runs'>): Moment[] {
   return runs.flatMap(
-    ({ runId, resource, kind, state, startedAt, finishedAt, error, workflowIds }): Moment[] => [
+    ({ runId, resource, kind, state, startedAt, finishedAt, error, workflowId }): Moment[] => [
       {
         at: startedAt,
-        what: `run ${runId}: ${nameInWords(resource)}, ${kind}, began (${workflowIds.join(', ')})`,
+        what: `run ${runId}: ${nameInWords(resource)}, ${kind}, began (${workflowId ?? 'a workflow'})`,
       },
       ...(finishedAt === null
         ? []

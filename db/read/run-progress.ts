@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { type CompanyResource, companyResources, type RunState } from '../../contract/names.ts';
 import type { Executor } from '../connect.ts';
-import { intervalFetches, pages, runs } from '../schema/metersync.ts';
+import { intervalFetches, pages, runCompanies, runs } from '../schema/metersync.ts';
 import { companies, meters } from '../schema/utility.ts';
 
 /** A company that a run is reading now. */
@@ -38,9 +38,11 @@ export interface RunProgress {
   /** Null before the run has begun. */
   readonly state: RunState | null;
   readonly error: string | null;
+  /** Null before the run has begun. */
+  readonly workflowId: string | null;
   /** Seconds since it began, to its end when it has ended. */
   readonly seconds: number;
-  /** Companies that are known: those of a run of all of them. */
+  /** Companies that it reads: those that were chosen for it and that the service has, else all that are known. */
   readonly companies: number;
   readonly companiesDone: number;
   readonly rows: number;
@@ -80,6 +82,7 @@ async function readWhole(db: Executor, runId: string): Promise<Whole> {
       select
         ${part.state},
         ${part.error},
+        ${part.workflowId},
         extract(epoch from coalesce(${part.finishedAt}, clock_timestamp()) - ${part.startedAt})
           as seconds
       from ${runs} ${part}
@@ -100,19 +103,30 @@ async function readWhole(db: Executor, runId: string): Promise<Whole> {
       from ${pages} ${page}
       where ${page.runId} = ${runId}::uuid
         and ${page.pass} = 1
+    ), chosen as (
+      select
+        count(*)::int as companies,
+        count(*) filter (where ${runCompanies.refused})::int as refused
+      from ${runCompanies}
+      where ${runCompanies.runId} = ${runId}::uuid
     )
     select
       (select state from whole) as state,
       (select error from whole) as error,
+      (select workflow_id from whole) as "workflowId",
       coalesce((select seconds from whole), 0)::float8 as seconds,
-      (
-        select count(*)::int
-        from ${companies}
-        where ${companies.deletedAt} is null
-      ) as companies,
+      case
+        when chosen.companies > 0 then chosen.companies - chosen.refused
+        else (
+          select count(*)::int
+          from ${companies}
+          where ${companies.deletedAt} is null
+        )
+      end as companies,
       parts.done::int as "companiesDone",
       (coalesce(parts.rows, 0) + coalesce((select rows from listed), 0))::float8 as rows
-    from parts`);
+    from parts
+      cross join chosen`);
   return result.rows[0] as Whole;
 }
 

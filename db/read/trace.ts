@@ -1,7 +1,7 @@
-import { and, asc, desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
-import type { PgColumn } from 'drizzle-orm/pg-core';
+import { and, asc, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
+import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { uuid } from '../../contract/ids.ts';
-import { type RunKind, type RunState, type TracedKind, workflowIds } from '../../contract/names.ts';
+import type { RunKind, RunState, TracedKind } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { deletes, rejectedRecords, runs, settlements } from '../schema/metersync.ts';
@@ -65,7 +65,7 @@ export interface TracedRun {
   readonly error: string | null;
   readonly errorCode: string | null;
   /** The workflow of the run; a large company has one of its own, which that one started. */
-  readonly workflowIds: readonly string[];
+  readonly workflowId: string | null;
 }
 
 export interface Application {
@@ -193,7 +193,8 @@ async function runsOf(
 ): Promise<TracedRun[]> {
   if (companyId === null) return [];
   const { runId, kind, resource, state, startedAt, finishedAt, error, errorCode } = runs;
-  const read = await db
+  const whole = alias(runs, 'whole');
+  return await db
     .select({
       runId,
       kind,
@@ -203,10 +204,11 @@ async function runsOf(
       finishedAt,
       error,
       errorCode,
+      workflowId: whole.workflowId,
     })
     .from(runs)
+    .leftJoin(whole, and(eq(whole.runId, runId), isNull(whole.companyId), isNull(whole.resource)))
     .where(and(eq(runs.companyId, companyId), among(resource, resources)))
     .orderBy(desc(startedAt))
     .limit(runsMax);
-  return read.map((run) => ({ ...run, workflowIds: [workflowIds.backfillAll(run.runId)] }));
 }

@@ -215,6 +215,7 @@ export const runs = metersync.table(
     companyId: uuid('company_id'),
     resource: text('resource'),
     kind: text('kind', { enum: runKinds }).notNull().default('full'),
+    workflowId: text('workflow_id'),
     state: text('state', { enum: runStates }).notNull(),
     startedAt: time('started_at').notNull().default(now),
     finishedAt: time('finished_at'),
@@ -236,9 +237,21 @@ export const runs = metersync.table(
   (t) => [
     unique('runs_key').on(t.runId, t.companyId, t.resource).nullsNotDistinct(),
     index('runs_company').on(t.companyId, t.resource, t.finishedAt),
+    index('runs_under_way').on(t.runId).where(sql`finished_at is null`),
     check('runs_kind', sql`kind in ('full', 'reconcile')`),
     check('runs_state', sql`state in ('running', 'complete', 'partial', 'suspect', 'failed')`),
   ],
+);
+
+/** Companies that were chosen for a run; a run of all has none. */
+export const runCompanies = metersync.table(
+  'run_companies',
+  {
+    runId: uuid('run_id').notNull(),
+    companyId: uuid('company_id').notNull(),
+    refused: boolean('refused').notNull().default(false),
+  },
+  (t) => [primaryKey({ columns: [t.runId, t.companyId] })],
 );
 
 /** The manifest of a pass while it runs: which ids each page held. */
@@ -314,6 +327,7 @@ export const intervalFetches = metersync.table('interval_fetches', {
 export const serviceWorkers = metersync.table('service_workers', {
   workerId: uuid('worker_id').primaryKey(),
   seenAt: time('seen_at').notNull().default(now),
+  held: integer('held').notNull().default(0),
 });
 
 /** The gate of the service, one row: closed until when. */

@@ -186,7 +186,7 @@ describe('sites that the records of companies no longer name', () => {
       [passes, lies] = [shown, envelope];
       const runId = randomUUID();
       const before = under.asked().length;
-      await under.run(under.activities.beginRun, { runId, companies: [] });
+      await under.run(under.activities.beginRun, { runId });
       const [run] = (
         await db.execute(sql`select state, rows_tombstoned::int as tombstoned from metersync.runs
           where run_id = ${runId}::uuid and resource = 'companies'`)
@@ -235,7 +235,7 @@ describe('sites that the records of companies no longer name', () => {
     const backfill = async (companies: typeof held) => {
       shown = companies;
       const runId = randomUUID();
-      await under.run(under.activities.beginRun, { runId, companies: [] });
+      await under.run(under.activities.beginRun, { runId });
       const { rows } =
         await warehouse.db.execute(sql`select state, (select count(*)::int from utility.sites where deleted_at is null) as live
         from metersync.runs where run_id = ${runId}::uuid and resource = 'companies'`);

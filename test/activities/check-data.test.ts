@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import type { DataCheck } from '../../activities/check-data.ts';
 import { type CheckName, checkKinds } from '../../contract/names.ts';
+import { chooseCompanies } from '../../db/chosen-companies.ts';
 import { companiesToCheck, forgetChanged } from '../../db/companies-to-check.ts';
 import { activitiesOn } from '../support/activities.ts';
 import { BilledCompany } from '../support/bills.ts';
@@ -136,12 +137,17 @@ test('after a backfill those companies are checked that something changed for si
 });
 
 test('another attempt goes on after the last company that was checked, and chosen companies are checked anyway', async () => {
-  const { run, company, found, due } = await checking();
+  const { db, run, company, found, due } = await checking();
   const ids = [(await company()).id, (await company()).id, (await company()).id].sort();
   const [one = '', two = '', three = ''] = ids;
-  await run({ companies: [three, one, two] }, one);
+  const chosen = async (...companies: readonly string[]) => {
+    const runId = randomUUID();
+    await chooseCompanies(db, runId, companies);
+    return { runId };
+  };
+  await run(await chosen(three, one, two), one);
   expect(await found()).toEqual([two, three]);
-  await run({ companies: [one] });
+  await run(await chosen(one));
   expect(await found()).toEqual([one, two, three]);
   expect(await due()).toEqual([]);
 });

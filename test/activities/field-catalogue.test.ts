@@ -26,7 +26,7 @@ test('the fields of all that is read and of all events are in the catalogue', as
     return { json: { [keys[name] ?? `${name}s`]: held, hasNext: false, currentPage: 1, totalPages: 1 } };
   });
   const reading = input();
-  await run(activities.beginRun, { runId: reading.runId, companies: [] });
+  await run(activities.beginRun, { runId: reading.runId });
   let { cursor, done } = await run(activities.readCompany, reading);
   while (!done) ({ cursor, done } = await run(activities.readCompany, { ...reading, cursor }));
   const at = '2026-05-01T00:00:00.000001';

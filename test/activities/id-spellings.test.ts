@@ -69,7 +69,7 @@ test('a record is one, however its UUID is spelled in listings, records and even
       const { company = '', connection = '', document = '', meter = '' } = ids;
       const backfill = async (): Promise<void> => {
         const runId = randomUUID();
-        await run(activities.beginRun, { runId, companies: [] });
+        await run(activities.beginRun, { runId });
         await run(activities.readCompany, { runId, companyId: company, cursor: null });
       };
       await backfill();

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { whyRefused } from '../../app/named-company.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
 import { parkingCodes } from '../../contract/failures.ts';
+import { chooseCompanies } from '../../db/chosen-companies.ts';
 import { failedParts } from '../../db/parking.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { pageOf } from '../service/listing.ts';
@@ -43,12 +44,12 @@ const cases = (Object.keys(unknown) as Unknown[]).flatMap((how) =>
 /** Nothing proves that a company does not exist whose listings are answered, where there is no list of companies. */
 const proven = cases.filter(({ how, list }) => how !== 'empty' || list === 'a');
 
-async function backfill({ run, activities }: ActivitiesUnderTest, only: readonly string[] = []) {
+async function backfill({ run, activities, warehouse }: ActivitiesUnderTest, only: readonly string[] = []) {
   const runId = randomUUID();
-  const { refused } = await run(activities.beginRun, { runId, companies: only });
-  const named = only.filter((id) => !refused.includes(id));
-  const ids = only.length > 0 ? named : await run(activities.companiesAfter, { after: null, limit: 100 });
-  for (const companyId of ids) await run(activities.readCompany, { runId, companyId, cursor: null });
+  if (only.length > 0) await chooseCompanies(warehouse.db, runId, only);
+  const { listed } = await run(activities.beginRun, { runId });
+  const { companies } = await run(activities.nextCompanies, { runId, after: null, limit: 100, listed });
+  for (const companyId of companies) await run(activities.readCompany, { runId, companyId, cursor: null });
   return await run(activities.concludeRun, { runId });
 }
 
@@ -72,7 +73,10 @@ describe.each(proven)(
   ({ how, catalogue }) => {
     test('one that a person mistyped is refused, and nothing of it is written', async () => {
       const at = await under(how, catalogue);
-      await expect(backfill(at, [typed])).rejects.toThrow(`the service has no company ${typed}`);
+      expect(await backfill(at, [typed])).toBe('failed');
+      expect((await readStatus(at.warehouse.db)).backfills.last?.error).toContain(
+        `the service does not have 1 of the companies chosen: ${typed}`,
+      );
       expect(await lives(at)).not.toContain(typed);
       expect(await failedParts(at.warehouse.db, parkingCodes)).toMatchObject({ companies: [] });
     });
@@ -80,6 +84,7 @@ describe.each(proven)(
     test('the others of a run are read without it', async () => {
       const at = await under(how, catalogue);
       expect(await backfill(at, [typed, unlisted])).toBe('complete');
+      expect((await readStatus(at.warehouse.db)).backfills.last?.error).toContain(typed);
       expect(await lives(at)).toEqual(catalogue === noUsage ? [listed, unlisted].toSorted() : [unlisted]);
       expect((await readStatus(at.warehouse.db)).parked).toEqual([]);
     });

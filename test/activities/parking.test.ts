@@ -132,7 +132,7 @@ describe('a refused key', () => {
     await round(under);
     refuses.clear();
     expect(await round(under)).toBe(0);
-    await under.run(under.activities.beginRun, { runId: randomUUID(), companies: [] });
+    await under.run(under.activities.beginRun, { runId: randomUUID() });
     expect(under.woken).toEqual(['intervals']);
     expect(await round(under)).toBe(2);
     expect(await outcomes(under)).toEqual({ applied: 2 });

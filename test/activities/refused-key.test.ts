@@ -37,7 +37,7 @@ test('a key that is refused at the start of a run leaves nothing of it running',
   const under = await activitiesOn(script);
   const { activities, run, warehouse } = under;
   const runId = randomUUID();
-  const error = await rejection(run(activities.beginRun, { runId, companies: [] }));
+  const error = await rejection(run(activities.beginRun, { runId }));
   expect(error).toMatchObject({ type: refusedCode, nonRetryable: true });
   // As backfillAll does.
   const reason = `${refusedCode}: ${(error as Error).message}`;
@@ -57,7 +57,7 @@ test('a key that is revoked in the middle of a run costs one request a company, 
   const { activities, run, warehouse } = under;
   const runId = randomUUID();
   const companies = [randomUUID(), randomUUID(), randomUUID()];
-  await run(activities.beginRun, { runId, companies: [] });
+  await run(activities.beginRun, { runId });
   for (const id of companies)
     await warehouse.db.execute(sql`insert into utility.companies (id) values (${id})`);
   for (const companyId of companies) {
@@ -88,10 +88,10 @@ test('parts that nobody reads any more are failed when their run ends', async ()
   const under = await activitiesOn(revokedAfter(100).script);
   const { activities, run, warehouse } = under;
   const runId = randomUUID();
-  await run(activities.beginRun, { runId, companies: [] });
+  await run(activities.beginRun, { runId });
   await warehouse.db.execute(sql`insert into metersync.runs (run_id, company_id, resource, state)
     values (${runId}::uuid, ${randomUUID()}::uuid, 'meters', 'running')`);
-  expect(await run(activities.concludeRun, { runId })).toBe('partial');
+  expect(await run(activities.concludeRun, { runId })).toBe('failed');
   expect((await parts(under, runId)).find(({ resource }) => resource === 'meters')).toMatchObject({
     state: 'failed',
   });

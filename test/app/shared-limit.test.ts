@@ -29,16 +29,21 @@ interface Worker extends Setup {
 }
 
 /** A client that joins as a worker process does, until the test is over, and a service of its own. */
-async function startClient(url: string, maxConcurrency: number, script: Script): Promise<Worker> {
+async function startClient(
+  url: string,
+  maxConcurrency: number,
+  script: Script,
+  everyMs?: number,
+): Promise<Worker> {
   const warehouse = connectWarehouse({ url, timeZone: 'UTC', max: 1, onError: () => {} });
-  const limit = await joinLimit({ warehouse, limit: maxConcurrency, log });
+  const limit = await joinLimit({ warehouse, limit: maxConcurrency, log, ...(everyMs && { everyMs }) });
   onTestFinished(() => limit.leave());
   let share = 0;
   const sharedLimit: SharedLimit = {
     closed: (ms) => limit.closed(ms),
     follow: (told) =>
       limit.follow({
-        closeFor: (ms) => told.closeFor(ms),
+        ...told,
         share: (given) => {
           share = given;
           told.share(given);
@@ -52,15 +57,77 @@ const shares = (workers: readonly Worker[]) => workers.map(({ share }) => share(
 const waitForShares = (workers: readonly Worker[], expected: readonly number[]) =>
   until(`the shares are ${expected}`, () => String(shares(workers)) === String(expected));
 
-test('shares add up to the limit, differ by one at most, and are at least one', () => {
+const upTo = (max: number) => fc.integer({ min: 1, max });
+
+test('shares add up to the limit, differ by one at most, and of too many workers each has its turn', () => {
   fc.assert(
-    fc.property(fc.integer({ min: 1, max: 100 }), fc.integer({ min: 1, max: 60 }), (limit, workers) => {
-      const shares = Array.from({ length: workers }, (_, rank) => shareOf(limit, { rank, workers }));
-      expect(shares.reduce((sum, share) => sum + share, 0)).toBe(Math.max(limit, workers));
+    fc.property(upTo(40), upTo(60), upTo(1_000), (limit, workers, from) => {
+      const sharesAt = (turn: number) =>
+        Array.from({ length: workers }, (_, rank) => shareOf(limit, { rank, workers, turn }));
+      const shares = sharesAt(from);
+      expect(shares.reduce((sum, share) => sum + share, 0)).toBe(limit);
       expect(Math.max(...shares) - Math.min(...shares)).toBeLessThanOrEqual(1);
-      expect(Math.min(...shares)).toBeGreaterThanOrEqual(1);
+      const turns = Array.from({ length: Math.ceil(workers / limit) }, (_, turn) => sharesAt(from + turn));
+      expect(shares.every((_, rank) => turns.some((turn) => (turn[rank] ?? 0) > 0))).toBe(true);
     }),
   );
+});
+
+/** Answers once the test lets it, and counts the requests of all clients that wait. */
+function atOneDoor() {
+  const gauge = { inFlight: 0, most: 0, perClient: [] as number[] };
+  const waiting: (() => void)[] = [];
+  return {
+    gauge,
+    script:
+      (client: number): Script =>
+      async () => {
+        gauge.inFlight += 1;
+        gauge.most = Math.max(gauge.most, gauge.inFlight);
+        gauge.perClient[client] = (gauge.perClient[client] ?? 0) + 1;
+        await new Promise<void>((answer) => waiting.push(answer));
+        gauge.inFlight -= 1;
+        return { json: [] };
+      },
+    answer: () => {
+      for (const go of waiting.splice(0)) go();
+    },
+  };
+}
+
+test('more workers than the limit never have more requests in flight, and each comes to read', {
+  timeout: 60_000,
+}, async () => {
+  const { url } = await shared();
+  const { gauge, script, answer } = atOneDoor();
+  const workers = await Promise.all([0, 1, 2, 3, 4].map((at) => startClient(url, 2, script(at), 200)));
+  const all = Promise.all(
+    workers.flatMap(({ client }) => pages.slice(0, 3).map((page) => client.page(documents(page)))),
+  );
+  // A request that takes longer than a turn keeps its part of the limit until it is answered.
+  await until('two requests are in flight', () => gauge.inFlight === 2);
+  await until('the turn of those that ask is over', () => shares(workers).every((share) => share === 0));
+  expect(gauge.inFlight).toBe(2);
+  const answering = setInterval(answer, 20);
+  await all.finally(() => clearInterval(answering));
+  expect(gauge.most).toBe(2);
+  expect(gauge.perClient).toEqual([3, 3, 3, 3, 3]);
+});
+
+test('what another still has in flight is no part of anybody else', async () => {
+  const { url } = await shared();
+  const { gauge, script, answer } = atOneDoor();
+  const first = await startClient(url, 4, script(0), 200);
+  const asked = Promise.all(pages.slice(0, 4).map((page) => first.client.page(documents(page))));
+  await until('the first has four requests in flight', () => gauge.inFlight === 4);
+  const second = await startClient(url, 4, script(1), 200);
+  const more = Promise.all(pages.slice(0, 4).map((page) => second.client.page(documents(page))));
+  await until('the first asks for two at once from now on', () => first.share() === 2);
+  expect(second.share()).toBe(0);
+  const answering = setInterval(answer, 20);
+  await Promise.all([asked, more]).finally(() => clearInterval(answering));
+  expect(gauge.most).toBe(4);
+  await waitForShares([first, second], [2, 2]);
 });
 
 describe('two workers', () => {
@@ -131,33 +198,19 @@ describe('two workers', () => {
     expect(third.server.asked).toHaveLength(0);
   });
 
-  test('go on with their last share while the warehouse is away, and follow it again after', async () => {
-    const { url } = await shared();
-    const workers = [
-      await startClient(url, 10, () => ({ json: [] })),
-      await startClient(url, 10, () => ({ json: [] })),
-    ] as const;
-    await waitForShares(workers, [5, 5]);
-    const outage = await outageOf(url);
-    onTestFinished(() => outage.close());
-    await outage.begin();
-    for (const { client } of workers) {
-      await Promise.all(pages.map((page) => client.page(documents(page))));
-    }
-    expect(shares(workers)).toEqual([5, 5]);
-    await outage.end();
-    await workers[1].limit.leave();
-    await waitForShares([workers[0]], [10]);
-  });
-
-  test('need no warehouse to begin: without one, each has the whole limit', async () => {
+  test('ask nothing while the warehouse is away, and begin and go on when it is back', async () => {
     const { url } = await shared();
     const outage = await outageOf(url);
     onTestFinished(() => outage.close());
+    const first = await startClient(url, 10, () => ({ json: [] }), 200);
+    expect(first.share()).toBe(10);
     await outage.begin();
-    const worker = await startClient(url, 6, () => ({ json: [] }));
-    expect(worker.share()).toBe(6);
-    await Promise.all(pages.map((page) => worker.client.page(documents(page))));
+    const second = await startClient(url, 10, () => ({ json: [] }), 200);
+    expect(second.share()).toBe(0);
+    await waitForShares([first], [0]);
+    const read = Promise.all([first, second].map(({ client }) => client.page(documents(1))));
     await outage.end();
+    await read;
+    await waitForShares([first, second], [5, 5]);
   });
 });

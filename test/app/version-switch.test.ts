@@ -52,7 +52,7 @@ async function backfill(version: string, companies?: readonly string[]): Promise
       log,
       wake: async () => {},
       backfillFirst: async () => {},
-      isRunning: async () => false,
+      howEnded: async () => 'completed',
     },
     ...{
       companies: [],
@@ -65,7 +65,7 @@ async function backfill(version: string, companies?: readonly string[]): Promise
   });
   try {
     const runId = randomUUID();
-    await run(beginRun, { runId, companies: [] });
+    await run(beginRun, { runId });
     const all = (await rows(`select id from utility.companies`)).map(({ id }) => String(id));
     for (const companyId of companies ?? all) {
       let step = await run(readCompany, { runId, companyId, cursor: null });

@@ -170,7 +170,10 @@ describe('while metersync start runs', () => {
       cwd: folder.path,
       env: elsewhere,
     });
-    expect(run).toMatchObject({ status: 1, stdout: expect.stringContaining(`has no company ${typo}`) });
+    expect(run).toMatchObject({
+      status: 1,
+      stdout: expect.stringContaining(`the service does not have 1 of the companies chosen: ${typo}`),
+    });
     expect(await count('utility.companies where deleted_at is null')).toBe(
       await count('utility.companies where deleted_at is null and raw is not null'),
     );

@@ -3,15 +3,15 @@ import type { CompanyProgress, RunProgress } from '../../app/backfill.ts';
 import { createRate, describeRun } from '../../cli/describe-run.ts';
 
 const run = (more: Partial<RunProgress> = {}): RunProgress => ({
-  ...{ state: 'running', error: null, seconds: 60, companies: 10, companiesDone: 0, rows: 12_345 },
+  ...{ state: 'running', error: null, workflowId: null },
+  ...{ seconds: 60, companies: 10, companiesDone: 0, rows: 12_345 },
   ...{ running: [], failed: [], ...more },
 });
 const company = (more: Partial<CompanyProgress> = {}): CompanyProgress => ({
   ...{ name: 'Acme', resource: 'documents', step: 3, done: 250, of: 1_000, unit: 'records' },
   ...{ rows: 900, seconds: 5, companySeconds: 9, ...more },
 });
-const lines = (progress: RunProgress, companies = 10) =>
-  describeRun({ run: progress, companies, rate: 820.4 });
+const lines = (progress: RunProgress) => describeRun({ run: progress, rate: 820.4 });
 
 describe('the lines of a run', () => {
   test('tell companies, rows, rate and time left, as far as the companies are read', () => {
@@ -26,7 +26,7 @@ describe('the lines of a run', () => {
 
   test('count what is read of a company that is at work: 2 of 5 resources and a quarter of the third', () => {
     // 0.45 of one company in 60 s.
-    expect(lines(run({ running: [company()] }), 1)[0]).toContain('about 74 s left');
+    expect(lines(run({ companies: 1, running: [company()] }))[0]).toContain('about 74 s left');
   });
 
   test.each([

@@ -180,7 +180,7 @@ describe('trace', () => {
       select d.id, d.updated from utility.documents d
       where d.raw is not null and exists (select from metersync.events e where e.record_id = d.id::text
         and e.outcome = 'applied' and e.workflow_run_id is not null) limit 1`);
-    const { status, said } = await json<{ events: Listed['events']; runs: { workflowIds: string[] }[] }>(
+    const { status, said } = await json<{ events: Listed['events']; runs: { workflowId: string }[] }>(
       ...['trace', 'document', id],
     );
     expect(status).toBe(0);
@@ -198,9 +198,8 @@ describe('trace', () => {
     }
     const [run] = said.runs;
     expect(run).toMatchObject({ resource: 'documents', state: 'complete' });
-    for (const workflowId of run?.workflowIds ?? []) {
-      expect((await pipeline.client.workflow.getHandle(workflowId).describe()).workflowId).toBe(workflowId);
-    }
+    const { type } = await pipeline.client.workflow.getHandle(run?.workflowId ?? '').describe();
+    expect(type).toBe('backfillAll');
     const forPeople = await metersync('trace', 'document', id);
     expect(forPeople.stdout).toContain(`document ${id}`);
     expect(forPeople.stdout).toMatch(/ {2}event \S+: document\.\S+, received$/m);

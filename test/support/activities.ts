@@ -62,7 +62,7 @@ export async function activitiesOn(
     checksOff: [],
     wake: async (kind) => void woken.push(kind),
     backfillFirst: async (companyId) => void backfilled.push(companyId),
-    isRunning: async () => false,
+    howEnded: async () => 'completed',
     now: () => performance.now(),
     log: pino({ level: 'silent' }),
   });

@@ -12,6 +12,8 @@ export interface CommandOptions {
   readonly cwd?: string;
   /** The checkout whose code runs; this one when absent. */
   readonly checkout?: string;
+  /** Its standard input; empty when absent. */
+  readonly input?: string;
 }
 
 /** `metersync`, as a user runs it: a process of its own. */
@@ -42,8 +44,10 @@ export function startCommand(args: readonly string[], options: CommandOptions = 
     cwd: options.cwd ?? code,
     // The program has its code compiled once too, but for its first two files, for which Node's own compiler is loaded.
     env: { PATH, HOME, NODE_COMPILE_CACHE: resolve(code, '.metersync/compiled'), ...options.env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
+  // A command that does not read it may end before all is written.
+  child.stdin.on('error', () => {}).end(options.input);
   const killWithUs = () => child.kill('SIGKILL');
   process.once('exit', killWithUs);
   const said = { stdout: [] as string[], stderr: [] as string[] };

@@ -74,7 +74,7 @@ export async function createDeployment(options: {
       return command;
     },
     backfill: async (companies) => {
-      const runId = await startBackfill(client, companies);
+      const runId = await startBackfill(client, companies && { db: warehouse.db, companies });
       return await client.workflow.getHandle(workflowIds.backfillAll(runId)).result();
     },
     audit: () => auditOf(warehouse, env),

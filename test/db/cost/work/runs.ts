@@ -1,9 +1,15 @@
 import { companiesAfter, metersAfter } from '../../../../db/backfill-order.ts';
+import {
+  chooseCompanies,
+  chosenAfter,
+  chosenCompanies,
+  isOfChosen,
+  refuseChosen,
+} from '../../../../db/chosen-companies.ts';
 import { finishListing, notePages, readManifest } from '../../../../db/manifest.ts';
 import { readRunProgress } from '../../../../db/read/run-progress.ts';
+import { concludeRun, failPartsLeft, failWhole, runsUnderWay } from '../../../../db/run-end.ts';
 import {
-  concludeRun,
-  failRunning,
   finishedOfCompanies,
   finishedResources,
   finishRun,
@@ -64,7 +70,9 @@ export const runs: readonly Work[] = [
       await isReadElsewhere(db, { runId, companyId });
       await finishedOfCompanies(db, runId, [companyId]);
       await finishedResources(db, runId, companyId);
-      await failRunning(db, runId, 'it failed');
+      await runsUnderWay(db);
+      await failWhole(db, runId, 'it failed');
+      await failPartsLeft(db);
       await concludeRun(db, runId);
     },
   },
@@ -85,6 +93,13 @@ export const runs: readonly Work[] = [
     run: async ({ db }, plot) => {
       await companiesAfter(db, idOf('company', plot), 10);
       await companiesAfter(db, null, 10);
+      const [runId, companyId] = [idOf('run', plot, 2_000), idOf('company', plot)];
+      await chooseCompanies(db, runId, [companyId]);
+      await isOfChosen(db, runId);
+      await chosenAfter(db, runId, null, 10);
+      await chosenAfter(db, runId, companyId, 10);
+      await refuseChosen(db, runId, [companyId]);
+      await chosenCompanies(db, runId);
       await metersAfter(db, idOf('company', plot), null, 3);
       await metersAfter(db, idOf('company', plot), `meter ${plot} 2`, 3);
     },

@@ -16,7 +16,7 @@ import { traceRecord } from '../../../../db/read/trace.ts';
 import { recordsWaiting } from '../../../../db/read/waiting.ts';
 import { dropPayloads } from '../../../../db/retention.ts';
 import { startRun } from '../../../../db/runs.ts';
-import { beat, closeGate, leave } from '../../../../db/service-limit.ts';
+import { beat, claim, closeGate, leave } from '../../../../db/service-limit.ts';
 import { eventOf, idOf, meterOf } from '../rows.ts';
 import { numbers, type Work } from './work.ts';
 
@@ -45,7 +45,7 @@ export const upkeep: readonly Work[] = [
     rows: 20,
     run: async ({ db }, plot) => {
       const runId = idOf('run', plot, 1_000);
-      await startRun(db, { runId, companyId: null, resource: null }, 'reconcile');
+      await startRun(db, { runId, companyId: null, resource: null }, { kind: 'reconcile' });
       await companiesReconciled(db, runId);
     },
   },
@@ -74,7 +74,8 @@ export const upkeep: readonly Work[] = [
     rows: 5,
     run: async ({ db }) => {
       const worker = randomUUID();
-      await beat(db, worker);
+      await beat(db, worker, 5_000);
+      await claim(db, worker, { wanted: 2, limit: 2, inFlight: 0, goneAfterMs: 5_000 });
       await closeGate(db, 1);
       await leave(db, worker);
     },

@@ -1,0 +1,67 @@
+import { Context } from '@temporalio/activity';
+import type { RunKind, RunState } from '../contract/names.ts';
+import { concludeRun, failPartsLeft, failWhole, runsUnderWay } from '../db/run-end.ts';
+import { finishRun, type RunKey, startRun } from '../db/runs.ts';
+import type { ActivityDependencies } from './dependencies.ts';
+import { failing } from './failing.ts';
+
+export function runActivities(deps: ActivityDependencies) {
+  const { db } = deps.warehouse;
+  return {
+    /** Fails a part of a run; or all of it, with the parts that nobody reads any more. */
+    failRun: failing(async (input: RunKey & { error: string; kind?: RunKind }): Promise<void> => {
+      const { runId, companyId, resource, error, kind } = input;
+      if (companyId !== null || resource !== null) return await failPart(deps, input, error, kind);
+      await startWhole(deps, runId, kind);
+      await failWhole(db, runId, error);
+    }),
+
+    concludeRun: failing(
+      async (input: { runId: string }): Promise<RunState> => await concludeRun(db, input.runId),
+    ),
+
+    /** Fails runs whose workflow is over, though it did not say so: it was terminated, timed out, or Temporal lost it. */
+    endLostRuns: failing(async (_: object): Promise<void> => {
+      for (const { runId, workflowId } of await runsUnderWay(db)) {
+        const ended = workflowId === null ? 'gone' : await endOf(deps, workflowId);
+        if (ended === undefined) continue;
+        deps.log.warn({ runId, workflowId, ended }, 'the workflow of a run ended without a word');
+        await failWhole(db, runId, ended);
+      }
+      await failPartsLeft(db);
+    }),
+  };
+}
+
+/** How a workflow ended; undefined while it runs, and where Temporal does not say: it is asked again in a minute. */
+async function endOf(
+  { howEnded, log }: ActivityDependencies,
+  workflowId: string,
+): Promise<string | undefined> {
+  try {
+    return await howEnded(workflowId);
+  } catch (error) {
+    log.warn({ err: error, workflowId }, 'Temporal does not say whether the workflow of a run goes on');
+    return undefined;
+  }
+}
+
+/** Begins a run, of the workflow that is at it. */
+export async function startWhole(
+  { warehouse }: ActivityDependencies,
+  runId: string,
+  kind?: RunKind,
+): Promise<void> {
+  const workflowId = Context.current().info.workflowExecution?.workflowId;
+  await startRun(warehouse.db, { runId, companyId: null, resource: null }, { kind, workflowId });
+}
+
+export async function failPart(
+  { warehouse }: ActivityDependencies,
+  key: RunKey,
+  error: string,
+  kind?: RunKind,
+): Promise<void> {
+  await startRun(warehouse.db, key, { kind });
+  await finishRun(warehouse.db, key, 'failed', { error });
+}
