@@ -81,13 +81,15 @@ export async function readOneByOne(
     const page = { body: `[${bodies.join(',')}]`, itemsKey: '', joined: true };
     const usage = has(reads, 'documentUsage') ? await usageOf(reads, found, early) : undefined;
     if (usage !== undefined) {
-      const documents = { page: { ...page, companyId, readAt, apiVersion: deps.apiVersion }, ids: found };
+      const asked = { companyId, byId: true, readAt, apiVersion: deps.apiVersion };
+      const documents = { page: { ...page, ...asked }, ids: found };
       partial.push(...(await writeSets(reads, readAt, usage, documents)));
       await noteFields(deps, 'documents', items);
     } else {
       const arrival = {
         listing: 'documents',
         companyId,
+        byId: true,
         readAt,
         page: { ...page, ids: found, items },
       } as const;
@@ -215,6 +217,7 @@ async function writeSets(
     itemsKey: pages[0]?.itemsKey ?? null,
     joined: true,
     companyId,
+    byId: true,
     readAt,
     apiVersion: deps.apiVersion,
     documentOf: documentsOf(usage),

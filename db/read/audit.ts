@@ -4,8 +4,9 @@ import { array, columnNames, printedUuids, type RowOf, unnested } from '../array
 import type { Database, Executor, Warehouse } from '../connect.ts';
 import { isRefusal } from '../failures.ts';
 import { halving } from '../halving.ts';
-import { isVersioned, type RecordResource, resources, tableOf } from '../resources.ts';
-import { events, journal, rejectedRecords } from '../schema/metersync.ts';
+import { alsoListing, ownerOf } from '../owner.ts';
+import { idOf, isVersioned, type RecordResource, resources, tableOf } from '../resources.ts';
+import { alsoListed, events, journal, rejectedRecords } from '../schema/metersync.ts';
 import { companies, connectionSites, intervals, meters } from '../schema/utility.ts';
 import { recordRead } from '../strangers.ts';
 import { row } from '../tombstone.ts';
@@ -61,9 +62,10 @@ const toldSites = sql`case
 
 /** What the record says of each column, beside what the row has; events write some of them, too. */
 function columnsOf(resource: RecordResource): { name: string; told: SQL; held: SQL }[] {
-  const columns = resources[resource].columns.map(({ column, of, kept }) => {
+  const columns = resources[resource].columns.map(({ column, of, kept, isOwner }) => {
     const held = sql`${row}.${sql.identifier(column.name)}`;
-    return { name: column.name, told: kept ? sql`coalesce(${of}, ${held})` : of, held };
+    const told = isOwner ? ownerOf(resource) : of;
+    return { name: column.name, told: kept ? sql`coalesce(${told}, ${held})` : told, held };
   });
   if (resource !== 'connections') return columns;
   return [...columns, { name: 'sites', told: toldSites, held: heldSites }];
@@ -167,11 +169,18 @@ const saysSince = (resource: RecordResource, since: string | null): SQL =>
     ? sql`true`
     : sql`coalesce(metersync.read_time(r ->> 'updated') >= ${since}::timestamptz, true)`;
 
+/** A row that a listing should show and did not. */
+export interface Unshown {
+  readonly id: string;
+  /** Companies whose listings should show it, this one included. */
+  readonly listings: number;
+}
+
 /**
- * Rows that live in the warehouse and that the service did not show; of one company, or of all
- * (null).
+ * Rows that live in the warehouse and that the service did not show; of one company, those of
+ * others included that it was known to list, or of all (null).
  */
-export async function extraRows(
+export async function unshownRows(
   db: Executor,
   resource: RecordResource,
   companyId: string | null,
@@ -179,25 +188,50 @@ export async function extraRows(
   since: string | null = null,
   /** Companies of which no list tells. */
   unlisted: readonly string[] = [],
-): Promise<Difference[]> {
+): Promise<Unshown[]> {
   const owner = resource === 'companies' ? row.id : row.companyId;
   const ofCompany = companyId === null ? sql`true` : sql`${owner} = ${companyId}::uuid`;
   const recent =
     since === null || !isVersioned(resource)
       ? sql`true`
       : sql`${row.updated} >= ${since}::timestamptz`;
-  const seen = printedUuids(seenIds);
-  const result = await db.execute<{ id: string }>(sql`
-    select ${row.id}::text as id
+  const seen = array(printedUuids(seenIds), 'text');
+  const listings =
+    resource === 'companies' ? sql`1` : sql`(1 + (select count(*)${alsoListing(resource)}))::int`;
+  const hasOthers = companyId !== null && resource !== 'companies';
+  const ofOthers = sql`
+    union all
+    select
+      theirs.id,
+      theirs.listings
+    from ${alsoListed} listed
+      cross join lateral (
+        select
+          ${row.id}::text as id,
+          ${listings} as listings
+        from ${tableOf(resource)} ${row}
+        where ${row.id} = ${idOf(resource, sql`listed.record_id`)}
+          and ${row.companyId} <> ${companyId}::uuid
+          and ${row.deletedAt} is null
+          and ${recent}
+        offset 0
+      ) theirs
+    where listed.company_id = ${companyId}::uuid
+      and listed.resource = ${resource}
+      and not (listed.record_id = any(${seen}))`;
+  const result = await db.execute<{ id: string; listings: number }>(sql`
+    select
+      ${row.id}::text as id,
+      ${listings} as listings
     from ${tableOf(resource)} ${row}
     where ${row.deletedAt} is null
       and ${ofCompany}
-      and not (${row.id}::text = any(${array(seen, 'text')}))
+      and not (${row.id}::text = any(${seen}))
       and ${recent}
       -- A row without a company is nobody's: it is extra, too.
-      and (${owner} = any(${array(unlisted, 'uuid')})) is not true
+      and (${owner} = any(${array(unlisted, 'uuid')})) is not true${hasOthers ? ofOthers : sql``}
     order by id`);
-  return result.rows.map(({ id }) => ({ id, state: 'extra' }));
+  return result.rows;
 }
 
 /**
