@@ -7,20 +7,15 @@ import { type AuditResource, auditResources, companyResources } from '../contrac
 import { retireAbsent } from '../db/absent.ts';
 import type { Warehouse } from '../db/connect.ts';
 import { warehouseNow } from '../db/due.ts';
+import { knownCompanies, unlistedCompanies } from '../db/read/audited-companies.ts';
+import { eventsBehind, refusals } from '../db/read/behind-differences.ts';
 import {
   compareIntervals,
-  comparePage,
   countIntervals,
-  type Difference,
-  eventsBehind,
   extraReadings,
-  knownCompanies,
   metersWithReadings,
-  refusals,
-  type Unshown,
-  unlistedCompanies,
-  unshownRows,
-} from '../db/read/audit.ts';
+} from '../db/read/compare-readings.ts';
+import { comparePage, type Difference, type Unshown, unshownRows } from '../db/read/compare-records.ts';
 import { forgetVersions, removeReadings } from '../db/repair.ts';
 import type { RecordResource } from '../db/resources.ts';
 import { writeIntervals } from '../db/write/intervals.ts';

@@ -111,17 +111,13 @@ export async function noteListed(
     ), taken as (
       update ${tableOf(resource)} ${row}
       set company_id = ${companyId}::uuid
-      from shown
-      where ${row.id} = shown.id
-        and shown.yields
+      where ${row.id} = any(array(select id from shown where yields))
       returning ${row.id}
     ), own as (
-      delete from ${alsoListed} other
-      using shown
-      where other.resource = ${resource}
-        and other.record_id = shown.id::text
-        and other.company_id = ${companyId}::uuid
-        and shown.yields
+      delete from ${alsoListed}
+      where ${alsoListed.resource} = ${resource}
+        and ${alsoListed.companyId} = ${companyId}::uuid
+        and ${alsoListed.recordId} = any(array(select id::text from shown where yields))
     ), others as (
       insert into ${alsoListed} (resource, record_id, company_id)
       select
@@ -163,17 +159,32 @@ export async function forgetListed(
       )
       where ${row.companyId} = ${companyId}::uuid
         and ${row.deletedAt} is null
-        and exists (select from ${alsoListed} other where other.resource = ${resource})
+        -- None is looked for where there is nothing of the kind.
+        and (
+          select true
+          from ${alsoListed}
+          where ${alsoListed.resource} = ${resource}
+          order by ${alsoListed.recordId}
+          limit 1
+        )
         and not (${row.id}::text = any(${shown}))
         and not ${saysOwner(resource, sql`${row}`)}
         and exists (select${alsoListing(resource)})
       returning ${row.id}, ${row.companyId}
     ), own as (
-      delete from ${alsoListed} other
-      using inherited
-      where other.resource = ${resource}
-        and other.record_id = inherited.id::text
-        and other.company_id = inherited.company_id
+      delete from ${alsoListed}
+      where ctid = any(array(
+        select heir.ctid
+        from inherited
+          cross join lateral (
+            select ctid
+            from ${alsoListed}
+            where ${alsoListed.resource} = ${resource}
+              and ${alsoListed.recordId} = inherited.id::text
+              and ${alsoListed.companyId} = inherited.company_id
+            offset 0
+          ) heir
+      ))
     )
     select id
     from inherited`);
@@ -188,8 +199,14 @@ export async function moveUsage(
   if (moved.length === 0) return;
   const ids = moved.map(({ id }) => id).sort();
   await tx.execute(sql`
-    with theirs as materialized (
-      select u.id, d.company_id
+    update ${usageData} u
+    set company_id = (
+      select ${documents.companyId}
+      from ${documents}
+      where ${documents.id} = u.document_id
+    )
+    where u.id = any(array(
+      select theirs.id
       from unnest(${array(ids, 'uuid')}) as asked (id)
         cross join lateral (
           select company_id
@@ -203,10 +220,7 @@ export async function moveUsage(
           where document_id = asked.id
             and company_id is distinct from d.company_id
           offset 0
-        ) u
-    )
-    update ${usageData} u
-    set company_id = theirs.company_id
-    from theirs
-    where u.id = theirs.id`);
+        ) theirs
+      order by theirs.id
+    ))`);
 }

@@ -206,6 +206,10 @@ export const tableName = (resource: RecordResource): string =>
 /** The table of a resource's rows, with its schema. */
 export const tableOf = (resource: RecordResource): SQL => sql`${resources[resource].table}`;
 
+/** Whether the records of a resource stand in listings of companies; each record in one, mostly. */
+export const isListedByCompany = (resource: RecordResource): boolean =>
+  resource !== 'companies' && resource !== 'sites';
+
 /** Whether the records of a resource say when the service last changed them, in `updated`. */
 export const isVersioned = (resource: RecordResource): boolean =>
   resources[resource].table.updated !== undefined;

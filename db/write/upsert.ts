@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { columnNames } from '../arrays.ts';
 import { ownerOfSite, saysOwner } from '../owner.ts';
-import type { RecordColumn, Resource } from '../resources.ts';
+import { isListedByCompany, type RecordColumn, type Resource } from '../resources.ts';
 import { isStale } from '../stale.ts';
 import type { RecordPage } from './page.ts';
 
@@ -118,10 +118,10 @@ export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
 }
 
 /** Whether a row that was written is of the company in whose listing its record stands, if in any. */
-const isOwn = ({ table }: Resource, { companyId }: Pick<RecordPage, 'companyId'>): SQL =>
-  table.companyId === undefined || companyId === null
-    ? sql`true`
-    : sql`held.company_id is not distinct from ${companyId}::uuid`;
+const isOwn = ({ name }: Resource, { companyId }: Pick<RecordPage, 'companyId'>): SQL =>
+  isListedByCompany(name) && companyId !== null
+    ? sql`held.company_id is not distinct from ${companyId}::uuid`
+    : sql`true`;
 
 /** The id of a record `r`, as its table has it. */
 export const idOfRecord = ({ table }: Resource): SQL =>

@@ -2,7 +2,7 @@ import type { Database, Executor, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { halving } from '../halving.ts';
 import { noteListed } from '../owner.ts';
-import type { RecordResource } from '../resources.ts';
+import { isListedByCompany, type RecordResource } from '../resources.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
 import type { RecordPage, UpsertPage, WrittenRows } from './page.ts';
 import { forgetRejected, type Mended, rejectRecord } from './rejected-records.ts';
@@ -56,7 +56,7 @@ export async function writePage(
     await db.transaction(async (tx) => {
       const { own, ...written } = await upsert(tx, some);
       const { companyId, byId = false } = page;
-      if (resource !== 'companies' && companyId !== null && !byId && own < idsOfSome.length)
+      if (isListedByCompany(resource) && companyId !== null && !byId && own < idsOfSome.length)
         await noteListed(tx, resource, companyId, idsOfSome);
       await close(tx, { resource, ids: idsOfSome, readAt: page.readAt });
       return { ...written, rejected: 0 };

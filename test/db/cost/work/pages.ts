@@ -138,7 +138,7 @@ export const pages: readonly Work[] = [
     rows: 150,
     run: ({ db }, plot) => {
       const companyId = idOf('company', plot);
-      const read = { companyId, readAt, apiVersion: 'v2.2', joined: true };
+      const read = { companyId, byId: true, readAt, apiVersion: 'v2.2', joined: true };
       const documents = numbers(1, 50).map((n) => document(plot, n));
       const ids = documents.map(({ id }) => id);
       const rows = numbers(1, 100).map((n) => usage(plot, n));
