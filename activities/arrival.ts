@@ -24,6 +24,8 @@ const upserts: Readonly<Record<ListedResource, readonly UpsertPage[]>> = {
 export interface Arrival {
   readonly listing: ListedResource;
   readonly companyId: string | null;
+  /** See `RecordPage`. */
+  readonly byId?: boolean | undefined;
   readonly readAt: string;
   readonly page: Pick<Page, 'body' | 'itemsKey' | 'ids' | 'items'> & { readonly joined?: boolean };
   /** See `RecordPage`. */
@@ -75,6 +77,7 @@ export async function rewrite(
   {
     listing,
     companyId,
+    byId,
     readAt,
     page,
     usage = 'corrected',
@@ -86,7 +89,7 @@ export async function rewrite(
   closing?: Closing,
 ): Promise<PageWritten> {
   const { body, itemsKey, joined = false } = page;
-  const told = { companyId, readAt, usage, apiVersion, knownOnly, confirms };
+  const told = { companyId, byId, readAt, usage, apiVersion, knownOnly, confirms };
   const record: RecordPage = { body, itemsKey, joined, ...told };
   let written = nothingWritten;
   const last = upserts[listing].at(-1);

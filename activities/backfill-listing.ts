@@ -4,6 +4,7 @@ import type { RunState } from '../contract/names.ts';
 import { countAbsent, retireAbsent } from '../db/absent.ts';
 import { absentSites, clearSiteQuarantine } from '../db/absent-sites.ts';
 import { finishListing, notePages, readManifest } from '../db/manifest.ts';
+import { forgetListed } from '../db/owner.ts';
 import type { ListedResource } from '../db/resources.ts';
 import { finishRun, startRun } from '../db/runs.ts';
 import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
@@ -211,7 +212,9 @@ async function judgeAbsent(
 ): Promise<Verdict> {
   const { db } = deps.warehouse;
   const listing = { ...input, configured: deps.companies };
+  const { companyId, resource } = input;
   const { live, absent } = await countAbsent(db, listing, { ids, beganAt: now.beganAt });
+  if (companyId !== null && (ids.length > 0 || live === 0)) await forgetListed(db, resource, companyId, ids);
   if (absent === 0) return { done: true, state: 'complete', lacksNothing: true };
   if (ids.length === 0) {
     const reason = `the service lists nothing where ${live} rows live: nothing was tombstoned`;

@@ -216,7 +216,8 @@ async function writeRecords(reads: SingleReads, found: Found, ids: readonly stri
   if (ids.length === 0) return;
   const { deps, companyId } = reads;
   const { page, items } = recordsPage(found, ids);
-  const arrival = { listing: 'documents', companyId, readAt: found.readAt, usage: 'all' } as const;
+  const { readAt } = found;
+  const arrival = { listing: 'documents', companyId, byId: true, readAt, usage: 'all' } as const;
   await write(deps, { ...arrival, page: { ...page, ids, items } });
 }
 
@@ -228,7 +229,7 @@ async function writeSets(
 ): Promise<void> {
   if (usage.size === 0) return;
   const documentIds = [...usage.keys()];
-  const told = { companyId, readAt, apiVersion: deps.apiVersion };
+  const told = { companyId, byId: true, readAt, apiVersion: deps.apiVersion };
   const read = records === undefined ? undefined : recordsPage({ readAt, records }, documentIds);
   const pages = [...usage.values()].flatMap((one) => one.pages);
   const page = {

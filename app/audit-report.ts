@@ -1,5 +1,6 @@
 import { type AuditResource, auditResources } from '../contract/names.ts';
-import type { Difference, EventBehind } from '../db/read/audit.ts';
+import type { EventBehind } from '../db/read/behind-differences.ts';
+import type { Difference } from '../db/read/compare-records.ts';
 
 export interface ResourceAudit {
   compared: number;

@@ -7,19 +7,15 @@ import { type AuditResource, auditResources, companyResources } from '../contrac
 import { retireAbsent } from '../db/absent.ts';
 import type { Warehouse } from '../db/connect.ts';
 import { warehouseNow } from '../db/due.ts';
+import { knownCompanies, unlistedCompanies } from '../db/read/audited-companies.ts';
+import { eventsBehind, refusals } from '../db/read/behind-differences.ts';
 import {
   compareIntervals,
-  comparePage,
   countIntervals,
-  type Difference,
-  eventsBehind,
   extraReadings,
-  extraRows,
-  knownCompanies,
   metersWithReadings,
-  refusals,
-  unlistedCompanies,
-} from '../db/read/audit.ts';
+} from '../db/read/compare-readings.ts';
+import { comparePage, type Difference, type Unshown, unshownRows } from '../db/read/compare-records.ts';
 import { forgetVersions, removeReadings } from '../db/repair.ts';
 import type { RecordResource } from '../db/resources.ts';
 import { writeIntervals } from '../db/write/intervals.ts';
@@ -104,6 +100,8 @@ class Auditor {
   readonly #stopped = new AbortController();
   readonly #signal: AbortSignal;
   readonly #onProgress: AuditOptions['onProgress'];
+  /** How many listings did not show a row that several should, by its resource and id. */
+  readonly #unshown = new Map<string, number>();
   #companiesDone = 0;
   readonly #resources: readonly AuditResource[];
   readonly #since: string | null;
@@ -150,7 +148,10 @@ class Auditor {
     const unlistedIds = unlisted.map(({ id }) => id);
     for (const resource of wanted) {
       const seen = resource === 'sites' ? sites : ids;
-      const extra = await extraRows(db, resource, only ?? null, seen, null, unlistedIds);
+      const extra = this.#extra(
+        resource,
+        await unshownRows(db, resource, only ?? null, seen, null, unlistedIds),
+      );
       this.#count(resource, extra, 0);
       if (this.#repair === null || extra.length === 0) continue;
       if (resource === 'sites' || only === undefined)
@@ -198,10 +199,22 @@ class Auditor {
       await this.#compare(resource, companyId, page);
       seen.push(...present(page.ids));
     }
-    const extra = await extraRows(db, resource, companyId, seen, this.#since);
+    const extra = this.#extra(resource, await unshownRows(db, resource, companyId, seen, this.#since));
     this.#count(resource, extra, 0);
     if (this.#repair !== null && extra.length > 0)
       await this.#retire(resource, companyId, params, seen, beganAt);
+  }
+
+  /** Of rows that a listing did not show, those that no other one should or did. */
+  #extra(resource: RecordResource, unshown: readonly Unshown[]): Difference[] {
+    const extra = unshown.filter(({ id, listings }) => {
+      if (listings === 1) return true;
+      const key = `${resource} ${id}`;
+      const times = (this.#unshown.get(key) ?? 0) + 1;
+      this.#unshown.set(key, times);
+      return times === listings;
+    });
+    return extra.map(({ id }) => ({ id, state: 'extra' }));
   }
 
   /** Meters that the service lists; counts those that have readings in the warehouse alone. */

@@ -3,12 +3,14 @@ import type { Client } from '@temporalio/client';
 import type { DeliveredEvent, EventGroup, Replay } from '../contract/delivery.ts';
 import { type EventOutcome, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
 import type { Database } from '../db/connect.ts';
-import { type EventFilter, type KeptCursor, keptEvents, outcomesOf } from '../db/read/events.ts';
+import type { EventFilter } from '../db/read/event-filter.ts';
+import { outcomesOf } from '../db/read/events.ts';
+import { type KeptCursor, keptEvents } from '../db/read/kept-events.ts';
 import { type EncodedEvent, encodeEvent } from '../receiver/encoded-event.ts';
 import { sizeOfNextGroup } from '../receiver/group.ts';
 
+export type { EventFilter } from '../db/read/event-filter.ts';
 export {
-  type EventFilter,
   type JournalledEvent,
   listEvents,
   readEvent,

@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { array, columnNames, printedUuids, type RowOf } from './arrays.ts';
 import type { Database, Executor } from './connect.ts';
+import { alsoListing } from './owner.ts';
 import { type RecordResource, resources, tableOf } from './resources.ts';
 import { deletes, journal } from './schema/metersync.ts';
 import { companies } from './schema/utility.ts';
@@ -79,13 +80,16 @@ export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
     )`;
 };
 
-/** Whether a pass did not show a row, which nothing else touched since it began. */
+/** Whether a pass did not show a row, which no other lists and nothing else touched since it began. */
 const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
   const seen = printedUuids(ids);
   // An empty list of companies is no word about those that it never showed.
   const told =
     resource === 'companies' && ids.length === 0 ? sql`${row.raw} is not null and` : sql``;
+  const listed =
+    resource === 'companies' ? sql`` : sql`and not exists (select${alsoListing(resource)})`;
   return sql`${told} not (${row.id}::text = any(${array(seen, 'text')}))
+    ${listed}
     and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)}`;
 };
 

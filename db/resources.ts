@@ -25,6 +25,8 @@ export interface RecordColumn {
   readonly kept?: true;
   /** Whether only records tell it, and events do not. */
   readonly ofRecords?: true;
+  /** Whether it is the owner, which not every record says: see owner.ts. */
+  readonly isOwner?: true;
 }
 
 /**
@@ -64,12 +66,17 @@ const text = (field: string): SQL => sql.raw(`r ->> '${field}'`);
 const time = (field: string): SQL => sql.raw(`metersync.read_time(r ->> '${field}')`);
 const day = (field: string): SQL => sql.raw(`(r ->> '${field}')::date`);
 const owner = sql.raw('owner');
+
+/** The company that a record names, or of usage its document in it; null where that is none. */
+export const companyNamed = (record: SQL): SQL => sql`metersync.uuid_of(coalesce(
+        metersync.id_of(${record} -> 'company'),
+        metersync.id_of(${record} #> '{document,company}')
+      ))`;
+const companyOrOwner = sql`coalesce(${companyNamed(sql`r`)}, owner)`;
+/** The same, of a record that is refused where it names something else. */
 const company = sql.raw(`coalesce(metersync.id_of(r -> 'company')::uuid, owner)`);
 
-/** Of a usage row: the company and the document that it names. */
-export const companyNamed = sql.raw(
-  `coalesce(owner, metersync.id_of(r #> '{document,company}')::uuid)`,
-);
+/** Of a usage row: the document that it names. */
 export const documentNamed = sql.raw(
   `coalesce(metersync.id_of(r -> 'document'), r ->> 'documentId')::uuid`,
 );
@@ -101,7 +108,7 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
     eventKind: null,
     table: sites,
     columns: [
-      { column: sites.companyId, of: owner },
+      { column: sites.companyId, of: owner, isOwner: true },
       { column: sites.name, of: text('name') },
     ],
     ties: [],
@@ -112,7 +119,7 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
     eventKind: 'connection',
     table: connections,
     columns: [
-      { column: connections.companyId, of: company },
+      { column: connections.companyId, of: company, isOwner: true },
       { column: connections.externalId, of: text('externalId') },
       {
         column: connections.datasource,
@@ -132,7 +139,7 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
     eventKind: null,
     table: meters,
     columns: [
-      { column: meters.companyId, of: owner },
+      { column: meters.companyId, of: companyOrOwner, isOwner: true },
       {
         column: meters.siteId,
         of: sql.raw(`coalesce(metersync.id_of(r -> 'site'), r ->> 'siteId')::uuid`),
@@ -148,7 +155,7 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
     eventKind: 'document',
     table: documents,
     columns: [
-      { column: documents.companyId, of: company },
+      { column: documents.companyId, of: company, isOwner: true },
       {
         column: documents.siteId,
         of: siteOfDocument,
@@ -166,11 +173,7 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
     eventKind: null,
     table: usageData,
     columns: [
-      {
-        column: usageData.companyId,
-        of: companyNamed,
-        kept: true,
-      },
+      { column: usageData.companyId, of: companyOrOwner, isOwner: true },
       {
         column: usageData.documentId,
         of: documentNamed,
@@ -202,6 +205,10 @@ export const tableName = (resource: RecordResource): string =>
 
 /** The table of a resource's rows, with its schema. */
 export const tableOf = (resource: RecordResource): SQL => sql`${resources[resource].table}`;
+
+/** Whether the records of a resource stand in listings of companies; each record in one, mostly. */
+export const isListedByCompany = (resource: RecordResource): boolean =>
+  resource !== 'companies' && resource !== 'sites';
 
 /** Whether the records of a resource say when the service last changed them, in `updated`. */
 export const isVersioned = (resource: RecordResource): boolean =>

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { type Finding, type Verdict, type VerdictWord, verdictOf, worst } from '../../contract/verdict.ts';
 import { sqlMessage } from '../../db/failures.ts';
 import { missingMigrations } from '../../db/migrate.ts';
-import { knownCompanies } from '../../db/read/audit.ts';
+import { knownCompanies } from '../../db/read/audited-companies.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { readDeployment } from '../health.ts';
 import { openService, webhooksOf } from '../service.ts';

@@ -17,7 +17,7 @@ import {
   staleRecords,
 } from '../schema/metersync.ts';
 import { companies, connections, documents } from '../schema/utility.ts';
-import { eventsOf } from './events.ts';
+import { eventsOf } from './event-filter.ts';
 import { readNarrowViews } from './narrow-views.ts';
 import { readSilence } from './silence.ts';
 import { readRuns } from './status.ts';

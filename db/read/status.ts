@@ -18,7 +18,7 @@ import {
   staleRecords,
 } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
-import { eventsOf } from './events.ts';
+import { eventsOf } from './event-filter.ts';
 import { countIssues, type IssueCounts } from './issues.ts';
 import { readNarrowViews } from './narrow-views.ts';
 import { readSilence, type Silence } from './silence.ts';

@@ -272,6 +272,20 @@ export const pages = metersync.table(
   (t) => [primaryKey({ columns: [t.runId, t.companyId, t.resource, t.pass, t.asked] })],
 );
 
+/** Records that the listing of a company shows beside, or in place of, that of their owner. */
+export const alsoListed = metersync.table(
+  'also_listed',
+  {
+    resource: text('resource').notNull(),
+    recordId: text('record_id').notNull(),
+    companyId: uuid('company_id').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.resource, t.recordId, t.companyId] }),
+    index('also_listed_company').on(t.companyId, t.resource),
+  ],
+);
+
 /** Records of the API that Postgres refused, with their text. */
 export const rejectedRecords = metersync.table(
   'rejected_records',

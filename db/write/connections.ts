@@ -3,7 +3,7 @@ import { resources } from '../resources.ts';
 import { connections } from '../schema/utility.ts';
 import { relatedSites, replaceSites, tellsSites } from './connection-sites.ts';
 import { lookAgain } from './missing.ts';
-import { countRows, items, type UpsertPage } from './page.ts';
+import { countRows, items, type UpsertPage, type WrittenRow } from './page.ts';
 import { upsertRecords } from './upsert.ts';
 
 /**
@@ -11,9 +11,9 @@ import { upsertRecords } from './upsert.ts';
  * whose row now holds the page's record.
  */
 export const upsertConnections: UpsertPage = async (tx, page) => {
-  const { rows } = await tx.execute<{ id: string; inserted: boolean }>(sql`
+  const { rows } = await tx.execute<WrittenRow & { id: string }>(sql`
     with ${upsertRecords(resources.connections, { items: items(page), page })}
-    select id, inserted from written`);
+    select id, inserted, own from written`);
   await tx.execute(sql`
     with ${items(page)}, telling as (
       select distinct on (c.id) c.id as connection_id, item.r -> 'sitesRelations' as relations

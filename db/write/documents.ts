@@ -2,10 +2,11 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { Transaction } from '../connect.ts';
 import { sqlMessage } from '../failures.ts';
 import { halving } from '../halving.ts';
+import { moveUsage } from '../owner.ts';
 import { resources } from '../resources.ts';
 import { documents } from '../schema/utility.ts';
 import { lookAgain } from './missing.ts';
-import { countRows, items, type RecordPage, type UpsertPage } from './page.ts';
+import { countRows, items, type RecordPage, type UpsertPage, type WrittenRow } from './page.ts';
 import { rejectRecord, usageOfDocument } from './rejected-records.ts';
 import { upsertRecords } from './upsert.ts';
 import { believed, replaceUsageByRecord, usageIsNotRead } from './usage-data.ts';
@@ -13,9 +14,8 @@ import { believed, replaceUsageByRecord, usageIsNotRead } from './usage-data.ts'
 /**
  * A document that was written, and the usage that its record lists, and listed before, if it did.
  */
-interface Written extends Record<string, unknown> {
+interface Written extends WrittenRow {
   readonly id: string;
-  readonly inserted: boolean;
   /** Whether its record was read before, and not only an event's header. */
   readonly read: boolean;
   /** Ids of rows. */
@@ -43,6 +43,7 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
     select
       written.id,
       written.inserted,
+      written.own,
       known.raw is not null as read,
       (
         select array_agg(metersync.canonical_id(row ->> 'id'))
@@ -58,6 +59,7 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
         select raw from ${documents} where id = written.id and not written.inserted offset 0
       ) known on true`);
   const changed = rows.filter(({ inserted }) => !inserted);
+  await moveUsage(tx, changed);
   if (usage !== 'none') await writeUsage(tx, page, rows);
   if (changed.length > 0) await lookAgain(tx, 'documents', changed);
   return countRows(rows);

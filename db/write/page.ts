@@ -16,6 +16,8 @@ export interface RecordPage {
   readonly joined?: boolean;
   /** Company in whose listing the page stands, where it stands in one. */
   readonly companyId: string | null;
+  /** Set where the records were asked for by their ids: the company is the one that asked. */
+  readonly byId?: boolean | undefined;
   readonly apiVersion: string;
   /** When the read began, by the warehouse's clock. */
   readonly readAt: string;
@@ -50,7 +52,12 @@ export interface WrittenRows {
   readonly changed: number;
 }
 
-export type UpsertPage = (tx: Transaction, page: RecordPage) => Promise<WrittenRows>;
+/** What an upsert wrote, and how many of the rows are of the company whose listing it is. */
+export interface UpsertedRows extends WrittenRows {
+  readonly own: number;
+}
+
+export type UpsertPage = (tx: Transaction, page: RecordPage) => Promise<UpsertedRows>;
 
 /**
  * The page's records as a step `item (r, place, owner, digest)` of a statement; `owner` is the
@@ -80,15 +87,22 @@ function itemList(page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>): SQL {
       )`;
 }
 
-/** Runs steps that end with `written (id, inserted)`, and counts what they did. */
-export async function countWritten(tx: Executor, steps: SQL): Promise<WrittenRows> {
-  const { rows } = await tx.execute<{ inserted: boolean }>(sql`
+/** Runs steps that end with `written (id, inserted, own)`, and counts what they did. */
+export async function countWritten(tx: Executor, steps: SQL): Promise<UpsertedRows> {
+  const { rows } = await tx.execute<WrittenRow>(sql`
     with ${steps}
-    select inserted from written`);
+    select inserted, own from written`);
   return countRows(rows);
 }
 
-export function countRows(rows: readonly { readonly inserted: boolean }[]): WrittenRows {
+/** Of a row that was written: whether it is new, and the company's whose listing it is. */
+export interface WrittenRow extends Record<string, unknown> {
+  readonly inserted: boolean;
+  readonly own: boolean;
+}
+
+export function countRows(rows: readonly WrittenRow[]): UpsertedRows {
   const inserted = rows.filter((row) => row.inserted).length;
-  return { inserted, changed: rows.length - inserted };
+  const own = rows.filter((row) => row.own).length;
+  return { inserted, changed: rows.length - inserted, own };
 }

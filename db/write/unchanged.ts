@@ -3,16 +3,18 @@ import { sql } from 'drizzle-orm';
 import { canonicalId } from '../../contract/ids.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { isAlsoListed } from '../owner.ts';
 import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
 import { isStale } from '../stale.ts';
+import { row } from '../tombstone.ts';
 import type { RecordPage } from './page.ts';
 
 /**
  * Which version of resources.ts wrote a row. It is counted up with each change of what that makes
  * of a record, so that every record is written anew.
  */
-const decoding = 1;
+const decoding = 2;
 
 /** Whether the rows of a resource keep a digest of their record: those of which there are many. */
 export const keepsDigests = (resource: RecordResource): boolean =>
@@ -20,14 +22,14 @@ export const keepsDigests = (resource: RecordResource): boolean =>
 
 /**
  * Digests of the records of a page, in hex: of their text, and of all else that their rows are made
- * of. None where the company is not told, which then comes from somewhere else.
+ * of, but the company that lists them, as several may. None where no company does.
  */
 export function digestsOf(
   { companyId, apiVersion }: RecordPage,
   texts: readonly string[],
 ): string[] | undefined {
   if (companyId === null) return undefined;
-  const context = JSON.stringify([decoding, companyId, apiVersion]);
+  const context = JSON.stringify([decoding, apiVersion]);
   return texts.map((text) => createHash('sha256').update(context).update(text).digest('hex'));
 }
 
@@ -38,7 +40,7 @@ export function digestsOf(
 export async function unchangedPlaces(
   db: Executor,
   resource: RecordResource,
-  { readAt, confirms = false }: Pick<RecordPage, 'readAt' | 'confirms'>,
+  { companyId, byId = false, readAt, confirms = false }: RecordPage,
   ids: readonly (string | null)[],
   digests: readonly string[],
 ): Promise<Set<number>> {
@@ -53,7 +55,15 @@ export async function unchangedPlaces(
   // What events wait for counts as read now, and its row says so.
   const { eventKind } = resources[resource];
   const awaited =
-    confirms && eventKind !== null ? sql`and not ${isStale(eventKind, sql`row.id::text`)}` : sql``;
+    confirms && eventKind !== null
+      ? sql`and not ${isStale(eventKind, sql`${row.id}::text`)}`
+      : sql``;
+  const listed = byId
+    ? sql``
+    : sql`and (
+              ${row.companyId} = ${companyId}::uuid
+              or ${isAlsoListed(resource, sql`${companyId}::uuid`)}
+            )`;
   const result = await db.execute<{ place: number }>(sql`
     with same as materialized (
       select (place - 1)::int as place, page.id
@@ -61,12 +71,13 @@ export async function unchangedPlaces(
         with ordinality as page (id, digest, place)
         cross join lateral (
           select
-          from ${tableOf(resource)} row
-          where row.id = ${idOf(resource, sql`page.id`)}
-            and row.digest = decode(page.digest, 'hex')
-            and row.deleted_at is null
-            and row.synced_at is not null
+          from ${tableOf(resource)} ${row}
+          where ${row.id} = ${idOf(resource, sql`page.id`)}
+            and ${row.digest} = decode(page.digest, 'hex')
+            and ${row.deletedAt} is null
+            and ${row.syncedAt} is not null
             ${awaited}
+            ${listed}
           offset 0
         ) known
     ), mended as (

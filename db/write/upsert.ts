@@ -1,7 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import { columnNames } from '../arrays.ts';
-import type { RecordColumn, Resource } from '../resources.ts';
+import { ownerOfSite, saysOwner } from '../owner.ts';
+import { isListedByCompany, type RecordColumn, type Resource } from '../resources.ts';
 import { isStale } from '../stale.ts';
 import type { RecordPage } from './page.ts';
 
@@ -14,9 +15,37 @@ const named = (value: SQL, column: PgColumn): SQL =>
 const lines = (parts: readonly SQL[]): SQL => sql.join([...parts], sql.raw(',\n      '));
 const row = (values: readonly SQL[]): SQL => sql`(${sql.join([...values], sql`, `)})`;
 
-/** What an upsert makes of a column. */
-const next = ({ column, kept }: RecordColumn): SQL =>
-  kept ? sql`coalesce(${excluded(column)}, ${held(column)})` : excluded(column);
+/** What a record makes of a column. */
+const nextOf =
+  ({ name, table: { id, raw, syncedAt, deletedAt } }: Resource) =>
+  ({ column, kept, isOwner }: RecordColumn): SQL => {
+    if (kept) return sql`coalesce(${excluded(column)}, ${held(column)})`;
+    if (!isOwner) return excluded(column);
+    if (name === 'sites') return ownerOfSite(held(id), held(column), excluded(column));
+    // A record that does not say whose it is leaves its row to whom it has been: see `noteListed`.
+    return sql`case
+        when ${held(raw)} is not null
+          and ${held(syncedAt)} is not null
+          and ${held(deletedAt)} is null
+          and not ${saysOwner(name, sql`excluded`)}
+        then ${held(column)}
+        else ${excluded(column)}
+      end`;
+  };
+
+/** What an event makes of a column. The owner of a record that was read is as the record has it. */
+const nextByEvent =
+  ({ name, table: { raw } }: Resource) =>
+  ({ column, kept, isOwner }: RecordColumn): SQL => {
+    if (kept) return sql`coalesce(${excluded(column)}, ${held(column)})`;
+    if (!isOwner) return excluded(column);
+    return sql`case
+        when ${held(raw)} is not null
+          and not ${saysOwner(name, sql`held`)}
+        then ${held(column)}
+        else ${excluded(column)}
+      end`;
+  };
 const setting = (column: PgColumn, value: SQL): SQL =>
   sql`${sql.identifier(column.name)} = ${value}`;
 
@@ -24,7 +53,7 @@ const setting = (column: PgColumn, value: SQL): SQL =>
 export interface RecordsRead {
   /** Steps of a statement, of which the last one is a table `item (r, place, owner, digest)`. */
   readonly items: SQL;
-  readonly page: Pick<RecordPage, 'apiVersion' | 'readAt' | 'confirms'>;
+  readonly page: Pick<RecordPage, 'companyId' | 'apiVersion' | 'readAt' | 'confirms'>;
   /** What is read of the items, in place of all of them. */
   readonly from?: SQL;
   /** Values of columns that come from more than the record. */
@@ -40,12 +69,13 @@ export interface RecordsRead {
 
 /**
  * Records as rows, as steps of a statement: `incoming`, one for each id, and `written (id,
- * inserted)`, those that made or changed a row. Of two records of one id the newer one is taken, of
+ * inserted, own)`, those that made or changed a row, and whether that is the page's company's. Of two records of one id the newer one is taken, of
  * two of one age the later one of the page. A row that is seen lives.
  */
 export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
   const { items, page, from = sql`item`, instead = new Map(), begins = new Map() } = records;
   const { table, columns } = resource;
+  const next = nextOf(resource);
   const values = columns.map(({ column, of }) => named(instead.get(column) ?? of, column));
   const firsts = [...begins.keys()];
   const own = columns.map(({ column }) => column);
@@ -53,6 +83,7 @@ export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
   const newest = table.updated
     ? sql`${sql.identifier(table.updated.name)} desc nulls last,`
     : sql``;
+  const first = resource.name === 'sites' ? sql`owner,` : newest;
   const rewritten = [
     table.raw,
     table.apiVersion,
@@ -66,7 +97,7 @@ export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
       digest,
       r as raw
     from ${from}
-    order by id, ${newest} place desc
+    order by id, ${first} place desc
   ), written as (
     insert into ${table} as held (${columnNames([...copied, table.apiVersion, table.syncedAt])})
     select ${columnNames(copied)}, ${page.apiVersion}, ${page.readAt}::timestamptz
@@ -82,9 +113,15 @@ export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
     where ${isNewer(resource)}
       and ${yields(resource)}
       and (${differs(resource, records)} or ${isAwaited(resource, page)})
-    returning id, (xmax = 0) as inserted
+    returning id, (xmax = 0) as inserted, ${isOwn(resource, page)} as own
   )`;
 }
+
+/** Whether a row that was written is of the company in whose listing its record stands, if in any. */
+const isOwn = ({ name }: Resource, { companyId }: Pick<RecordPage, 'companyId'>): SQL =>
+  isListedByCompany(name) && companyId !== null
+    ? sql`held.company_id is not distinct from ${companyId}::uuid`
+    : sql`true`;
 
 /** The id of a record `r`, as its table has it. */
 export const idOfRecord = ({ table }: Resource): SQL =>
@@ -135,10 +172,11 @@ function yields({ table: { updated, deletedAt, deletedReason, syncedAt } }: Reso
  * A row that says the same is not touched; unless its record is spelled in another way, whose
  * digest the next read will bring.
  */
-function differs({ table, columns }: Resource, { columnsAlone = false }: RecordsRead): SQL {
+function differs(resource: Resource, { columnsAlone = false }: RecordsRead): SQL {
+  const { table, columns } = resource;
   const beside = columnsAlone ? [] : [table.raw, table.apiVersion];
   const before = [...columns.map(({ column }) => held(column)), ...beside.map(held)];
-  const after = [...columns.map(next), ...beside.map(excluded)];
+  const after = [...columns.map(nextOf(resource)), ...beside.map(excluded)];
   const respelled = table.digest
     ? sql`or ${excluded(table.digest)} is not null
           and ${held(table.digest)} is distinct from ${excluded(table.digest)}`
@@ -163,7 +201,9 @@ const isAwaited = (
  * says when that came (seed 2.5); also of a record never seen, so that no late event or page brings
  * it back.
  */
-export function upsertEvents({ table, columns, ties }: Resource, events: SQL): SQL {
+export function upsertEvents(resource: Resource, events: SQL): SQL {
+  const { table, columns, ties } = resource;
+  const next = nextByEvent(resource);
   const { id, updated, rawUpdated, deletedAt, deletedReason } = table;
   if (updated === undefined || rawUpdated === undefined)
     throw new Error(`events tell of no records without updated`);

@@ -5,7 +5,13 @@ import type { Executor } from '../connect.ts';
 import { companyNamed, documentNamed, resources } from '../resources.ts';
 import { rejectedRecords } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
-import { countWritten, items, type RecordPage, type UpsertPage, type WrittenRows } from './page.ts';
+import {
+  countWritten,
+  items,
+  type RecordPage,
+  type UpsertedRows,
+  type UpsertPage,
+} from './page.ts';
 import { forgetRejected, usageOfDocument } from './rejected-records.ts';
 import { upsertRecords } from './upsert.ts';
 
@@ -17,7 +23,7 @@ import { upsertRecords } from './upsert.ts';
  */
 export const upsertUsageData: UpsertPage = async (tx, page) => {
   const told = toldByListing(page);
-  await lockDocuments(tx, told, page);
+  await lockDocuments(tx, told);
   return await upsertRows(tx, told, page);
 };
 
@@ -44,7 +50,7 @@ function upsertRows(
   told: SQL,
   page: RecordPage,
   columnsAlone = false,
-): Promise<WrittenRows> {
+): Promise<UpsertedRows> {
   return countWritten(
     tx,
     upsertRecords(resources.usageData, {
@@ -52,7 +58,7 @@ function upsertRows(
       page,
       columnsAlone,
       instead: new Map<PgColumn, SQL>([
-        [usageData.companyId, sql`coalesce(${companyNamed}, d.company_id)`],
+        [usageData.companyId, sql`coalesce(d.company_id, ${companyNamed(sql`r`)}, owner)`],
         [usageData.documentId, sql`document_id`],
       ]),
       from: sql`told
@@ -80,11 +86,13 @@ function upsertRows(
  * Locks the documents, one after the other in the order of all; those never seen are inserted for
  * it.
  */
-async function lockDocuments(tx: Executor, told: SQL, page: RecordPage): Promise<void> {
+async function lockDocuments(tx: Executor, told: SQL): Promise<void> {
   await tx.execute(sql`
     with ${told}
     insert into ${documents} (id, company_id)
-    select distinct document_id, ${page.companyId}::uuid
+    select distinct on (document_id)
+      document_id,
+      coalesce(${companyNamed(sql`r`)}, owner)
     from told
     where document_id is not null
     order by document_id

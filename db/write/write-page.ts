@@ -1,7 +1,8 @@
 import type { Database, Executor, Transaction } from '../connect.ts';
 import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
 import { halving } from '../halving.ts';
-import type { RecordResource } from '../resources.ts';
+import { noteListed } from '../owner.ts';
+import { isListedByCompany, type RecordResource } from '../resources.ts';
 import { itemTexts, pageOfTexts } from './item-texts.ts';
 import type { RecordPage, UpsertPage, WrittenRows } from './page.ts';
 import { forgetRejected, type Mended, rejectRecord } from './rejected-records.ts';
@@ -53,7 +54,10 @@ export async function writePage(
     close: Closing,
   ): Promise<PageWritten> =>
     await db.transaction(async (tx) => {
-      const written = await upsert(tx, some);
+      const { own, ...written } = await upsert(tx, some);
+      const { companyId, byId = false } = page;
+      if (isListedByCompany(resource) && companyId !== null && !byId && own < idsOfSome.length)
+        await noteListed(tx, resource, companyId, idsOfSome);
       await close(tx, { resource, ids: idsOfSome, readAt: page.readAt });
       return { ...written, rejected: 0 };
     });

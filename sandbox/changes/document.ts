@@ -1,7 +1,7 @@
 import { documentPayload } from '../events/payloads.ts';
 import { composeBill } from '../generate/bills.ts';
 import { corrected } from '../generate/irregular.ts';
-import { createRandom } from '../generate/random.ts';
+import { createRandom, type Random } from '../generate/random.ts';
 import { Problem } from '../problem.ts';
 import type { Bill, Reading } from '../records/bill.ts';
 import type { SiteObject } from '../records/company.ts';
@@ -10,7 +10,10 @@ import { addDays, fromText, laterThan, toText } from '../timestamps.ts';
 import type { ChangeOf } from './schema.ts';
 import { type ChangeContext, type Document, emit, take } from './workingSet.ts';
 
-/** A bill of the meter's account was retrieved or uploaded: `document.created.v2`. Returns its id. */
+/**
+ * A bill of the meter's account was retrieved or uploaded: `document.created.v2`. It is that of the next period, once
+ * that is over; else an older one, of the time before the first. Returns its id.
+ */
 export function createDocument(context: ChangeContext, change: ChangeOf<'createDocument'>): string {
   const { set, now, newId } = context;
   const meter = take(set.meters, 'meter', change.meterId);
@@ -19,13 +22,36 @@ export function createDocument(context: ChangeContext, change: ChangeOf<'createD
   const id = change.id ?? newId();
   const random = createRandom('document', id);
   const stamp = toText(now);
-  const end = change.billDate ?? addDays(stamp.slice(0, 10), -random.int(1, 10));
-  const bill = composeBill(random, meters, addDays(end, -random.int(28, 33)), end);
+  const { start, end } = periodOf(context, meter.accountId, random, change.billDate);
+  const bill = composeBill(random, meters, start, end);
   const company = take(set.companies, 'company', meter.companyId);
   const document = { id, company, created: stamp, updated: stamp, deletedAt: null, bill };
   store(context, document, true);
   emit(set, company.id, 'document.created.v2', payload(context, 'document.created.v2', document));
   return id;
+}
+
+function periodOf(
+  { set, now }: ChangeContext,
+  accountId: string,
+  random: Random,
+  billDate: string | undefined,
+): { start: string; end: string } {
+  const days = random.int(28, 33);
+  const today = toText(now).slice(0, 10);
+  const before = set.billed.get(accountId);
+  const endOf = (): string => {
+    if (billDate !== undefined) return billDate;
+    if (before === undefined) return addDays(today, -random.int(1, 10));
+    const next = addDays(before.until, 1 + days);
+    return next < today ? next : addDays(before.from, -1);
+  };
+  const end = endOf();
+  const start = addDays(end, -days);
+  const from = before === undefined || start < before.from ? start : before.from;
+  const until = before === undefined || end > before.until ? end : before.until;
+  set.billed.set(accountId, { from, until });
+  return { start, end };
 }
 
 /** A correction, a move to another meter or new usage values: `document.updated.v2` when its data differs. */

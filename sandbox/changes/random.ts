@@ -1,8 +1,11 @@
 import type { ClientBase } from 'pg';
 import type { Random } from '../generate/random.ts';
 import { connectionStatuses } from '../records/connection.ts';
-import { fromText, secondsToMicros, toText } from '../timestamps.ts';
+import { addDays, fromText, secondsToMicros, toText } from '../timestamps.ts';
 import type { Change, ChangeType } from './schema.ts';
+
+/** How long a generated period is at most. */
+const longestPeriodDays = 33;
 
 /** How often each type is drawn. Superseding bills, touches and no-ops come only when asked for by name. */
 const weights = {
@@ -41,6 +44,9 @@ interface MeterSample {
   readonly seconds: number | null;
   readonly units: string | null;
   readonly last: string | null;
+  /** Its last bill, and the day on which that ends. */
+  readonly documentId: string | null;
+  readonly billedUntil: string | null;
 }
 
 interface Samples {
@@ -49,20 +55,32 @@ interface Samples {
   readonly meters: MeterSample[];
 }
 
-/** Draws up to `count` valid changes for one batch from what the database holds; at least one when it can. */
+/** When changes happen: the day that it is, and the last one of the generated history. */
+export interface Days {
+  readonly today: string;
+  readonly until: string;
+}
+
+/**
+ * Draws up to `count` valid changes for one batch from what the database holds; at least one when it can. Where no types
+ * are named, a bill whose period is not over is a correction of the last one instead.
+ */
 export async function drawChanges(
   client: ClientBase,
   random: Random,
   count: number,
   types: readonly RandomType[] | undefined,
-  until: string,
+  { today, until }: Days,
 ): Promise<Change[]> {
   const drawn = Array.from({ length: count }, () => drawType(random, types));
   const samples = await sample(client, random, count);
   const before: Drawn = { statuses: new Map(), documents: new Set() };
   const changes: Change[] = [];
   for (const [index, type] of drawn.entries()) {
-    const change = compose(random, type, index, samples, before, until);
+    const change =
+      type === 'createDocument' && types === undefined
+        ? drawBill(random, samples.meters[index % samples.meters.length], before, today)
+        : compose(random, type, index, samples, before, until);
     if (change !== undefined) changes.push(change);
   }
   return changes;
@@ -105,6 +123,20 @@ function compose(
     return document && drawForDocument(random, type, document, drawn);
   }
   return connection && drawForConnection(random, type, connection, drawn.statuses);
+}
+
+/** The bill of the next period once that is over, until then a correction of the last one. */
+function drawBill(
+  random: Random,
+  meter: MeterSample | undefined,
+  drawn: Drawn,
+  today: string,
+): Change | undefined {
+  if (meter === undefined) return undefined;
+  const { id, documentId, billedUntil } = meter;
+  const isDue = billedUntil === null || addDays(billedUntil, 1 + longestPeriodDays) < today;
+  if (isDue || documentId === null) return { type: 'createDocument', meterId: id };
+  return drawForDocument(random, 'reprocessDocument', { id: documentId, meters: [] }, drawn);
 }
 
 /** Undefined when this batch has drawn the document before: it may be deleted by then. */
@@ -198,7 +230,7 @@ async function sample(client: ClientBase, random: Random, count: number): Promis
     [probes],
   );
   const documents = await client.query<DocumentSample>(
-    // A bill moves between meters of its commodity: one for water is never one for electricity.
+    // A bill moves to a meter of its commodity that has none of its time yet.
     `select x.id, array(
         select m.id
         from sandbox.meters m
@@ -206,6 +238,12 @@ async function sample(client: ClientBase, random: Random, count: number): Promis
             on own.id = (x.bill::jsonb #>> '{readings,0,meterId}')::uuid
             and own.datasource_type = m.datasource_type
         where m.company_id = x.company_id
+          and not exists (
+            select
+            from sandbox.usage_data u
+            where u.meter_id = m.id
+              and u.start_date <= x.period_end
+              and u.end_date >= x.period_start)
         order by m.number
         limit 5) as meters
       ${near('documents', 'deleted_at is null')} order by p.position`,
@@ -213,7 +251,10 @@ async function sample(client: ClientBase, random: Random, count: number): Promis
   );
   const meters = await client.query<MeterSample>(
     `select x.id, x.datasource_type as "datasourceType", i.seconds, i.usage_units as units,
-      to_char(i.start_at, 'YYYY-MM-DD"T"HH24:MI:SS.US') as last ${near('meters', 'true')}
+      to_char(i.start_at, 'YYYY-MM-DD"T"HH24:MI:SS.US') as last,
+      bill.document_id as "documentId", bill.end_date::text as "billedUntil" ${near('meters', 'true')}
+      left join lateral (select * from sandbox.usage_data u where u.meter_id = x.id
+        order by u.end_date desc, u.id limit 1) bill on true
       left join lateral (select * from sandbox.intervals i where i.meter_number = x.number
         order by i.start_at desc, i.seconds desc, i.usage_units desc limit 1) i on true order by p.position`,
     [probes],

@@ -5,7 +5,7 @@ import type { ConnectionFacts } from '../records/connection.ts';
 import { fromMembers } from '../records/members.ts';
 import type { MeterFacts, MeterInPlace } from '../records/meter.ts';
 import type { Change } from './schema.ts';
-import { emptyWorkingSet, type Site, type WorkingSet } from './workingSet.ts';
+import { type Billed, emptyWorkingSet, type Site, type WorkingSet } from './workingSet.ts';
 
 interface Mentioned {
   readonly companies: Set<string>;
@@ -28,6 +28,7 @@ export async function readWorkingSet(client: ClientBase, changes: readonly Chang
     [...ids.meters, ...readings.map((reading) => reading.meterId)],
     [...ids.connections],
   );
+  if (changes.some(({ type }) => type === 'createDocument')) await readBilled(client, set);
   for (const meter of set.meters.values()) ids.companies.add(meter.companyId);
   await readCompanies(client, set, [...ids.companies]);
   await readSites(client, set, [...ids.sites], [...ids.companies]);
@@ -124,6 +125,16 @@ async function readMeters(
       facts: fromMembers<MeterFacts>(members),
     });
   }
+}
+
+async function readBilled(client: ClientBase, set: WorkingSet): Promise<void> {
+  const { rows } = await client.query<Billed & { accountId: string }>(
+    `select m.account_id as "accountId", min(u.start_date)::text as from, max(u.end_date)::text as until
+      from sandbox.meters m join sandbox.usage_data u on u.meter_id = m.id
+      where m.id = any ($1::uuid[]) group by m.account_id`,
+    [[...set.meters.keys()]],
+  );
+  for (const { accountId, ...billed } of rows) set.billed.set(accountId, billed);
 }
 
 async function readCompanies(client: ClientBase, set: WorkingSet, ids: string[]): Promise<void> {

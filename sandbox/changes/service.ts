@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts';
 import { inTransaction } from '../database/transaction.ts';
 import type { DeliveryDelay } from '../events/outbox.ts';
 import { createRandom } from '../generate/random.ts';
+import { toText } from '../timestamps.ts';
 import { type Applied, applyChanges } from './apply.ts';
 import { drawChanges, type RandomType } from './random.ts';
 import type { Change } from './schema.ts';
@@ -66,7 +67,13 @@ export function createChangeService(dependencies: ChangeServiceDependencies): Ch
       while (changes < count) {
         const size = Math.min(randomBatch, count - changes);
         const applied = await run(async (client) =>
-          applyIn(client, await drawChanges(client, random, size, types, until)),
+          applyIn(
+            client,
+            await drawChanges(client, random, size, types, {
+              today: toText(clock.now()).slice(0, 10),
+              until,
+            }),
+          ),
         );
         if (applied.changes.length === 0) break;
         changes += applied.changes.length;

@@ -28,6 +28,12 @@ export interface Site extends SiteObject {
   readonly companyId: string;
 }
 
+/** The days that the bills of an account cover, from the first to the last. */
+export interface Billed {
+  readonly from: string;
+  readonly until: string;
+}
+
 export interface NewCompany {
   readonly organizationId: string | undefined;
   readonly company: CompanyObject;
@@ -49,6 +55,8 @@ export interface WorkingSet {
   readonly connections: Map<string, Connection>;
   readonly meters: Map<string, MeterInPlace>;
   readonly documents: Map<string, Document>;
+  /** By the account; those without bills are absent. */
+  readonly billed: Map<string, Billed>;
   readonly newCompanies: NewCompany[];
   readonly newSites: NewSite[];
   readonly newMeters: MeterInPlace[];
@@ -73,6 +81,7 @@ export function emptyWorkingSet(): WorkingSet {
     connections: new Map(),
     meters: new Map(),
     documents: new Map(),
+    billed: new Map(),
     newCompanies: [],
     newSites: [],
     newMeters: [],

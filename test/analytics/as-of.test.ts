@@ -10,6 +10,23 @@ beforeAll(async () => {
 });
 afterAll(() => warehouse.drop());
 
+test('a bill that was found gone and is read again counts as it was read', async () => {
+  const life = new BillHistory(warehouse);
+  await life.company.add({});
+  const write = { do: 'write', document: 0, start: 1, days: 1, link: null } as const;
+  const gone = { do: 'delete', document: 0 } as const;
+  for (const one of [
+    { ...write, cost: 1 },
+    gone,
+    { ...write, cost: 2 },
+    { ...gone, do: 'undelete' as const },
+  ]) {
+    await life.take(one);
+    const costs = (await life.bills(sql`analytics.bills`)).map(({ cost }) => cost);
+    expect(costs).toEqual([...effective(life.known).values()].map(String));
+  }
+});
+
 const seed = Number(process.env.SEED ?? 20_261_124);
 
 test(`bills_as_of is, for any history and each time in it, what bills showed then (seed ${seed})`, {

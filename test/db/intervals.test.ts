@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { compareIntervals } from '../../db/read/audit.ts';
+import { compareIntervals } from '../../db/read/compare-readings.ts';
 import type { IntervalColumns } from '../../db/write/interval-text.ts';
 import { writeIntervals } from '../../db/write/intervals.ts';
 import { createWarehouse } from '../support/warehouse.ts';

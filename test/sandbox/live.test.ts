@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { afterEach, describe, expect, it } from 'vitest';
 import { until } from '../support/poll.ts';
 import { type AnyRecord, type Service, startService } from './support/service.ts';
@@ -17,6 +18,50 @@ describe('live changes', () => {
     await service.control('POST', '/sandbox/random', { count: 1, types: ['createDocument'] });
     expect(await total()).toBe(after + 1);
     expect(service.errors).toEqual([]);
+  });
+});
+
+/** Pairs of bills of one meter that have more than a day in common, and bills whose period is not over. */
+async function implausible(): Promise<{ twice: number; early: number; bills: number }> {
+  const client = new pg.Client({ connectionString: service.databaseUrl });
+  await client.connect();
+  const { now } = await service.control<AnyRecord>('GET', '/sandbox/status');
+  const { rows } = await client.query<{ twice: number; early: number; bills: number }>(
+    `select
+      (select count(*)::int from sandbox.usage_data a join sandbox.usage_data b on b.meter_id = a.meter_id
+        where a.id < b.id
+          and least(a.end_date, b.end_date) - greatest(a.start_date, b.start_date) > 1) as twice,
+      (select count(*)::int from sandbox.documents where period_end >= $1::date) as early,
+      (select count(*)::int from sandbox.documents) as bills`,
+    [String(now).slice(0, 10)],
+  );
+  await client.end();
+  return rows[0] as { twice: number; early: number; bills: number };
+}
+
+describe('bills', () => {
+  it('are those of the next period once it is over, else corrections: no month is billed twice', async () => {
+    service = await startService({ documents: 60 });
+    const { bills } = await implausible();
+    const drawn = { createDocument: 0, reprocessDocument: 0 };
+    // One after the other, as live changes are.
+    for (let seed = 0; seed < 80; seed++) {
+      const { changesByType } = await service.control<AnyRecord>('POST', '/sandbox/random', {
+        count: 1,
+        seed,
+      });
+      for (const type of ['createDocument', 'reprocessDocument'] as const)
+        drawn[type] += changesByType[type] ?? 0;
+    }
+    expect(await implausible()).toEqual({ twice: 0, early: 0, bills: bills + drawn.createDocument });
+    expect(drawn.reprocessDocument).toBeGreaterThan(10);
+  });
+
+  it('asked for by name are older ones where the next period is not over', async () => {
+    service = await startService({ documents: 60 });
+    const { bills } = await implausible();
+    await service.control('POST', '/sandbox/random', { count: 200, types: ['createDocument'] });
+    expect(await implausible()).toEqual({ twice: 0, early: 0, bills: bills + 200 });
   });
 });
 

@@ -213,6 +213,10 @@ const inserts = {
     (run_id, company_id, resource, pass, asked, current_page, has_next, ids, read_at)
     select ${id('run')}, ${id('company')}, 'documents', 1, n, n, true, array['a', 'b'], ${read}
     from plot, generate_series(1, 10) n`,
+  'metersync.also_listed': `
+    (resource, record_id, company_id)
+    select 'documents', ${id('document', 'n')}::text, md5('company ' || p + 1 || ' 1')::uuid
+    from plot, generate_series(41, 50) n`,
   'metersync.rejected_records': `
     (resource, record_id, company_id, error, record)
     select 'documents', ${id('document', 'n')}, ${id('company')}, 'refused', '{}'

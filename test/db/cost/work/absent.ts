@@ -9,9 +9,10 @@ import {
 import { absentSites, clearSiteQuarantine } from '../../../../db/absent-sites.ts';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../../../db/decide-deletes.ts';
 import { countMissed } from '../../../../db/missed.ts';
+import { forgetListed } from '../../../../db/owner.ts';
 import { changedUntimed, clearListed, reconciledSince, retireListed } from '../../../../db/reconcile.ts';
 import { forgetVersions } from '../../../../db/repair.ts';
-import { type RecordResource, recordResources } from '../../../../db/resources.ts';
+import { isListedByCompany, type RecordResource, recordResources } from '../../../../db/resources.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, readLater, type Work } from './work.ts';
 
@@ -53,6 +54,7 @@ export const absent: readonly Work[] = [
       run: async ({ db }, plot) => {
         const listing = ofCompany(resource, plot);
         await countAbsent(db, listing, none);
+        if (isListedByCompany(resource)) await forgetListed(db, resource, idOf('company', plot), ['another']);
         await retireAbsent(db, runOf(plot), listing, none, any);
         await countTombstoned(db, runOf(plot), listing);
         await countMissed(db, runOf(plot), listing, 300);

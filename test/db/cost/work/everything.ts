@@ -1,4 +1,5 @@
 import { absent } from './absent.ts';
+import { auditWork } from './audit.ts';
 import { catchUp } from './catch-up.ts';
 import { pages } from './pages.ts';
 import { readingWork } from './readings.ts';
@@ -16,4 +17,5 @@ export const everything: readonly Work[] = [
   ...absent,
   ...runs,
   ...upkeep,
+  ...auditWork,
 ];

@@ -1,4 +1,5 @@
 import type { Warehouse } from '../../../../db/connect.ts';
+import { forgetListed } from '../../../../db/owner.ts';
 import { writeDocumentSets } from '../../../../db/write/document-sets.ts';
 import type { RecordPage } from '../../../../db/write/page.ts';
 import { holdDocuments, retireUsage } from '../../../../db/write/usage-data.ts';
@@ -104,6 +105,17 @@ export const pages: readonly Work[] = [
     run: page('documents', false, 'all').run,
   },
   {
+    name: 'a page of 50 documents of another company, which then lists but one of them',
+    rows: 150,
+    run: async (warehouse, plot) => {
+      const records = numbers(1, 50).map((n) => document(plot, n));
+      const companyId = idOf('company', plot + 100_000);
+      await writeRecords(warehouse, 'documents', records, { readAt, companyId });
+      await forgetListed(warehouse.db, 'documents', companyId, [idOf('document', plot, 1)]);
+      await forgetListed(warehouse.db, 'documents', idOf('company', plot), []);
+    },
+  },
+  {
     name: '50 documents with their usage, as their own endpoints showed them',
     rows: 150,
     run: ({ db }, plot) => {
@@ -126,7 +138,7 @@ export const pages: readonly Work[] = [
     rows: 150,
     run: ({ db }, plot) => {
       const companyId = idOf('company', plot);
-      const read = { companyId, readAt, apiVersion: 'v2.2', joined: true };
+      const read = { companyId, byId: true, readAt, apiVersion: 'v2.2', joined: true };
       const documents = numbers(1, 50).map((n) => document(plot, n));
       const ids = documents.map(({ id }) => id);
       const rows = numbers(1, 100).map((n) => usage(plot, n));

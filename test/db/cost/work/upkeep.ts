@@ -8,9 +8,10 @@ import {
 } from '../../../../db/companies-to-check.ts';
 import { createFieldCatalogue } from '../../../../db/fields/field-catalogue.ts';
 import { failedParts } from '../../../../db/parking.ts';
-import { eventsOfRecord, keptEvents, listEvents, outcomesOf, readEvent } from '../../../../db/read/events.ts';
+import { eventsOfRecord, listEvents, outcomesOf, readEvent } from '../../../../db/read/events.ts';
 import { readHealth } from '../../../../db/read/health.ts';
 import { listDataIssues, namesOfIssues } from '../../../../db/read/issues.ts';
+import { keptEvents } from '../../../../db/read/kept-events.ts';
 import { readStatus } from '../../../../db/read/status.ts';
 import { traceRecord } from '../../../../db/read/trace.ts';
 import { recordsWaiting } from '../../../../db/read/waiting.ts';

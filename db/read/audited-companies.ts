@@ -1,0 +1,42 @@
+import { isNull, sql } from 'drizzle-orm';
+import { array } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { companies } from '../schema/utility.ts';
+import { recordRead } from '../strangers.ts';
+
+/**
+ * Companies that live though the service's list does not show them: settings name them, or records
+ * of them were read.
+ */
+export async function unlistedCompanies(
+  db: Executor,
+  configured: readonly string[],
+): Promise<{ readonly id: string; readonly wasRead: boolean }[]> {
+  const result = await db.execute<{ id: string; wasRead: boolean }>(sql`
+    with unlisted as (
+      select
+        ${companies.id},
+        ${recordRead(companies.id)} as was_read
+      from ${companies}
+      where ${companies.deletedAt} is null
+        and ${companies.raw} is null
+    )
+    select
+      id,
+      was_read as "wasRead"
+    from unlisted
+    where was_read
+      or id = any(${array(configured, 'uuid')})
+    order by id`);
+  return result.rows;
+}
+
+/** Companies that live, for a service without a list of them. */
+export async function knownCompanies(db: Executor): Promise<string[]> {
+  const known = await db
+    .select({ id: companies.id })
+    .from(companies)
+    .where(isNull(companies.deletedAt))
+    .orderBy(companies.id);
+  return known.map(({ id }) => id);
+}

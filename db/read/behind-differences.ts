@@ -1,0 +1,80 @@
+import { sql } from 'drizzle-orm';
+import { array, type RowOf, unnested } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { events, journal, rejectedRecords } from '../schema/metersync.ts';
+import { refusedId } from '../write/rejected-records.ts';
+
+/** An event of the journal that is about a record. */
+export interface EventBehind {
+  readonly id: string;
+  readonly type: string;
+  readonly outcome: string;
+  readonly occurredAt: string | null;
+  readonly receivedAt: string;
+}
+
+const eventsBehindMax = 5;
+
+/** The last events about each of the records: a meter for readings, whose ids begin with it. */
+export async function eventsBehind(
+  db: Executor,
+  recordIds: readonly string[],
+): Promise<Map<string, EventBehind[]>> {
+  const result = await db.execute<{ record: string; events: EventBehind[] }>(sql`
+    select
+      record,
+      jsonb_agg(
+        jsonb_build_object(
+          'id', known.id,
+          'type', known.type,
+          'outcome', known.outcome,
+          'occurredAt', known.occurred_at::text,
+          'receivedAt', known.received_at::text
+        )
+        order by known.recorded_at desc
+      ) as events
+    from unnest(${array(recordIds, 'text')}) as record
+      cross join lateral (
+        select ${journal.id}
+        from ${journal}
+        where ${journal.recordId} = record
+        order by ${journal.recordedAt} desc
+        limit ${eventsBehindMax}
+      ) latest
+      -- With offset 0 each event is looked up by its id, and not all of the journal for a few.
+      cross join lateral (
+        select *
+        from ${events}
+        where ${events.id} = latest.id
+        offset 0
+      ) known
+    group by record`);
+  return new Map(result.rows.map(({ record, events }) => [record, events]));
+}
+
+/**
+ * Why Postgres refused records that the warehouse lacks, by resource and id: readings by their
+ * meter and start.
+ */
+export async function refusals(
+  db: Executor,
+  records: readonly { readonly resource: string; readonly id: string }[],
+): Promise<Map<string, string>> {
+  const asked = unnested('asked', records, [
+    ['resource', 'text', ({ resource }) => resource],
+    ['id', 'text', ({ id }) => id],
+    ['record_id', 'text', ({ id }) => refusedId(id)],
+  ]);
+  const refused = await db.execute<Refused>(sql`
+    select
+      ${rejectedRecords.resource},
+      asked.id,
+      ${rejectedRecords.error}
+    from ${rejectedRecords}
+      join ${asked} using (resource, record_id)`);
+  return new Map(refused.rows.map(({ resource, id, error }) => [`${resource} ${id}`, error]));
+}
+
+type Refused = RowOf<typeof rejectedRecords.resource | typeof rejectedRecords.error> & {
+  readonly id: string;
+};

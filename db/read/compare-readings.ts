@@ -1,0 +1,261 @@
+import { and, eq, gte, type SQL, sql } from 'drizzle-orm';
+import { alias, type PgColumn } from 'drizzle-orm/pg-core';
+import { array, columnNames } from '../arrays.ts';
+import type { Database, Executor, Warehouse } from '../connect.ts';
+import { halving } from '../halving.ts';
+import { intervals, meters } from '../schema/utility.ts';
+import { type IntervalColumns, plainReadings, readingsAt } from '../write/interval-text.ts';
+
+import type { Difference, DifferentField } from './compare-records.ts';
+
+export interface ReadingsCompared {
+  readonly differences: readonly Difference[];
+  /** Distinct readings. */
+  readonly keys: number;
+}
+
+/**
+ * Compares readings of a meter, those that start since a moment where one is given; ids of
+ * differences are `meter@start/seconds/unit`. One that Postgres cannot hold is missing.
+ */
+export async function compareIntervals(
+  warehouse: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
+  meterId: string,
+  columns: IntervalColumns,
+  since: string | null = null,
+): Promise<ReadingsCompared> {
+  const parts = await halving<number, ReadingsCompared>(
+    [...columns.startAt.keys()],
+    (places) => compareReadings(warehouse, meterId, readingsAt(columns, places), since),
+    (place) => ({
+      differences: [{ id: `${meterId}@${columns.startAt[place]}`, state: 'missing' }],
+      keys: 1,
+    }),
+  );
+  return {
+    differences: parts.flatMap(({ differences }) => differences),
+    keys: parts.reduce((sum, { keys }) => sum + keys, 0),
+  };
+}
+
+/** Times that `metersync.read_time` casts as they are. */
+const datedTime = /^\d{4}-\d\d-\d\d/;
+
+/**
+ * Readings that the service told, as a table `told` with the columns of theirs. Postgres reads
+ * their times and amounts.
+ */
+function told(columns: IntervalColumns, since: string | null): SQL {
+  const { startAt, endAt } = columns;
+  const dated = [...startAt, ...endAt].every((time) => time === null || datedTime.test(time));
+  const times = (values: readonly (string | null)[]): SQL =>
+    array(values, dated ? 'timestamptz' : 'text');
+  const time = (name: 's' | 'e'): SQL => sql.raw(dated ? name : `metersync.read_time(${name})`);
+  const readings = unnestedReadings(columns, times);
+  return sql`told as materialized (
+    select *
+    from (
+      select
+        ${time('s')} as start_at,
+        coalesce(g, extract(epoch from ${time('e')} - ${time('s')})::int) as granularity_seconds,
+        coalesce(units, '') as usage_units,
+        usage,
+        quality
+      from ${readings}
+    ) readings
+    where ${since}::timestamptz is null
+      or start_at >= ${since}::timestamptz
+  )`;
+}
+
+/** Readings as a table `t (s, e, g, usage, units, quality)`, each column as one parameter. */
+const unnestedReadings = (
+  { startAt, endAt, granularitySeconds, usage, usageUnits, quality }: IntervalColumns,
+  times: (values: readonly (string | null)[]) => SQL,
+): SQL => sql`unnest(
+        ${times(startAt)},
+        ${times(endAt)},
+        ${array(granularitySeconds, 'int')},
+        ${array(usage, 'numeric')},
+        ${array(usageUnits, 'text')},
+        ${array(quality, 'text')}
+      ) as t (s, e, g, usage, units, quality)`;
+
+/**
+ * Where the warehouse's readings of theirs start. As two values they let Postgres plan for their
+ * months alone.
+ */
+function spanOf(columns: IntervalColumns, zoneIsUtc: boolean): SQL {
+  const plain = plainReadings(columns, zoneIsUtc);
+  return plain === undefined
+    ? sql`(select min(start_at) from told) and (select max(start_at) from told)`
+    : sql`${plain.from}::timestamptz and ${plain.to}::timestamptz`;
+}
+
+const reading = alias(intervals, 'reading');
+
+const { startAt, granularitySeconds, usageUnits } = intervals;
+
+/** What tells a reading of a meter from its others. */
+const readingKey = columnNames([startAt, granularitySeconds, usageUnits]);
+
+/** That key of a table as text, to stand behind the meter. */
+const keyOf = (table: SQL | typeof reading): SQL => {
+  const [start, seconds, units] = [startAt, granularitySeconds, usageUnits].map(
+    ({ name }) => sql`${table}.${sql.identifier(name)}`,
+  );
+  return sql`'@' || ${start} || '/' || ${seconds} || '/' || ${units}`;
+};
+
+async function compareReadings(
+  { db, zoneIsUtc }: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
+  meterId: string,
+  columns: IntervalColumns,
+  since: string | null,
+): Promise<ReadingsCompared> {
+  const result = await db.execute<{
+    id: string | null;
+    missing: boolean;
+    keys: number;
+    fields: DifferentField[];
+  }>(sql`
+    with ${told(columns, since)}
+    select
+      ${meterId} || ${keyOf(sql`told`)} as id,
+      held.start_at is null as missing,
+      0 as keys,
+      (
+        select jsonb_agg(jsonb_build_object('field', field, 'service', a, 'warehouse', b))
+        from (
+          values
+            ('usage', told.usage::text, held.usage::text),
+            ('quality', told.quality, held.quality)
+        ) as f (field, a, b)
+        where a is distinct from b
+      ) as fields
+    from told
+      left join (
+        select *
+        from ${intervals}
+        where ${intervals.meterId} = ${meterId}
+          and ${intervals.startAt} between ${spanOf(columns, zoneIsUtc)}
+      ) held using (${readingKey})
+    where held.start_at is null
+      or (told.usage, told.quality) is distinct from (held.usage, held.quality)
+    union all
+    select
+      null,
+      false,
+      count(*)::int,
+      null
+    from (
+      select distinct ${readingKey}
+      from told
+    ) keys`);
+  const differences = result.rows.flatMap((row): Difference[] =>
+    row.id === null
+      ? []
+      : [
+          row.missing
+            ? { id: row.id, state: 'missing' }
+            : { id: row.id, state: 'different', fields: row.fields },
+        ],
+  );
+  return { differences, keys: result.rows.find((row) => row.id === null)?.keys ?? 0 };
+}
+
+/** How many readings of a meter the warehouse holds, since a moment where one is given. */
+export async function countIntervals(
+  db: Executor,
+  meterId: string,
+  since: string | null = null,
+): Promise<number> {
+  const [held] = await db
+    .select({ count: sql<number>`count(*)::int` })
+    .from(intervals)
+    .where(and(eq(intervals.meterId, meterId), startsSince(intervals.startAt, since)));
+  return held?.count ?? 0;
+}
+
+/** Whether a reading starts since a moment; any does where none is given. */
+const startsSince = (start: PgColumn, since: string | null): SQL | undefined =>
+  since === null ? undefined : gte(start, sql`${since}::timestamptz`);
+
+/** Keys of readings that the service told, as long as the transaction lives. */
+const toldReadings = sql.identifier('told_readings');
+
+/**
+ * Readings of a meter that the service did not tell among the given ones. The keys of what it told
+ * are collected in Postgres, so that memory stays flat however many there are.
+ */
+export async function extraReadings(
+  db: Database,
+  meterId: string,
+  pages: AsyncIterable<IntervalColumns>,
+  since: string | null,
+): Promise<Difference[]> {
+  return await db.transaction(async (tx) => {
+    await makeToldReadings(tx);
+    for await (const columns of pages) await noteToldReadings(tx, columns, since);
+    return await readingsNotTold(tx, meterId, since);
+  });
+}
+
+async function makeToldReadings(tx: Executor): Promise<void> {
+  await tx.execute(sql`
+    create temp table ${toldReadings} (
+      start_at timestamptz,
+      granularity_seconds int,
+      usage_units text
+    ) on commit drop`);
+}
+
+async function noteToldReadings(
+  tx: Executor,
+  columns: IntervalColumns,
+  since: string | null,
+): Promise<void> {
+  await tx.execute(sql`
+    with ${told(columns, since)}
+    insert into ${toldReadings} (${readingKey})
+    select ${readingKey}
+    from told`);
+}
+
+async function readingsNotTold(
+  tx: Executor,
+  meterId: string,
+  since: string | null,
+): Promise<Difference[]> {
+  const result = await tx.execute<{ id: string }>(sql`
+    select ${meterId} || ${keyOf(reading)} as id
+    from ${intervals} ${reading}
+      left join ${toldReadings} known using (${readingKey})
+    where ${reading.meterId} = ${meterId}
+      and known.start_at is null
+      and ${startsSince(reading.startAt, since) ?? sql`true`}
+    order by ${reading.startAt}, 1`);
+  return result.rows.map(({ id }) => ({ id, state: 'extra' }));
+}
+
+/**
+ * Meters of a company whose readings the warehouse holds though the service no longer lists the
+ * meter.
+ */
+export async function metersWithReadings(
+  db: Executor,
+  companyId: string | null,
+): Promise<string[]> {
+  const hasReadings = sql`exists (
+    select
+    from ${intervals}
+    where ${intervals.meterId} = ${meters.id}
+    offset 0
+  )`;
+  const found = await db
+    .select({ id: meters.id })
+    .from(meters)
+    .where(and(companyId === null ? undefined : eq(meters.companyId, companyId), hasReadings))
+    .orderBy(meters.id);
+  return found.map(({ id }) => id);
+}

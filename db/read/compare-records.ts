@@ -1,0 +1,244 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { array, columnNames, printedUuids } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { isRefusal } from '../failures.ts';
+import { halving } from '../halving.ts';
+import { alsoListing, ownerOf } from '../owner.ts';
+import {
+  idOf,
+  isListedByCompany,
+  isVersioned,
+  type RecordResource,
+  resources,
+  tableOf,
+} from '../resources.ts';
+import { alsoListed } from '../schema/metersync.ts';
+import { connectionSites } from '../schema/utility.ts';
+import { row } from '../tombstone.ts';
+import { sitesOfCompanies } from '../write/companies.ts';
+import { relatedSites, tellsSites } from '../write/connection-sites.ts';
+import { itemTexts, pageOfTexts } from '../write/item-texts.ts';
+import { items, type RecordPage } from '../write/page.ts';
+import { idOfRecord } from '../write/upsert.ts';
+
+/** A record that the warehouse lacks, or holds otherwise than the service. */
+export interface Difference {
+  readonly id: string;
+  readonly state: 'missing' | 'extra' | 'different';
+  /** What differs in it, for those that both have: JSON as text, null where a side has none. */
+  readonly fields?: readonly DifferentField[];
+}
+
+export interface DifferentField {
+  readonly field: string;
+  readonly service: string | null;
+  readonly warehouse: string | null;
+}
+
+const { siteId, accountIds, datasourceTypes } = connectionSites;
+
+/**
+ * The sites of a connection, as one value: as its record relates them, where it does, and as they
+ * are held.
+ */
+const oneValue = sql`jsonb_agg(
+        jsonb_build_array(${columnNames([siteId, accountIds, datasourceTypes])})
+        order by ${columnNames([siteId])}
+      )`;
+const heldSites = sql`(
+      select ${oneValue}
+      from ${connectionSites}
+      where ${connectionSites.connectionId} = ${row.id}
+    )`;
+const toldSites = sql`case
+      when ${tellsSites(sql`r`)} then (
+        with telling as (
+          select
+            null::uuid as connection_id,
+            r -> 'sitesRelations' as relations
+        ), ${relatedSites}
+        select ${oneValue}
+        from relation
+      )
+      else ${heldSites}
+    end`;
+
+/** What the record says of each column, beside what the row has; events write some of them, too. */
+function columnsOf(resource: RecordResource): { name: string; told: SQL; held: SQL }[] {
+  const columns = resources[resource].columns.map(({ column, of, kept, isOwner }) => {
+    const held = sql`${row}.${sql.identifier(column.name)}`;
+    const told = isOwner ? ownerOf(resource) : of;
+    return { name: column.name, told: kept ? sql`coalesce(${told}, ${held})` : told, held };
+  });
+  if (resource !== 'connections') return columns;
+  return [...columns, { name: 'sites', told: toldSites, held: heldSites }];
+}
+
+/**
+ * Compares a page of the service's records with the warehouse: the differences among the page's own
+ * records. One that Postgres cannot hold is missing.
+ */
+export async function comparePage(
+  db: Executor,
+  resource: RecordResource,
+  page: RecordPage,
+  since: string | null = null,
+): Promise<Difference[]> {
+  try {
+    return await compareRecords(db, resource, page, since);
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    const parts = await halving<string, Difference[]>(
+      itemTexts(page),
+      (texts) => compareRecords(db, resource, pageOfTexts(page, texts), since),
+      (text) => [
+        { id: String((JSON.parse(text) as { id?: unknown } | null)?.id), state: 'missing' },
+      ],
+    );
+    return parts.flat();
+  }
+}
+
+async function compareRecords(
+  db: Executor,
+  resource: RecordResource,
+  page: RecordPage,
+  since: string | null,
+): Promise<Difference[]> {
+  const records =
+    resource === 'sites'
+      ? { steps: sql`${items(page)}, ${sitesOfCompanies}`, from: sql`site` }
+      : { steps: items(page), from: sql`item` };
+  const columns = columnsOf(resource);
+  const isMissing = sql`${row.id} is null or ${row.deletedAt} is not null`;
+  const belied = columns.map(({ told, held }) => sql`or ${held} is distinct from ${told}`);
+  const result = await db.execute<{ id: string; missing: boolean; fields: DifferentField[] }>(sql`
+    with ${records.steps}
+    select
+      r ->> 'id' as id,
+      ${isMissing} as missing,
+      (
+        select coalesce(
+          jsonb_agg(jsonb_build_object('field', field, 'service', a, 'warehouse', b)),
+          '[]'
+        )
+        from (${fieldsOf(columns)}
+        ) both_sides
+        where a is distinct from b
+      ) as fields
+    from ${records.from}
+      -- With offset 0 each row is looked up by its id, and not all of the table for a few.
+      left join lateral (
+        select *
+        from ${tableOf(resource)}
+        where id = ${idOfRecord(resources[resource])}
+        offset 0
+      ) ${row} on true
+    where (
+        ${isMissing}
+        or ${row.raw} is distinct from r
+        ${sql.join(belied, sql.raw('\n        '))}
+      )
+      and ${saysSince(resource, since)}`);
+  return result.rows.map(({ id, missing, fields }) =>
+    missing ? { id, state: 'missing' } : { id, state: 'different', fields },
+  );
+}
+
+/**
+ * The fields of a record `r` and its row on both sides, `(field, a, b)`: those of the record that
+ * are not alike, and the columns where the records are.
+ */
+function fieldsOf(columns: ReturnType<typeof columnsOf>): SQL {
+  const ofColumns = columns.map(
+    ({ name, told, held }) => sql`
+          union all
+          select
+            ${`column ${name}`},
+            (${told})::text,
+            ${held}::text
+          where ${row.raw} is not distinct from r`,
+  );
+  return sql`
+          select
+            key as field,
+            (r -> key)::text as a,
+            (${row.raw} -> key)::text as b
+          from (
+            select jsonb_object_keys(r) as key
+            union
+            select jsonb_object_keys(${row.raw})
+          ) keys
+          where r -> key is distinct from ${row.raw} -> key${sql.join(ofColumns)}`;
+}
+
+/** Whether a record `r` says that it changed since a moment, or does not say when it did. */
+const saysSince = (resource: RecordResource, since: string | null): SQL =>
+  since === null || !isVersioned(resource)
+    ? sql`true`
+    : sql`coalesce(metersync.read_time(r ->> 'updated') >= ${since}::timestamptz, true)`;
+
+/** A row that a listing should show and did not. */
+export interface Unshown {
+  readonly id: string;
+  /** Companies whose listings should show it, this one included. */
+  readonly listings: number;
+}
+
+/**
+ * Rows that live in the warehouse and that the service did not show; of one company, those of
+ * others included that it was known to list, or of all (null).
+ */
+export async function unshownRows(
+  db: Executor,
+  resource: RecordResource,
+  companyId: string | null,
+  seenIds: readonly string[],
+  since: string | null = null,
+  /** Companies of which no list tells. */
+  unlisted: readonly string[] = [],
+): Promise<Unshown[]> {
+  const owner = resource === 'companies' ? row.id : row.companyId;
+  const ofCompany = companyId === null ? sql`true` : sql`${owner} = ${companyId}::uuid`;
+  const recent =
+    since === null || !isVersioned(resource)
+      ? sql`true`
+      : sql`${row.updated} >= ${since}::timestamptz`;
+  const seen = array(printedUuids(seenIds), 'text');
+  const listings =
+    resource === 'companies' ? sql`1` : sql`(1 + (select count(*)${alsoListing(resource)}))::int`;
+  const hasOthers = companyId !== null && isListedByCompany(resource);
+  const ofOthers = sql`
+    union all
+    select
+      theirs.id,
+      theirs.listings
+    from ${alsoListed} listed
+      cross join lateral (
+        select
+          ${row.id}::text as id,
+          ${listings} as listings
+        from ${tableOf(resource)} ${row}
+        where ${row.id} = ${idOf(resource, sql`listed.record_id`)}
+          and ${row.companyId} <> ${companyId}::uuid
+          and ${row.deletedAt} is null
+          and ${recent}
+        offset 0
+      ) theirs
+    where listed.company_id = ${companyId}::uuid
+      and listed.resource = ${resource}
+      and not (listed.record_id = any(${seen}))`;
+  const result = await db.execute<{ id: string; listings: number }>(sql`
+    select
+      ${row.id}::text as id,
+      ${listings} as listings
+    from ${tableOf(resource)} ${row}
+    where ${row.deletedAt} is null
+      and ${ofCompany}
+      and not (${row.id}::text = any(${seen}))
+      and ${recent}
+      -- A row without a company is nobody's: it is extra, too.
+      and (${owner} = any(${array(unlisted, 'uuid')})) is not true${hasOthers ? ofOthers : sql``}
+    order by id`);
+  return result.rows;
+}

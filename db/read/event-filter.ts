@@ -1,0 +1,117 @@
+import { and, type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import type { EventOutcome } from '../../contract/names.ts';
+import { array } from '../arrays.ts';
+import { events, journal, settlements, staleRecords } from '../schema/metersync.ts';
+
+/**
+ * Which events of the journal; a bound that is absent bounds nothing. Times are ISO 8601, of the
+ * receiver's clock.
+ */
+export interface EventFilter {
+  readonly ids?: readonly string[] | undefined;
+  readonly type?: string | undefined;
+  readonly outcome?: EventOutcome | undefined;
+  readonly recordId?: string | undefined;
+  readonly companyId?: string | undefined;
+  readonly code?: string | undefined;
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+}
+
+export const event = alias(events, 'event');
+
+/** Whether an event matches; bounds that are absent are no part of the statement. */
+export function matching(filter: EventFilter): SQL {
+  const { ids, type, outcome, recordId, companyId, code, since, until } = filter;
+  const bounds: readonly (SQL | undefined)[] = [
+    ids && sql`${event.id} = any(${array(ids, 'text')})`,
+    given(type, (value) => sql`${event.type} = ${value}`),
+    given(outcome, (value) => sql`${event.outcome} = ${value}`),
+    given(recordId, (value) => sql`${event.recordId} = ${value}`),
+    given(companyId, (value) => sql`${event.companyId} = ${value}::uuid`),
+    given(code, (value) => sql`${event.errorCode} = ${value}`),
+    given(since, (value) => sql`${event.receivedAt} >= ${value}::timestamptz`),
+    given(until, (value) => sql`${event.receivedAt} < ${value}::timestamptz`),
+  ];
+  return and(...bounds) ?? sql`true`;
+}
+
+/** A bound of what is given, an empty text too. */
+const given = (value: string | undefined, bound: (value: string) => SQL): SQL | undefined =>
+  value === undefined ? undefined : bound(value);
+
+/**
+ * Ids of the events of records that had to be read, as stale records and settlements name them.
+ * With `offset 0` the events of each record are looked up, and not all that are pending.
+ */
+export const eventsOf = (records: SQL): SQL => sql`
+      select waiting.id
+      from ${records} r
+        cross join lateral (
+          select ${journal.id}
+          from ${journal}
+          where ${journal.recordId} = r.record_id
+            and ${journal.kind} = r.kind
+            and ${journal.arrivedAs} = 'pending'
+          offset 0
+        ) waiting
+      where r.kind <> 'interval'
+      union all
+      select r.record_id
+      from ${records} r
+      where r.kind = 'interval'`;
+
+/** Records whose events were settled so. The outcome is no parameter: a partial index serves it. */
+const settledAs = (outcome: 'missing' | 'dead'): SQL => sql`(
+        select distinct
+          ${settlements.kind},
+          ${settlements.recordId}
+        from ${settlements}
+        where ${settlements.outcome} = ${sql.raw(`'${outcome}'`)}
+      )`;
+
+/** Events that were so when they came. */
+const arrivedAs = (outcome: 'dead' | 'ignored'): SQL => sql`
+      select ${journal.id}
+      from ${journal}
+      where ${journal.arrivedAs} = ${sql.raw(`'${outcome}'`)}`;
+
+/**
+ * Ids of the events that may have an outcome of which few are: those need not be looked for among
+ * all.
+ */
+const fewOf: Readonly<Partial<Record<EventOutcome, SQL>>> = {
+  pending: eventsOf(sql`${staleRecords}`),
+  missing: eventsOf(settledAs('missing')),
+  dead: sql`${eventsOf(settledAs('dead'))}
+      union all${arrivedAs('dead')}`,
+  ignored: arrivedAs('ignored'),
+};
+
+/**
+ * Where those are: the few of a record, or of an outcome that few have, are picked before the
+ * newest of them are.
+ */
+export function amongThem({ recordId, outcome }: EventFilter): SQL {
+  if (recordId !== undefined)
+    return sql`(
+      select *
+      from ${events}
+      where ${events.recordId} = ${recordId}
+      offset 0
+    ) ${event}`;
+  const few = outcome === undefined ? undefined : fewOf[outcome];
+  if (few === undefined) return sql`${events} ${event}`;
+  return sql`(
+      select distinct id
+      from (${few}
+      ) ids
+    ) few
+      cross join lateral (
+        select *
+        from ${events}
+        where ${events.id} = few.id
+        offset 0
+      ) ${event}`;
+}

@@ -1,0 +1,124 @@
+import { sql } from 'drizzle-orm';
+import type { DeliveredEvent, Replay } from '../../contract/delivery.ts';
+import type { EventOutcome } from '../../contract/names.ts';
+import { array, type RowOf } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { halving } from '../halving.ts';
+import { type events, journal } from '../schema/metersync.ts';
+import { amongThem, type EventFilter, event, matching } from './event-filter.ts';
+import { printed } from './events.ts';
+
+/**
+ * A kept event, ready to be recorded again; `event` is undefined when what was signed was dropped,
+ * or is too large.
+ */
+export interface KeptEvent {
+  readonly id: string;
+  readonly outcome: EventOutcome;
+  readonly dropped: boolean;
+  readonly event: DeliveredEvent | undefined;
+}
+
+/** Where a page of kept events ends. */
+export interface KeptCursor {
+  readonly receivedAt: string;
+  readonly id: string;
+}
+
+/** Kept events that match, oldest first, with what was signed: the next page after the cursor. */
+export async function keptEvents(
+  db: Executor,
+  filter: EventFilter,
+  replay: Replay,
+  page: { limit: number; after: KeptCursor | undefined },
+): Promise<{ events: KeptEvent[]; next: KeptCursor | undefined }> {
+  const rows = await readKept(db, filter, replay, page);
+  const last = rows.at(-1);
+  const whole = rows.length === page.limit && last !== undefined;
+  const signed = await readSigned(
+    db,
+    rows.flatMap(({ id, dropped }) => (dropped ? [] : [id])),
+  );
+  return {
+    events: rows.map(({ id, outcome, seconds, iso, dropped }) => {
+      const body = signed.get(id);
+      const delivered =
+        body === undefined ? undefined : { id, timestamp: seconds, receivedAt: iso, body };
+      return { id, outcome, dropped, event: delivered };
+    }),
+    next: whole ? { receivedAt: last.received_at, id: last.id } : undefined,
+  };
+}
+
+type KeptRow = RowOf<typeof events.id | typeof events.outcome | typeof events.receivedAt> & {
+  readonly seconds: number;
+  readonly iso: string;
+  readonly dropped: boolean;
+};
+
+async function readKept(
+  db: Executor,
+  filter: EventFilter,
+  replay: Replay,
+  { limit, after }: { limit: number; after: KeptCursor | undefined },
+): Promise<KeptRow[]> {
+  const later =
+    after === undefined
+      ? sql`true`
+      : sql`(${event.receivedAt}, ${event.id}) > (${after.receivedAt}::timestamptz, ${after.id})`;
+  // Ids are asked for one by one, and answered one by one: what cannot be replayed is said of each.
+  const chosen =
+    replay === 'all' || filter.ids !== undefined ? sql`true` : sql`${event.outcome} <> 'applied'`;
+  const result = await db.execute<KeptRow>(sql`
+    select
+      ${event.id},
+      ${event.outcome},
+      ${event.receivedAt},
+      floor(extract(epoch from ${event.receivedAt}))::float8 as seconds,
+      to_char(${event.receivedAt} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as iso,
+      ${event.payload} is null and ${event.body} is null as dropped
+    from ${amongThem(filter)}
+    where ${matching(filter)}
+      and ${chosen}
+      and ${later}
+    order by ${event.receivedAt}, ${event.id}
+    limit ${limit}`);
+  return result.rows;
+}
+
+/** Payloads read by one statement: those of today are 30 MB together at most. */
+const payloadsAtOnce = 20;
+
+/**
+ * What was signed of events, by their ids; those that are too large to be read are left out, and
+ * spoil no other.
+ */
+async function readSigned(
+  db: Executor,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const signed = new Map<string, string>();
+  for (let from = 0; from < ids.length; from += payloadsAtOnce) {
+    const read = async (some: readonly string[]): Promise<void> => {
+      for (const { id, payload, body } of await readBytes(db, some)) {
+        const text = payload ?? body?.toString('utf8');
+        if (text !== undefined) signed.set(id, text);
+      }
+    };
+    await halving(ids.slice(from, from + payloadsAtOnce), read, () => {});
+  }
+  return signed;
+}
+
+type Bytes = RowOf<typeof journal.id | typeof journal.body> & { readonly payload: string | null };
+
+async function readBytes(db: Executor, ids: readonly string[]): Promise<Bytes[]> {
+  const result = await db.execute<Bytes>(sql`
+    select
+      ${journal.id},
+      printed.payload,
+      ${journal.body}
+    from ${journal}${printed(journal.payload)}
+    where ${journal.id} = any(${array(ids, 'text')})`);
+  return result.rows;
+}

@@ -1,0 +1,94 @@
+import type { AuditResource } from '../../../../contract/names.ts';
+import { knownCompanies, unlistedCompanies } from '../../../../db/read/audited-companies.ts';
+import { eventsBehind, refusals } from '../../../../db/read/behind-differences.ts';
+import {
+  compareIntervals,
+  countIntervals,
+  extraReadings,
+  metersWithReadings,
+} from '../../../../db/read/compare-readings.ts';
+import { comparePage, unshownRows } from '../../../../db/read/compare-records.ts';
+import { removeReadings } from '../../../../db/repair.ts';
+import { recordResources } from '../../../../db/resources.ts';
+import type { IntervalColumns } from '../../../../db/write/interval-text.ts';
+import { pageOfRecords } from '../../../support/pages.ts';
+import { idOf, meterOf } from '../rows.ts';
+import { changedAt, numbers, readAt, type Work } from './work.ts';
+
+const ids: Readonly<Record<Exclude<AuditResource, 'intervals'>, (plot: number) => string[]>> = {
+  companies: (plot) => [idOf('company', plot)],
+  sites: (plot) => [idOf('company', plot)],
+  connections: (plot) => numbers(1, 20).map((n) => idOf('connection', plot, n)),
+  meters: (plot) => numbers(1, 5).map((n) => meterOf(plot, n)),
+  documents: (plot) => numbers(1, 50).map((n) => idOf('document', plot, n)),
+  usageData: (plot) => numbers(1, 100).map((n) => idOf('usage', plot, n)),
+};
+
+/** Readings of a service that has others than the warehouse. */
+function otherReadings(): IntervalColumns {
+  const startAt = numbers(1, 28).map((day) => `2025-01-${String(day).padStart(2, '0')}T00:00:00Z`);
+  const each = <T>(value: T): T[] => startAt.map(() => value);
+  return {
+    ...{ startAt, endAt: each(null), granularitySeconds: each(3600), usage: each('1') },
+    ...{ usageUnits: each('kWh'), quality: each('ACTUAL'), updated: each(null) },
+  };
+}
+
+async function* once(columns: IntervalColumns): AsyncGenerator<IntervalColumns> {
+  yield columns;
+}
+
+export const auditWork: readonly Work[] = [
+  ...recordResources.map(
+    (resource): Work => ({
+      name: `an audit compares ${resource} of a company, which differ`,
+      rows: 150,
+      run: async ({ db }, plot) => {
+        const companyId = idOf('company', plot);
+        const owner = resource === 'companies' || resource === 'sites' ? null : companyId;
+        const records = ids[resource](plot).map((id) => ({
+          ...{ id, updated: changedAt },
+          sites: [{ id: idOf('site', plot) }],
+        }));
+        await comparePage(db, resource, pageOfRecords(records, { companyId: owner }));
+        await unshownRows(db, resource, companyId, []);
+        await unshownRows(db, resource, companyId, ids[resource](plot), readAt);
+      },
+    }),
+  ),
+  {
+    name: 'an audit compares the readings of a meter',
+    rows: 200,
+    run: async (warehouse, plot) => {
+      const { db } = warehouse;
+      const [meterId, columns] = [meterOf(plot, 1), otherReadings()];
+      const { differences } = await compareIntervals(warehouse, meterId, columns);
+      await countIntervals(db, meterId);
+      const extra = await extraReadings(db, meterId, once(columns), null);
+      const differing = [...differences, ...extra].map(({ id }) => id);
+      await removeReadings(db, meterId, differing, readAt);
+      await metersWithReadings(db, idOf('company', plot));
+    },
+  },
+  {
+    name: 'an audit explains what differs',
+    rows: 50,
+    run: async ({ db }, plot) => {
+      const documents = numbers(1, 10).map((n) => idOf('document', plot, n));
+      await eventsBehind(db, documents);
+      await refusals(
+        db,
+        documents.map((id) => ({ resource: 'documents', id })),
+      );
+    },
+  },
+  {
+    name: 'an audit looks for companies beside the list of them',
+    rows: 20,
+    asksForAll: 'It is about all companies.',
+    run: async ({ db }, plot) => {
+      await knownCompanies(db);
+      await unlistedCompanies(db, [idOf('company', plot)]);
+    },
+  },
+];
