@@ -13,7 +13,8 @@ import { describeSessions, sessionsAtWork } from './read/sessions.ts';
 import { ensureRoles } from './roles.ts';
 import { applyViews } from './views.ts';
 
-export const newerSchema = 'the warehouse was migrated by a newer metersync: upgrade this one';
+export const newerSchema =
+  'the warehouse was migrated by a newer metersync: upgrade this one (or by one before 0.1.0: load a new warehouse)';
 
 /**
  * How long a migration waits for tables that others use, and keeps new users of them waiting; and

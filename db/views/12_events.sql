@@ -88,3 +88,15 @@ with told as (
 )
 select meter_id, announced, fetched, announced - fetched as missing, readings_told, readings_found, shortfall
 from ledger;
+
+comment on view metersync.interval_ledger is
+  'What of each meter''s readings events announced, what was fetched since, and what is missing.';
+select metersync.comment_columns('metersync.interval_ledger', '{
+  "meter_id": "The meter.",
+  "announced": "All ranges that events announced, merged.",
+  "fetched": "Ranges that were fetched, less those that were announced again since.",
+  "missing": "announced less fetched.",
+  "readings_told": "Readings that the events told of; those in several ranges count each time.",
+  "readings_found": "Readings that the warehouse has in the ranges of the events, counted when each was fetched.",
+  "shortfall": "Readings that events told of and their ranges did not show."
+}');

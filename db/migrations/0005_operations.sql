@@ -1,3 +1,0 @@
-CREATE INDEX "events_received" ON "metersync"."events" USING btree ("received_at","id");--> statement-breakpoint
-CREATE INDEX "events_parked" ON "metersync"."events" USING btree ("error_code","next_attempt_at") WHERE outcome = 'pending' and error_code is not null;--> statement-breakpoint
-CREATE INDEX "events_with_payload" ON "metersync"."events" USING btree ("received_at") WHERE outcome in ('applied', 'superseded', 'ignored') and payload_dropped_at is null;

@@ -1,2 +1,0 @@
-CREATE INDEX "companies_external" ON "utility"."companies" USING btree ("external_id");--> statement-breakpoint
-CREATE INDEX "deletes_record" ON "metersync"."deletes" USING btree ("resource","record_id");
