@@ -3,18 +3,21 @@ import { limits } from '../contract/limits.ts';
 import { hasReadings, metersAfter } from '../db/backfill-order.ts';
 import { warehouseNow } from '../db/due.ts';
 import { withoutStatement } from '../db/failures.ts';
+import { countMissedReadings } from '../db/missed.ts';
 import {
   finishRun,
   notePartsMissing,
   noteProgress,
   type RunCounts,
   type RunKey,
+  type Started,
   startRun,
 } from '../db/runs.ts';
 import { forgetRejectedReadings } from '../db/write/rejected-records.ts';
 import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
 import type { Allowance } from './allowance.ts';
 import { atMostEvery } from './at-most-every.ts';
+import { missedGraceSeconds } from './backfill-listing.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
@@ -42,6 +45,8 @@ export interface IntervalCursor {
   readonly written: PageWritten;
   /** Sum of what the service said of each meter, where it says it. */
   readonly totalSaid: number | null;
+  /** Readings that an event should have told of. */
+  readonly missed: number;
   readonly failed: number;
   /** The first of them. */
   readonly failedMeters: readonly string[];
@@ -60,12 +65,15 @@ const firstMeter: IntervalCursor = {
   readings: 0,
   written: nothingWritten,
   totalSaid: null,
+  missed: 0,
   failed: 0,
   failedMeters: [],
   error: null,
   suspect: 0,
   doubt: null,
 };
+
+type IntervalsPart = RunKey & { readonly companyId: string };
 
 export interface CompanyReading {
   readonly runId: string;
@@ -87,7 +95,7 @@ export async function backfillIntervals(
   allowance?: Allowance,
 ): Promise<CompanyStep> {
   const { db } = deps.warehouse;
-  const key: RunKey = { runId, companyId, resource: 'intervals' };
+  const key: IntervalsPart = { runId, companyId, resource: 'intervals' };
   const details = Context.current().info.heartbeatDetails as Partial<IntervalCursor> | undefined;
   // One of an earlier version lacks what is counted since.
   const own = details?.resource === 'intervals' && (details.companyId ?? companyId) === companyId;
@@ -97,14 +105,14 @@ export async function backfillIntervals(
     return { done: true, cursor: null };
   }
   // Also behind others: whoever read those may have left the company to another.
-  let { now } = await startRun(db, key);
+  let { now, readBefore } = await startRun(db, key);
   const meters = await metersAfter(db, companyId, cursor.after, metersTogether);
   const within = atMostEvery(progressEveryMs, deps.now, async (counts: RunCounts) => {
     await noteProgress(db, key, counts);
   });
   for (const meterId of meters) {
     if (allowance?.isSpent() === true) return { done: false, cursor };
-    cursor = await backfillMeter(deps, { companyId, meterId, now }, cursor, within);
+    cursor = await backfillMeter(deps, { key, meterId, now, readBefore }, cursor, within);
     heartbeat(cursor);
     now = (await noteProgress(db, key, intervalCounts(cursor))) ?? now;
   }
@@ -115,7 +123,7 @@ export async function backfillIntervals(
 
 async function backfillMeter(
   deps: ActivityDependencies,
-  { companyId, meterId, now }: { readonly companyId: string; readonly meterId: string; readonly now: string },
+  { key, meterId, now, readBefore }: Started & { readonly key: IntervalsPart; readonly meterId: string },
   { within, ...done }: IntervalCursor,
   note: (counts: RunCounts) => Promise<void>,
 ): Promise<IntervalCursor> {
@@ -127,12 +135,15 @@ async function backfillMeter(
     });
   try {
     const read = await readMeter(deps, meterId, { done, now, interrupted, onWritten });
-    return { ...withMeter(done, read), ...(await judged(deps, meterId, done, read)), after: meterId };
+    const { inserted, changed } = read.written;
+    const missed = readBefore && inserted + changed > 0 ? await missedOf(deps, key, meterId) : 0;
+    const judgement = await judged(deps, meterId, done, read);
+    return { ...withMeter(done, read), ...judgement, missed: done.missed + missed, after: meterId };
   } catch (error) {
     const { cancellationSignal, info } = Context.current();
     cancellationSignal.throwIfAborted();
     if (info.attempt <= meterAttempts && asFailure(error)?.action === 'retry') throw error;
-    const reason = await ownTrouble(deps, error, () => listsMeters(deps, companyId));
+    const reason = await ownTrouble(deps, error);
     if (reason === undefined || reason.code === 'SERVICE_KEY_REFUSED') throw error;
     // A meter that cannot be read must not keep the others from being read.
     const { code } = reason;
@@ -142,16 +153,11 @@ async function backfillMeter(
   }
 }
 
-/** Whether the service answers for the company's meters, of which one is failed. */
-async function listsMeters({ service }: ActivityDependencies, companyId: string): Promise<boolean> {
-  if (!service.has('meters')) return false;
-  const signal = Context.current().cancellationSignal;
-  const first = { endpoint: 'meters', params: { companyId }, page: 1, lane: 'backfill', signal } as const;
-  return await service.page(first).then(
-    () => true,
-    () => false,
-  );
-}
+const missedOf = async (
+  { warehouse: { db } }: ActivityDependencies,
+  { runId, companyId }: IntervalsPart,
+  meterId: string,
+): Promise<number> => await countMissedReadings(db, runId, { companyId, meterId }, missedGraceSeconds);
 
 const withMeter = (
   done: IntervalCursor,
@@ -247,7 +253,8 @@ async function finishIntervals(
 const named = ({ failed, failedMeters }: IntervalCursor): string =>
   [...failedMeters, ...(failed > failedMeters.length ? ['…'] : [])].join(', ');
 
-function intervalCounts({ written, readings, pages }: IntervalCursor): RunCounts {
+function intervalCounts({ written, readings, pages, missed }: IntervalCursor): RunCounts {
   const unchanged = Math.max(0, readings - written.inserted - written.changed - written.rejected);
-  return { ...written, pages, passes: 1, totalSaid: null, distinctIds: readings, unchanged, tombstoned: 0 };
+  const none = { passes: 1, totalSaid: null, tombstoned: 0 };
+  return { ...written, ...none, pages, distinctIds: readings, unchanged, missed };
 }

@@ -219,13 +219,19 @@ async function judgeAbsent(
   }
   if (before !== undefined && confirmsPass(before.manifest, now.manifest)) {
     const seen = { ids, beganAt: before.beganAt };
-    const { quarantined } = await retireAbsent(db, input.runId, listing, seen, deps.deletesCap);
+    const { quarantined, awaited } = await retireAbsent(db, input.runId, listing, seen, deps.deletesCap);
+    if (awaited > 0) await wakeFor(deps, input.resource);
     if (quarantined === 0) return { done: true, state: 'complete' };
     const reason = `${quarantined} of ${live} rows are absent: quarantined until somebody decides (metersync deletes list)`;
     return { done: true, state: 'suspect', reason };
   }
   const reason = `${absent} rows were absent from one pass and no second one agreed: nothing was tombstoned`;
   return { done: false, state: 'suspect', reason };
+}
+
+/** Has what waits for records that turned out to be gone looked at now. */
+async function wakeFor(deps: ActivityDependencies, resource: ListedResource): Promise<void> {
+  if (resource === 'connections' || resource === 'documents') await deps.wake(resource);
 }
 
 /**

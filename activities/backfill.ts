@@ -1,4 +1,3 @@
-import { Context } from '@temporalio/activity';
 import { Failure } from '../contract/failures.ts';
 import {
   type CompanyResource,
@@ -23,8 +22,9 @@ import { backfillIntervals, type CompanyReading, type CompanyStep } from './back
 import { backfillListing, noEndpoint } from './backfill-listing.ts';
 import { type CompaniesReading, type CompaniesStep, readTogether } from './backfill-together.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { asFailure, failing } from './failing.ts';
+import { failing } from './failing.ts';
 import { forgetUnread, noteNamed } from './named-companies.ts';
+import { refusal } from './own-trouble.ts';
 import { reviveService } from './parking.ts';
 
 export type { CompanyReading, CompanyStep } from './backfill-intervals.ts';
@@ -107,8 +107,7 @@ async function backfillCompanies(deps: ActivityDependencies, runId: string): Pro
     await reviveService(deps);
     return true;
   } catch (error) {
-    const failure = asFailure(error);
-    if (failure === undefined || failure.action === 'retry') throw error;
+    const failure = await refusal(deps, error);
     await failRun(deps, key, `${failure.code}: ${failure.message}`);
     if (failure.code === 'SERVICE_KEY_REFUSED') throw error;
     // Companies seen in events and configured ones are still read.
@@ -163,9 +162,7 @@ async function readCompany(
       await backfillListing(deps, { ...key, resource }, allowance);
       refused = false;
     } catch (error) {
-      Context.current().cancellationSignal.throwIfAborted();
-      const failure = asFailure(error);
-      if (failure === undefined || failure.action === 'retry') throw error;
+      const failure = await refusal(deps, error);
       const reason = `${failure.code}: ${failure.message}`;
       if (failure.code === 'SERVICE_KEY_REFUSED') return await giveUp(deps, input, reason);
       refused &&= failure.code === 'SERVICE_NOT_FOUND' || failure.code === 'SERVICE_ACCESS_DENIED';

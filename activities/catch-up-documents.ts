@@ -24,8 +24,9 @@ export async function catchUpDocuments(
   const { readAt, due } = await dueDocuments(db, companyId, documentsTogether);
   const reads = { ...catchUp, failed, moved, readAt };
   const ids = due.map(({ id }) => id);
-  const { unseen, proven, withoutUsage, partial } = await readDocuments(reads, due);
-  const unsettled = new Set([...partial, ...(await readUsage(reads, withoutUsage))]);
+  const read = await readDocuments(reads, due);
+  const { unseen, proven } = read;
+  const unsettled = new Set([...read.partial, ...(await readUsage(reads, read))]);
   for (const id of failed.keys()) unsettled.delete(id);
   const known = await admitAndRefresh(deps, 'documents', companyId, ids, { meters: false });
   const settled = ids.filter((id) => !unsettled.has(id) && !failed.has(id) && !moved.has(id));
@@ -41,33 +42,39 @@ interface DocumentsRead {
   readonly proven: boolean;
   /** Documents that were read, and their usage was not. */
   readonly withoutUsage: readonly string[];
+  /** Documents whose usage was asked for, and that have no listing of it. */
+  readonly unlisted: readonly string[];
   /** Documents of whose usage not all was shown. */
   readonly partial: readonly string[];
 }
 
 async function readDocuments(reads: SingleReads, due: readonly WantedDocument[]): Promise<DocumentsRead> {
-  const { deps, tried, companyId } = reads;
+  const { deps, tried, companyId, failed } = reads;
   const ids = due.map(({ id }) => id);
   const listed = deps.service.has('documents');
   const search = (wanted: readonly WantedDocument[]) =>
     searchListing(deps, { listing: 'documents', companyId, wanted });
+  const none = { withoutUsage: [], unlisted: [], partial: [] };
   if (has(reads, 'document') && (due.length <= documentsOneByOneMax || !listed)) {
-    const { notFound, withoutUsage, partial } = await readOneByOne(reads, ids);
-    if (notFound.length === 0 || !listed) return { unseen: notFound, proven: true, withoutUsage, partial };
-    // Either they are gone, or the service has no such endpoint: its listing knows.
-    const { unseen, proven } = await search(due.filter(({ id }) => notFound.includes(id)));
-    const shown = notFound.filter((id) => !unseen.includes(id));
-    if (shown.length > 0 && !tried.working.has('document')) tried.missing.add('document');
-    return { unseen, proven, withoutUsage: [...withoutUsage, ...shown], partial };
+    const { notFound, refused, withoutUsage, ...asked } = await readOneByOne(reads, ids);
+    const doubtful = [...notFound, ...refused];
+    if (doubtful.length === 0 || !listed) return { unseen: notFound, proven: true, withoutUsage, ...asked };
+    // Either they are gone, or the service has no such endpoint, or refuses it, or the whole company: its listing knows.
+    const searched = await search(due.filter(({ id }) => doubtful.includes(id)));
+    const shown = doubtful.filter((id) => !searched.unseen.includes(id));
+    for (const id of shown) failed.delete(id);
+    if (shown.some((id) => notFound.includes(id)) && !tried.working.has('document'))
+      tried.missing.add('document');
+    const unseen = searched.unseen.filter((id) => notFound.includes(id));
+    return { unseen, proven: searched.proven, withoutUsage: [...withoutUsage, ...shown], ...asked };
   }
-  if (!listed) return { unseen: ids, proven: true, withoutUsage: [], partial: [] };
+  if (!listed) return { unseen: ids, proven: true, ...none };
   const { unseen, proven } = await search(due);
   const shown = ids.filter((id) => !unseen.includes(id));
-  if (unseen.length === 0 || !has(reads, 'document'))
-    return { unseen, proven, withoutUsage: shown, partial: [] };
+  if (unseen.length === 0 || !has(reads, 'document')) return { unseen, proven, ...none, withoutUsage: shown };
   // A listing may lose a record between two pages: what it did not show is asked for by itself.
-  const { notFound, withoutUsage, partial } = await readOneByOne(reads, unseen);
-  return { unseen: notFound, proven, withoutUsage: [...shown, ...withoutUsage], partial };
+  const { notFound, withoutUsage, unlisted, partial } = await readOneByOne(reads, unseen);
+  return { unseen: notFound, proven, withoutUsage: [...shown, ...withoutUsage], unlisted, partial };
 }
 
 /**
@@ -75,14 +82,22 @@ async function readDocuments(reads: SingleReads, due: readonly WantedDocument[])
  * listing of the whole company serves where documents have none of their own. Returns the documents of whose usage
  * not all was shown.
  */
-async function readUsage(reads: SingleReads, documentIds: readonly string[]): Promise<readonly string[]> {
-  if (documentIds.length === 0) return [];
-  const { left, partial } = has(reads, 'documentUsage')
-    ? await readUsageOneByOne(reads, documentIds)
-    : { left: documentIds, partial: [] };
-  if (left.length === 0 || !reads.deps.service.has('usageData')) return partial;
+async function readUsage(reads: SingleReads, read: DocumentsRead): Promise<readonly string[]> {
+  const { deps, tried } = reads;
+  const alone = has(reads, 'documentUsage');
+  const { unlisted, partial } = alone
+    ? await readUsageOneByOne(reads, read.withoutUsage)
+    : { unlisted: read.withoutUsage, partial: [] };
+  const left = [...read.unlisted, ...unlisted];
+  if (left.length === 0) return partial;
+  // Usage is held of them that nothing shows, where others have a listing.
+  if (!deps.service.has('usageData'))
+    return tried.working.has('documentUsage') ? [...partial, ...left] : partial;
   const whole = (await searchUsage(reads, left)) || (await walkUsage(reads, left));
-  return whole ? partial : [...partial, ...left];
+  if (!whole) return [...partial, ...left];
+  const shown = alone && !tried.working.has('documentUsage') && (await liveUsage(deps.warehouse.db, left));
+  if (shown && shown.size > 0) tried.missing.add('documentUsage');
+  return partial;
 }
 
 /** Where records tell their usage, its rows are looked for by their ids. Returns whether that was enough. */

@@ -34,7 +34,7 @@ export interface Searched {
 export async function searchListing(deps: ActivityDependencies, search: ListingSearch): Promise<Searched> {
   const { listing, companyId } = search;
   const unseenBy = (ids: readonly (string | null)[]): string[] => {
-    const seen = new Set(ids.map((id) => id?.toLowerCase()));
+    const seen = new Set(ids);
     return search.wanted.flatMap(({ id }) => (seen.has(id) ? [] : [id]));
   };
   if (search.wanted.length === 0) return { unseen: [], proven: true };
@@ -50,7 +50,7 @@ export async function searchListing(deps: ActivityDependencies, search: ListingS
 
 async function bisect(deps: ActivityDependencies, search: ListingSearch, first: Page): Promise<string[]> {
   const probed = async (page: Page): Promise<ProbedPage> => {
-    const ids = page.ids.flatMap((id) => (id === null ? [] : [id.toLowerCase()]));
+    const ids = page.ids.filter((id) => id !== null);
     const created = await createdTimes(deps.warehouse.db, search.listing, ids);
     return { number: page.currentPage, ids, keys: ids.map((id) => created.get(id) ?? null) };
   };

@@ -3,7 +3,7 @@ import { Failure } from '../contract/failures.ts';
 import { liveUsage, warehouseNow } from '../db/due.ts';
 import { handOver } from '../db/settle.ts';
 import type { WaitingReason } from '../db/stale.ts';
-import { type RecordsRead, writeDocumentSets } from '../db/write/document-sets.ts';
+import { writeDocumentSets } from '../db/write/document-sets.ts';
 import type { RecordAnswer } from '../service/client.ts';
 import type { Page } from '../service/page.ts';
 import type { PageManifest } from '../service/stability.ts';
@@ -23,7 +23,7 @@ type SingleEndpoint = 'document' | 'documentUsage';
  * service may have no such endpoint, whatever the catalogue says.
  */
 export interface EndpointsTried {
-  /** Those that answered 404 for a document that the service has. */
+  /** Those that answered 404 for what the service has. */
   readonly missing: Set<SingleEndpoint>;
   /** Those that have answered well. */
   readonly working: Set<SingleEndpoint>;
@@ -46,19 +46,34 @@ export function has({ deps, tried }: SingleReads, endpoint: SingleEndpoint): boo
   return deps.service.has(endpoint) && !tried.missing.has(endpoint);
 }
 
+/** Documents whose usage was asked for, where documents have a listing of it. */
+interface UsageAsked {
+  /** Those that have no listing of their own, where that does not prove that they have no usage. */
+  readonly unlisted: string[];
+  /** Those of whose usage not all was shown. */
+  readonly partial: string[];
+}
+
 /**
  * Reads documents by their ids, and their usage where documents have a listing of it: each is written with its usage
- * in one transaction. Returns the ids that the service does not have, those whose usage is still to be read, and those
- * of whose usage not all was shown.
+ * in one transaction. Returns the ids that the service does not have, or refuses, those whose usage is still to be read,
+ * and what was asked of the others.
  */
 export async function readOneByOne(
   reads: SingleReads,
   ids: readonly string[],
-): Promise<{ notFound: string[]; withoutUsage: string[]; partial: string[] }> {
+): Promise<
+  UsageAsked & {
+    readonly notFound: string[];
+    readonly refused: string[];
+    readonly withoutUsage: string[];
+  }
+> {
   const { deps, tried, companyId } = reads;
   const notFound: string[] = [];
+  const refused: string[] = [];
   const withoutUsage: string[] = [];
-  const partial: string[] = [];
+  const asked: UsageAsked = { unlisted: [], partial: [] };
   for (const [at, some] of batches(ids).entries()) {
     const readAt = at === 0 ? reads.readAt : await warehouseNow(deps.warehouse.db);
     // Where both endpoints are known to work, a document and its usage are asked for at once.
@@ -70,54 +85,58 @@ export async function readOneByOne(
       reads.failed,
       some,
       (id) => readRecord(reads, id),
-      () => tried.working.has('document'),
+      // Whether the company may be seen is asked of its listing next.
+      (code) =>
+        tried.working.has('document') || (code === 'SERVICE_ACCESS_DENIED' && deps.service.has('documents')),
     );
     const found = some.filter((id) => records.get(id) !== undefined);
     notFound.push(...some.filter((id) => records.has(id) && records.get(id) === undefined));
+    refused.push(...some.filter((id) => !records.has(id) && isRefused(reads, id)));
     if (found.length === 0) continue;
-    const answers = [...records.values()].filter((record) => record !== undefined);
-    const bodies = answers.map(({ body }) => body);
-    const items = answers.map(({ value }) => value);
-    const page = { body: `[${bodies.join(',')}]`, itemsKey: '', joined: true };
-    const usage = has(reads, 'documentUsage') ? await usageOf(reads, found, early) : undefined;
-    if (usage !== undefined) {
-      const documents = { page: { ...page, companyId, readAt, apiVersion: deps.apiVersion }, ids: found };
-      partial.push(...(await writeSets(reads, readAt, usage, documents)));
-      await noteFields(deps, 'documents', items);
-    } else {
-      const arrival = {
-        listing: 'documents',
-        companyId,
-        readAt,
-        page: { ...page, ids: found, items },
-      } as const;
-      await write(deps, { ...arrival, usage: 'all' });
+    const read = { readAt, records };
+    if (!has(reads, 'documentUsage')) {
+      await writeRecords(reads, read, found);
       withoutUsage.push(...found);
+    } else {
+      const usage = (await early) ?? (await readUsageOf(reads, found));
+      const unlisted = found.filter((id) => usage.get(id)?.unlisted === true);
+      const listed = found.filter((id) => !unlisted.includes(id));
+      await writeSets(reads, read, pick(usage, listed));
+      await writeRecords(reads, read, unlisted);
+      noteAsked(asked, pick(usage, found));
     }
     for (const id of await handOver(deps.warehouse.db, companyId, found)) reads.moved.add(id);
   }
   const here = (id: string): boolean => !reads.moved.has(id);
-  return { notFound, withoutUsage: withoutUsage.filter(here), partial: partial.filter(here) };
+  return {
+    notFound,
+    refused,
+    withoutUsage: withoutUsage.filter(here),
+    unlisted: asked.unlisted.filter(here),
+    partial: asked.partial.filter(here),
+  };
 }
 
-/**
- * Reads the usage of documents that are written already. Returns those that have no listing of their own for it, and
- * those of whose usage not all was shown.
- */
-export async function readUsageOneByOne(
-  reads: SingleReads,
-  ids: readonly string[],
-): Promise<{ left: readonly string[]; partial: readonly string[] }> {
-  let left = ids;
-  const partial: string[] = [];
+const isRefused = ({ failed }: SingleReads, id: string): boolean =>
+  failed.get(id)?.code === 'SERVICE_RECORD_REFUSED';
+
+/** Reads the usage of documents that are written already. */
+export async function readUsageOneByOne(reads: SingleReads, ids: readonly string[]): Promise<UsageAsked> {
+  const asked: UsageAsked = { unlisted: [], partial: [] };
   for (const some of batches(ids)) {
     const readAt = await warehouseNow(reads.deps.warehouse.db);
     const usage = await readUsageOf(reads, some);
-    if (usage === undefined) break;
-    partial.push(...(await writeSets(reads, readAt, usage)));
-    left = left.slice(some.length);
+    const listed = some.filter((id) => usage.get(id)?.unlisted !== true);
+    await writeSets(reads, { readAt }, pick(usage, listed));
+    noteAsked(asked, usage);
   }
-  return { left, partial };
+  return asked;
+}
+
+function noteAsked(asked: UsageAsked, usage: ReadonlyMap<string, UsageRead>): void {
+  for (const [id, { whole, unlisted }] of usage) {
+    if (!whole) asked[unlisted ? 'unlisted' : 'partial'].push(id);
+  }
 }
 
 type FoundRecord = Extract<RecordAnswer, { found: true }>;
@@ -130,47 +149,40 @@ async function readRecord({ deps, tried }: SingleReads, id: string): Promise<Fou
   return answer;
 }
 
-/** The usage of documents that were found, of that which was asked for with them if there is any. */
-async function usageOf(
-  reads: SingleReads,
-  found: readonly string[],
-  early: ReturnType<typeof readUsageOf> | undefined,
-): ReturnType<typeof readUsageOf> {
-  const usage = await early;
-  if (usage === undefined) return await readUsageOf(reads, found);
-  return new Map([...usage].filter(([id]) => found.includes(id)));
-}
-
 /** What was shown of a document's usage, and whether that is all there is of it. */
 interface UsageRead {
   readonly pages: readonly Page[];
   readonly whole: boolean;
+  /** Whether the document has no such listing. */
+  readonly unlisted: boolean;
 }
 
-/** The usage of each document, by its id; undefined when documents turn out to have no such listing. */
+/**
+ * The usage of each document, by its id. One whose listing is not found has none, where other documents have one and no
+ * usage of it is held.
+ */
 async function readUsageOf(
   reads: SingleReads,
   ids: readonly string[],
-): Promise<ReadonlyMap<string, UsageRead> | undefined> {
+): Promise<ReadonlyMap<string, UsageRead>> {
   const { deps, tried, failed } = reads;
   const known = await liveUsage(deps.warehouse.db, ids);
   const answers = await eachAlone(
     deps,
     failed,
     ids,
-    (id) => readWhole(known.get(id.toLowerCase()) ?? [], () => usagePass(reads, id)),
-    () => tried.working.has('documentUsage'),
+    (id) => readWhole(known.get(id) ?? [], () => usagePass(reads, id)),
+    // The document, or the listing that it is of, was shown.
+    (code) => tried.working.has('documentUsage') || code === 'SERVICE_ACCESS_DENIED',
   );
-  const [answered] = answers.keys();
   if ([...answers.values()].some(({ pass }) => pass !== undefined)) tried.working.add('documentUsage');
-  else if (answered !== undefined && !(await isGone(reads, answered))) {
-    tried.missing.add('documentUsage');
-    return undefined;
-  }
+  const works = tried.working.has('documentUsage');
   return new Map(
     ids.map((id) => {
-      const { pass, whole = false } = answers.get(id) ?? {};
-      return [id, { pages: pass?.pages ?? [], whole }];
+      const answer = answers.get(id);
+      const unlisted = answer !== undefined && answer.pass === undefined;
+      const whole = unlisted ? works && !known.has(id) : answer?.whole === true;
+      return [id, { pages: answer?.pass?.pages ?? [], whole, unlisted }];
     }),
   );
 }
@@ -193,37 +205,56 @@ async function usagePass(
   return { pages, manifest: walk.report().manifest };
 }
 
-/** Whether documents without usage went since they were read, rather than that usage has no such endpoint. */
-async function isGone(reads: SingleReads, id: string): Promise<boolean> {
-  if (reads.tried.working.has('documentUsage')) return true;
-  if (!reads.tried.working.has('document')) return false;
-  return (await readRecord(reads, id)) === undefined;
+/** Records that were found, by their ids, and when the first of them was asked for. */
+interface Found {
+  readonly readAt: string;
+  readonly records: ReadonlyMap<string, FoundRecord | undefined>;
 }
 
-/** Returns the documents of whose usage not all was shown: nothing of that is gone. */
+/** Writes documents, with the usage that their records tell. */
+async function writeRecords(reads: SingleReads, found: Found, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  const { deps, companyId } = reads;
+  const { page, items } = recordsPage(found, ids);
+  const arrival = { listing: 'documents', companyId, readAt: found.readAt, usage: 'all' } as const;
+  await write(deps, { ...arrival, page: { ...page, ids, items } });
+}
+
+/** Writes documents, those of which a record is given, and their usage; of what is not shown whole nothing is gone. */
 async function writeSets(
   { deps, companyId }: SingleReads,
-  readAt: string,
+  { readAt, records }: Pick<Found, 'readAt'> & Partial<Found>,
   usage: ReadonlyMap<string, UsageRead>,
-  documents?: RecordsRead,
-): Promise<string[]> {
+): Promise<void> {
+  if (usage.size === 0) return;
   const documentIds = [...usage.keys()];
-  const partialIds = documentIds.filter((id) => usage.get(id)?.whole !== true);
-  const pages = [...usage.values()].flatMap((read) => read.pages);
+  const told = { companyId, readAt, apiVersion: deps.apiVersion };
+  const read = records === undefined ? undefined : recordsPage({ readAt, records }, documentIds);
+  const pages = [...usage.values()].flatMap((one) => one.pages);
   const page = {
     body: `[${pages.map(({ body }) => body).join(',')}]`,
     itemsKey: pages[0]?.itemsKey ?? null,
     joined: true,
-    companyId,
-    readAt,
-    apiVersion: deps.apiVersion,
+    ...told,
     documentOf: documentsOf(usage),
   };
   const rows = { page, ids: pages.flatMap(({ ids }) => ids) };
-  const written = rows.ids.length === 0 ? undefined : rows;
-  await writeDocumentSets(deps.warehouse.db, { documentIds, partialIds, readAt, documents, usage: written });
+  await writeDocumentSets(deps.warehouse.db, {
+    documentIds,
+    partialIds: documentIds.filter((id) => usage.get(id)?.whole !== true),
+    readAt,
+    documents: read === undefined ? undefined : { page: { ...read.page, ...told }, ids: documentIds },
+    usage: rows.ids.length === 0 ? undefined : rows,
+  });
+  if (read !== undefined) await noteFields(deps, 'documents', read.items);
   for (const { items } of pages) await noteFields(deps, 'usageData', items);
-  return partialIds;
+}
+
+/** Records of one answer each, as one page. */
+function recordsPage({ records }: Found, ids: readonly string[]) {
+  const answers = ids.flatMap((id) => records.get(id) ?? []);
+  const body = `[${answers.map((answer) => answer.body).join(',')}]`;
+  return { page: { body, itemsKey: '', joined: true }, items: answers.map(({ value }) => value) };
 }
 
 /** Rows that stand in a document's own listing need not name it. */
@@ -233,6 +264,9 @@ function documentsOf(usage: ReadonlyMap<string, UsageRead>): Record<string, stri
   );
   return Object.fromEntries(listed.filter(([row]) => row !== null));
 }
+
+const pick = (usage: ReadonlyMap<string, UsageRead>, ids: readonly string[]): Map<string, UsageRead> =>
+  new Map([...usage].filter(([id]) => ids.includes(id)));
 
 function batches(ids: readonly string[]): string[][] {
   const count = Math.ceil(ids.length / documentsPerWrite);

@@ -1,6 +1,9 @@
 import { Context } from '@temporalio/activity';
+import { Failure, type FailureCode } from '../contract/failures.ts';
+import { companiesAfter } from '../db/backfill-order.ts';
 import { warehouseNow } from '../db/due.ts';
 import { withoutStatement } from '../db/failures.ts';
+import { noteOutage } from '../db/parking.ts';
 import type { WaitingReason } from '../db/stale.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './failing.ts';
@@ -14,16 +17,12 @@ export const lastingAttempts = 8;
 /**
  * The reason when work failed for its own sake: the service refuses it, or fails it and answers others meanwhile. It is
  * undefined for trouble that everybody shares: a service or a warehouse that is away is waited for together.
- * `othersAnswered` is for work that nobody tries again before the next run: it looks whether a service that fails its
- * /ping fails that alone.
  */
 export async function ownTrouble(
   deps: ActivityDependencies,
   error: unknown,
-  othersAnswered: () => Promise<boolean> = async () => true,
 ): Promise<WaitingReason | undefined> {
-  const { cancellationSignal, info } = Context.current();
-  const lasts = info.attempt > lastingAttempts;
+  const lasts = Context.current().info.attempt > lastingAttempts;
   const failure = asFailure(error);
   if (failure === undefined) return lasts ? unexpected(error) : undefined;
   const { code, message } = failure;
@@ -31,9 +30,53 @@ export async function ownTrouble(
   if (failure.action !== 'retry') return reason;
   if (code === 'SERVICE_BUSY') return undefined;
   if (code === 'WAREHOUSE_UNAVAILABLE') return lasts && (await warehouseAnswers(deps)) ? reason : undefined;
-  if (await deps.service.answers(cancellationSignal)) return reason;
-  // It may fail its /ping alone; what gets no answer at all waits until there is one.
-  return lasts && code !== 'SERVICE_UNREACHABLE' && (await othersAnswered()) ? reason : undefined;
+  return (await answersOthers(deps, reason.message)) ? reason : undefined;
+}
+
+/** Listings that tell by their first page whether the service answers: the smallest first. */
+const telling = ['connections', 'documents', 'companies'] as const;
+
+/**
+ * Whether the service, which failed a request, answers others; notes an outage when it answers none. Its /ping does not
+ * tell: it may work while all else fails, or fail alone.
+ */
+async function answersOthers(deps: ActivityDependencies, failed: string): Promise<boolean> {
+  const { service, warehouse } = deps;
+  const signal = Context.current().cancellationSignal;
+  const [companyId] = await companiesAfter(warehouse.db, null, 1);
+  const endOf = async (endpoint: (typeof telling)[number]): Promise<Failure | undefined> => {
+    const params: Record<string, string> = companyId === undefined ? {} : { companyId };
+    try {
+      await service.page({ endpoint, params, page: 1, lane: 'live', signal });
+      return undefined;
+    } catch (error) {
+      if (error instanceof Failure) return error;
+      throw error;
+    }
+  };
+  const answers = (end: Failure | undefined): boolean => end === undefined || end.action === 'park';
+  const [first, ...others] = telling.filter(
+    (name) => service.has(name) && (name === 'companies' || companyId !== undefined),
+  );
+  if (first === undefined) return await service.answers(signal);
+  const end = await endOf(first);
+  if (answers(end)) return true;
+  const ends = [end, ...(await Promise.all(others.map(endOf)))];
+  if (ends.some(answers)) return true;
+  if (!ends.some((one) => one?.code === 'SERVICE_BUSY')) await noteOutage(warehouse.db, failed);
+  return false;
+}
+
+/**
+ * The service's refusal that a part of a run failed with. Anything else is thrown, for Temporal to retry; an outage is
+ * noted.
+ */
+export async function refusal(deps: ActivityDependencies, error: unknown): Promise<Failure> {
+  Context.current().cancellationSignal.throwIfAborted();
+  const failure = asFailure(error);
+  if (failure !== undefined && failure.action !== 'retry') return failure;
+  await ownTrouble(deps, error);
+  throw error;
 }
 
 async function warehouseAnswers({ warehouse }: ActivityDependencies): Promise<boolean> {
@@ -51,14 +94,14 @@ function unexpected(error: unknown): WaitingReason {
 
 /**
  * Works for each, at once. Those that the service fails alone are noted in `failed` and left out of the answer, by id, as are
- * those that it refuses where it `answers` for others; any other refusal is thrown, as is trouble that everybody shares.
+ * those that it refuses for a reason that is `theirs`; any other refusal is thrown, as is trouble that everybody shares.
  */
 export async function eachAlone<T>(
   deps: ActivityDependencies,
   failed: Map<string, WaitingReason>,
   ids: readonly string[],
   work: (id: string) => Promise<T>,
-  answers: () => boolean,
+  theirs: (code: FailureCode) => boolean,
 ): Promise<Map<string, T>> {
   const done = new Map<string, T>();
   const ends = await Promise.allSettled(ids.map(work));
@@ -70,11 +113,12 @@ export async function eachAlone<T>(
     }
     Context.current().cancellationSignal.throwIfAborted();
     const failure = asFailure(end.reason);
-    const refused = failure?.action === 'park' && failure.code !== 'SERVICE_KEY_REFUSED' && answers();
+    const refused =
+      failure?.action === 'park' && failure.code !== 'SERVICE_KEY_REFUSED' && theirs(failure.code);
     const passes = failure?.action === 'retry';
     const reason = passes || refused ? await ownTrouble(deps, end.reason) : undefined;
     if (reason === undefined) throw end.reason;
-    failed.set(id, refused ? { ...reason, code: 'RECORD_NOT_SHOWN' } : reason);
+    failed.set(id, refused ? { ...reason, code: 'SERVICE_RECORD_REFUSED' } : reason);
   }
   return done;
 }

@@ -12,9 +12,12 @@ import { ownTrouble } from './own-trouble.ts';
 /** A refusal that is the same for everything that is asked. */
 const refusesAll: readonly FailureCode[] = ['SERVICE_KEY_REFUSED'];
 
+/** What the first answer ends. */
+const endedByAnswers: readonly FailureCode[] = [...refusesAll, 'SERVICE_OUTAGE'];
+
 /** Failures whose end for one owner is likely their end for others. A 404 is often about one record alone. */
 const endTogether: readonly FailureCode[] = [
-  'SERVICE_KEY_REFUSED',
+  ...endedByAnswers,
   'SERVICE_ACCESS_DENIED',
   'SERVICE_REQUEST_REFUSED',
 ];
@@ -69,9 +72,9 @@ const ownerIsStranger = async (
 ): Promise<boolean> =>
   !companies.some((id) => id.toLowerCase() === owner) && (await isStranger(warehouse.db, kind, owner));
 
-/** Told after anything was read: the key works. */
+/** Told after anything was read: the service answers, and the key works. */
 export async function reviveService(deps: ActivityDependencies): Promise<void> {
-  await revive(deps, refusesAll);
+  await revive(deps, endedByAnswers);
 }
 
 async function revive(deps: ActivityDependencies, codes: readonly FailureCode[]): Promise<void> {

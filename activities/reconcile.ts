@@ -6,7 +6,14 @@ import type { ReconciledResource, RunState } from '../contract/names.ts';
 import { countTombstoned } from '../db/absent.ts';
 import { warehouseNow } from '../db/due.ts';
 import { countMissed } from '../db/missed.ts';
-import { clearListed, type ListedDocument, reconciledSince, retireListed } from '../db/reconcile.ts';
+import {
+  changedUntimed,
+  clearListed,
+  type ListedDocument,
+  reconciledSince,
+  retireListed,
+  type UntimedListing,
+} from '../db/reconcile.ts';
 import { finishRun, startRun } from '../db/runs.ts';
 import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
 import type { Page } from '../service/page.ts';
@@ -15,8 +22,10 @@ import { walkPages } from '../service/walk.ts';
 import { write } from './arrival.ts';
 import { missedGraceSeconds } from './backfill-listing.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { asFailure, failing } from './failing.ts';
+import { failing } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
+import { walkListing } from './listing.ts';
+import { refusal } from './own-trouble.ts';
 
 /** Pages of one listing that a reconcile reads: more is a first sync, or work for the night. */
 const pagesMax = 100;
@@ -41,13 +50,16 @@ export function reconcileActivities(deps: ActivityDependencies) {
     }),
 
     /**
-     * Reads what the service updated lately of a company; returns the resources that no other company need be asked
-     * for: the filter is ignored, or the key refused. What the service refuses for good fails that resource alone;
-     * what passes is retried by Temporal.
+     * Reads what the service updated lately of a company, and again what changed of it and says no time. Returns the
+     * resources that no other company need be asked for: the filter is ignored, or the key refused. What the service
+     * refuses for good fails that resource alone; what passes is retried by Temporal.
      */
     reconcileCompany: failing(
       async ({ runId, companyId, resources }: CompanyReconcile): Promise<{ vain: ReconciledResource[] }> => {
         const vain: ReconciledResource[] = [];
+        for (const listing of await changedUntimed(db, runId, companyId)) {
+          await rereadOrFail(deps, { runId, companyId, listing });
+        }
         for (const resource of resources) {
           const failure = await reconcileOrFail(deps, { runId, companyId, resource });
           // Nobody's key is right for one company and wrong for another.
@@ -70,13 +82,39 @@ async function reconcileOrFail(
     await reconcileListing(deps, input);
     return undefined;
   } catch (error) {
-    Context.current().cancellationSignal.throwIfAborted();
-    const failure = asFailure(error);
-    if (failure === undefined || failure.action === 'retry') throw error;
+    const failure = await refusal(deps, error);
     const { companyId, resource } = input;
     deps.log.warn({ companyId, resource, code: failure.code, err: failure }, 'not reconciled');
     await finishRun(db, input, 'failed', { error: `${failure.code}: ${failure.message}` });
     return failure;
+  }
+}
+
+/** Reads again what may have been changed by a page of before: whatever it holds now is newer. */
+async function rereadOrFail(
+  deps: ActivityDependencies,
+  { runId, companyId, listing }: { runId: string; companyId: string; listing: UntimedListing },
+): Promise<void> {
+  if (!deps.service.has(listing)) return;
+  const { db } = deps.warehouse;
+  const ofCompany = listing === 'companies' ? null : companyId;
+  const key = { runId, companyId: ofCompany, resource: listing };
+  const params: Record<string, string> = ofCompany === null ? {} : { companyId };
+  await startRun(db, key, 'reconcile');
+  try {
+    const walk = { listing, companyId: ofCompany, params, lane: 'backfill', knownOnly: true } as const;
+    const { report, written } = await walkListing(deps, walk);
+    const { stable, reasons, distinct, total } = judgePass(report.manifest);
+    const unchanged = Math.max(0, distinct - written.inserted - written.changed - written.rejected);
+    const pages = report.manifest.length;
+    const counts = { ...written, pages, passes: 1, totalSaid: total, distinctIds: distinct, unchanged };
+    await finishRun(db, key, stable ? 'complete' : 'suspect', {
+      counts: { ...counts, tombstoned: 0 },
+      ...(stable ? {} : { error: `not stable: ${reasons.join('; ')}` }),
+    });
+  } catch (error) {
+    const { code, message } = await refusal(deps, error);
+    await finishRun(db, key, 'failed', { error: `${code}: ${message}` });
   }
 }
 

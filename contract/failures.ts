@@ -58,6 +58,20 @@ export const failureTypes = {
     operator:
       'Compare the quoted answer with the entry in SERVICE_ENDPOINTS, correct it, restart the workers, run metersync resume.',
   },
+  SERVICE_RECORD_REFUSED: {
+    action: 'park',
+    means:
+      'The service answered 403, or another 4xx, for one document or its usage, and shows the company that it is of.',
+    operator:
+      'If the document is yours, have the service grant the key access to it and run metersync resume. It is asked for again, each time later, for an hour and a half; then its events are `missing`.',
+  },
+  SERVICE_OUTAGE: {
+    action: 'retry',
+    means:
+      'The service fails all that it is asked: some request, and whatever was asked to learn whether it answers others. What /ping says is no matter.',
+    operator:
+      'Nothing, unless it lasts: check SERVICE_URL and the network, and ask the service. No work is given up for it; the first answer ends it.',
+  },
   RECORD_NOT_SHOWN: {
     action: 'retry',
     means: 'The service does not show the record that an event told of, or not in the state that it told of.',

@@ -49,7 +49,7 @@ export interface WarehouseHealth {
   readonly dead: number;
   /** Events that were given up within the last day. */
   readonly missingLately: number;
-  /** Work that the service refused, by failure: events, and parts of backfills that no later run read. */
+  /** Work that the service refused, by failure: events, and parts of backfills that no later run read; and an outage. */
   readonly parked: readonly { readonly code: FailureCode; readonly events: number; readonly parts: number }[];
   readonly runs: Readonly<Record<RunKind, { readonly running: number; readonly last: LastRun | null }>>;
   /** Whether any backfill ever brought rows. */
@@ -201,6 +201,9 @@ function judgeDue(seconds: number | null): Finding {
 }
 
 function judgeParked({ code, events, parts }: WarehouseHealth['parked'][number]): Finding {
+  const todo = failureTypes[code].operator;
+  if (code === 'SERVICE_OUTAGE')
+    return { name: 'service', word: 'Broken', saw: `${code}: it fails all that it is asked`, todo };
   const what = [
     ...(events > 0 ? [counted(events, 'event')] : []),
     ...(parts > 0 ? [counted(parts, 'part')] : []),
@@ -210,7 +213,7 @@ function judgeParked({ code, events, parts }: WarehouseHealth['parked'][number])
     // The key is everybody's: with it refused nothing is read any more.
     word: code === 'SERVICE_KEY_REFUSED' ? 'Broken' : 'Needs you',
     saw: `${code}: ${what.length === 0 ? 'nothing waits yet' : `${what.join(' and ')}${parts > 0 ? ' of backfills' : ''}`}`,
-    todo: failureTypes[code].operator,
+    todo,
   };
 }
 

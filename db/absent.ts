@@ -5,7 +5,7 @@ import type { Database, Executor } from './connect.ts';
 import { type RecordResource, resources, tableOf } from './resources.ts';
 import { deletes, journal } from './schema/metersync.ts';
 import { companies } from './schema/utility.ts';
-import { isStale } from './stale.ts';
+import { lookAtOnce } from './stale.ts';
 import { recordRead } from './strangers.ts';
 import { note, row, tombstone } from './tombstone.ts';
 
@@ -79,15 +79,6 @@ export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
     )`;
 };
 
-/**
- * Whether no event waits for the record of a row. The catch-up looks for what a listing does not
- * show yet, and gives it up.
- */
-const notAwaited = (resource: RecordResource): SQL => {
-  const { eventKind } = resources[resource];
-  return eventKind === null ? sql`` : sql`and not ${isStale(eventKind, sql`${row.id}::text`)}`;
-};
-
 /** Whether a pass did not show a row, which nothing else touched since it began. */
 const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
   const seen = printedUuids(ids);
@@ -95,8 +86,7 @@ const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
   const told =
     resource === 'companies' && ids.length === 0 ? sql`${row.raw} is not null and` : sql``;
   return sql`${told} not (${row.id}::text = any(${array(seen, 'text')}))
-    and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)}
-    ${notAwaited(resource)}`;
+    and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)}`;
 };
 
 /** Counts the live rows of a listing, and how many `among` them are absent from a pass. */
@@ -115,9 +105,8 @@ export async function countAbsent(
   return result.rows[0] ?? { live: 0, absent: 0 };
 }
 
-/** Whether the cap counts a row: a company that no list ever showed has nothing to lose. */
-const capped = ({ resource }: Listing): SQL =>
-  resource === 'companies' ? sql`${row.raw} is not null` : sql`true`;
+/** Whether the cap counts a row: what no read ever showed has nothing to lose. */
+const capped = sql`${row.raw} is not null`;
 
 /**
  * How many absent rows a run may tombstone: the smaller of both, where the share is 3 rows at
@@ -139,7 +128,8 @@ export const overCap = ({ rows, percent }: DeletesCap, gone: number, live: numbe
  * Tombstones the rows that stable passes did not see; a later read that sees the record undoes it.
  * Rows that something else touched since the first pass began are left alone. Quarantined are more
  * rows than the cap, and those whose deletion somebody rejected or undid: they live until somebody
- * decides.
+ * decides. Returns also how many of those that are tombstoned events wait for: of a deletion that
+ * was lost. They are looked for once more, at once, and settled.
  */
 export async function retireAbsent(
   db: Database,
@@ -147,17 +137,20 @@ export async function retireAbsent(
   listing: Listing,
   seen: Seen,
   cap: DeletesCap,
-): Promise<{ quarantined: number }> {
+): Promise<{ quarantined: number; awaited: number }> {
   const { resource, companyId } = listing;
   return await db.transaction(async (tx) => {
     await clearQuarantine(tx, listing);
-    const { live, absent } = await countAbsent(tx, listing, seen, capped(listing));
-    const states = await noteAbsent(tx, runId, listing, seen, overCap(cap, absent, live));
+    const { live, absent } = await countAbsent(tx, listing, seen, capped);
+    const noted = await noteAbsent(tx, runId, listing, seen, overCap(cap, absent, live));
     const which = sql`${note.state} = 'applied'
       and ${note.companyId} is not distinct from ${companyId}::uuid
       and ${row.deletedAt} is null`;
-    const tombstoned = await tombstone(tx, runId, resource, which);
-    return { tombstoned, quarantined: states.filter((state) => state === 'quarantined').length };
+    await tombstone(tx, runId, resource, which);
+    const [applied, quarantined] = [idsOf(noted, 'applied'), idsOf(noted, 'quarantined')];
+    const { eventKind } = resources[resource];
+    const awaited = eventKind === null ? 0 : await lookAtOnce(tx, eventKind, applied);
+    return { quarantined: quarantined.length, awaited };
   });
 }
 
@@ -168,9 +161,9 @@ async function noteAbsent(
   listing: Listing,
   seen: Seen,
   tooMany: boolean,
-): Promise<string[]> {
+): Promise<Noted[]> {
   const { resource, companyId } = listing;
-  const noted = await tx.execute<RowOf<typeof deletes.state>>(sql`
+  const noted = await tx.execute<Noted>(sql`
     insert into ${deletes} (${columnNames(notedColumns)})
     select
       ${runId}::uuid,
@@ -178,7 +171,7 @@ async function noteAbsent(
       ${resource},
       ${row.id}::text,
       case
-        when ${tooMany} and ${capped(listing)} or ${keptBefore(resource)} then 'quarantined'
+        when ${tooMany} and ${capped} or ${keptBefore(resource)} then 'quarantined'
         else 'applied'
       end,
       ${seen.beganAt}::timestamptz
@@ -187,9 +180,14 @@ async function noteAbsent(
       and ${absentFrom(listing, seen)}
     order by ${row.id}
     on conflict (run_id, resource, record_id) do update set state = excluded.state
-    returning state`);
-  return noted.rows.map(({ state }) => state);
+    returning record_id, state`);
+  return noted.rows;
 }
+
+type Noted = RowOf<typeof deletes.recordId> & RowOf<typeof deletes.state>;
+
+const idsOf = (noted: readonly Noted[], wanted: Noted['state']): string[] =>
+  noted.flatMap(({ record_id, state }) => (state === wanted ? [record_id] : []));
 
 const notedColumns = [
   deletes.runId,

@@ -8,7 +8,7 @@ import { dataChecks, journal, runs, settlements } from './schema/metersync.ts';
 import { companies, meters } from './schema/utility.ts';
 
 /** How long a row may have been written that nobody sees, as its transaction has not ended. */
-const unseenFor = sql`interval '5 minutes'`;
+export const unseenFor = sql`interval '5 minutes'`;
 
 /** Checks that a day makes a difference for: what is late, or in the future, or lasts a week. */
 const kindsOfADay: readonly CheckKind[] = ['bills', 'connections'];

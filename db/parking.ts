@@ -1,4 +1,4 @@
-import { inArray, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { type FailureCode, parkingCodes } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { array } from './arrays.ts';
@@ -37,6 +37,38 @@ export async function parkService(db: Executor, code: FailureCode, message: stri
         nextAttemptAt: until(sql`${parked.attempts}`),
       },
       setWhere: sql`${parked.nextAttemptAt} <= clock_timestamp()`,
+    });
+}
+
+/** Attempts that fail follow one another sooner than this while an outage lasts. */
+const outageSeconds = 240;
+
+/**
+ * Whether what is noted of the service holds: while nothing is asked, nobody learns that an outage
+ * is over.
+ */
+export const stillParked: SQL = sql`(
+        ${parked.code} <> 'SERVICE_OUTAGE'
+        or ${parked.nextAttemptAt} > clock_timestamp() - make_interval(secs => ${outageSeconds})
+      )`;
+
+/**
+ * Notes that the service fails all that it is asked. Nothing waits for that: whoever failed tries
+ * again.
+ */
+export async function noteOutage(db: Executor, message: string): Promise<void> {
+  const now = sql`clock_timestamp()`;
+  await db
+    .insert(parked)
+    .values({ code: 'SERVICE_OUTAGE', message, attempts: 1, nextAttemptAt: now })
+    .onConflictDoUpdate({
+      target: parked.code,
+      set: {
+        message,
+        since: sql`case when ${stillParked} then ${parked.since} else ${now} end`,
+        attempts: sql`case when ${stillParked} then ${parked.attempts} + 1 else 1 end`,
+        nextAttemptAt: now,
+      },
     });
 }
 
@@ -94,7 +126,7 @@ async function reviveTogether(
   { over }: { over: boolean },
 ): Promise<Revived> {
   const chosen = array(codes, 'text');
-  const isChosen = inArray(parked.code, [...codes]);
+  const isChosen = sql`${parked.code} = any(${chosen})`;
   if (over) await db.delete(parked).where(isChosen);
   else {
     const anew = { attempts: 0, nextAttemptAt: sql`clock_timestamp()` };

@@ -1,10 +1,17 @@
 import { type SQL, sql } from 'drizzle-orm';
+import type { PgTable } from 'drizzle-orm/pg-core';
 import { canonicalUuid } from '../contract/ids.ts';
 import { type DeletesCap, overCap, untouchedSince } from './absent.ts';
 import { array, columnNames, printedUuids, setToExcluded, unnested } from './arrays.ts';
+import { unseenFor } from './companies-to-check.ts';
 import type { Database, Executor } from './connect.ts';
-import { deletes } from './schema/metersync.ts';
-import { documents } from './schema/utility.ts';
+import {
+  companies as companiesBefore,
+  meters as metersBefore,
+  sites as sitesBefore,
+} from './schema/history.ts';
+import { deletes, runs } from './schema/metersync.ts';
+import { companies, documents, meters, sites } from './schema/utility.ts';
 import { note, row, tombstone } from './tombstone.ts';
 
 /** The day, by UTC, from which on a reconcile reads what was updated: so many before today. */
@@ -14,6 +21,76 @@ export async function reconciledSince(db: Executor, days: number): Promise<strin
   );
   return result.rows[0]?.since ?? '';
 }
+
+/**
+ * Listings whose records say no `updated`: a page of before that is written late may change them.
+ */
+export type UntimedListing = 'companies' | 'meters';
+
+/**
+ * Listings that show rows of a company which changed since the last complete reconcile began. What
+ * changed them may have been a page of before: a later read found what it replaced, and left it as
+ * it was. The list of companies, which has the sites, is read once for all companies of a run.
+ */
+export async function changedUntimed(
+  db: Executor,
+  runId: string,
+  companyId: string,
+): Promise<UntimedListing[]> {
+  const changed = (table: PgTable, earlier: PgTable, which: SQL): SQL => sql`exists (
+        select
+        from (
+            select id
+            from ${table}
+            where ${which}
+            offset 0
+          ) theirs
+          cross join lateral (
+            select
+            from ${earlier} h
+            where h.id = theirs.id
+              and h.valid_to >= since.at
+            offset 0
+          ) state
+      )`;
+  const ofCompany = sql`company_id = ${companyId}::uuid`;
+  const result = await db.execute<Record<UntimedListing, boolean>>(sql`
+    with since as materialized (
+      select coalesce(
+        (
+          select ${runs.startedAt}
+          from ${runs}
+          where ${runs.companyId} is null
+            and ${runs.resource} is null
+            and ${runs.kind} = 'reconcile'
+            and ${runs.state} = 'complete'
+            and ${runs.runId} <> ${runId}::uuid
+          order by ${runs.finishedAt} desc
+          limit 1
+        ) - ${unseenFor},
+        '-infinity'
+      ) as at
+    )
+    select
+      not exists (
+        select
+        from ${runs}
+        where ${runs.runId} = ${runId}::uuid
+          and ${runs.companyId} is null
+          and ${runs.resource} = 'companies'
+          and ${runs.state} = 'complete'
+      )
+      and (
+        ${changed(companies, companiesBefore, sql`id = ${companyId}::uuid`)}
+        or ${changed(sites, sitesBefore, ofCompany)}
+      ) as companies,
+      ${changed(meters, metersBefore, ofCompany)} as meters
+    from since`);
+  const [found] = result.rows;
+  return untimedListings.filter((listing) => found?.[listing] === true);
+}
+
+const untimedListings: readonly UntimedListing[] = ['companies', 'meters'];
 
 /** A document as a listing showed it; `updated` is the service's own text. */
 export interface ListedDocument {

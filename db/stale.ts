@@ -154,6 +154,24 @@ export async function postpone(
   };
 }
 
+/** Makes due at once what waits for records; returns how many of them something waits for. */
+export async function lookAtOnce(
+  db: Executor,
+  kind: 'connection' | 'document',
+  recordIds: readonly string[],
+): Promise<number> {
+  if (recordIds.length === 0) return 0;
+  const result = await db.execute(sql`
+    with waiting as materialized (
+      select s.key
+      from ${staleOf.records(`${kind}s`, recordIds)}
+    )
+    update ${staleRecords}
+    set due_at = least(due_at, clock_timestamp())
+    where key = any(array(select key from waiting))`);
+  return result.rowCount ?? 0;
+}
+
 /** A record that is stale, or was. */
 export interface StaleRecord extends Record<string, unknown> {
   readonly kind: StaleKind;

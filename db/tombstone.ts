@@ -11,7 +11,8 @@ export const row = alias(documents, 'row');
 /** What a run noted of a row. */
 export const note = alias(deletes, 'note');
 
-const usage = alias(usageData, 'usage');
+/** A row of usage data. */
+export const usage = alias(usageData, 'usage');
 
 /**
  * Tombstones the rows that a run noted so; returns how many. A document that the service lists as

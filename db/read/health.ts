@@ -5,6 +5,7 @@ import { companyResources, type RunKind } from '../../contract/names.ts';
 import type { WarehouseHealth } from '../../contract/verdict.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { stillParked } from '../parking.ts';
 import {
   deletes,
   events,
@@ -156,6 +157,7 @@ async function readParkedCodes(db: Executor): Promise<WarehouseHealth['parked']>
         0,
         0
       from ${parked}
+      where ${stillParked}
       union all${partsOfCompanies}
       union all${listOfCompanies}
     )

@@ -5,7 +5,7 @@ import type { EventOutcome, RunKind, RunState } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import type { BlockedView } from '../fields/refresh-views.ts';
-import { livesCompany } from '../parking.ts';
+import { livesCompany, stillParked } from '../parking.ts';
 import { recordResources, resources, tableName, tableOf } from '../resources.ts';
 import {
   deletes,
@@ -113,6 +113,7 @@ export async function readParked(db: Executor): Promise<ParkedWork[]> {
         ${parked.since},
         ${parked.nextAttemptAt}
       from ${parked}
+      where ${stillParked}
       union all${parkedParts}
     )
     select

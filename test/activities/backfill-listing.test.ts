@@ -22,7 +22,9 @@ const cursorOf = (page: number) => ({
   written: { inserted: page * 100, changed: 0, rejected: 0 },
 });
 const pagesAsked = ({ asked }: ActivitiesUnderTest) =>
-  asked().map((path) => Number(new URLSearchParams(path.split('?')[1]).get('page')));
+  asked()
+    .filter((path) => path.startsWith('/document/'))
+    .map((path) => Number(new URLSearchParams(path.split('?')[1]).get('page')));
 const alive = async ({ warehouse }: ActivitiesUnderTest) =>
   (await warehouse.db.execute(sql`select from utility.documents where deleted_at is null`)).rowCount;
 const manifestPages = async ({ warehouse }: ActivitiesUnderTest) =>

@@ -13,6 +13,7 @@ import { shapeOf } from '../support/scripted-service.ts';
 const created = '2026-05-01T00:00:00.000001';
 const updated = '2026-05-01T00:00:00.000002';
 const withoutSingle = { document: null, documentUsage: null };
+const withoutList = { usageData: null };
 const notThere: Reply = { status: 404, json: { detail: 'Not found.' } };
 
 interface Usage {
@@ -103,6 +104,7 @@ const liveUsage = async ({ warehouse }: ActivitiesUnderTest) => {
   );
   return result.rows.map(({ id }) => id);
 };
+const byId = (one: { id: string }, other: { id: string }) => (one.id < other.id ? -1 : 1);
 const idsOf = (usage: readonly Usage[]) => usage.map(({ id }) => id).sort();
 const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
   const result = await warehouse.db.execute<{ outcome: string; n: number }>(
@@ -161,6 +163,32 @@ describe('catching up on documents', () => {
     await later();
     expect(await outcomes(under)).toEqual({ applied: 3 });
     expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+  });
+
+  test('a document that the service refuses waits alone, though it is the first; its company where that is refused', async () => {
+    const service = new Service();
+    const [refused, shown, fine] = [service.add(1), service.add(1), service.add(1)];
+    const refusal: Reply = { status: 403, json: {} };
+    service.lie = ({ path }) =>
+      path.endsWith(`/document/${refused}`) || path.endsWith(`/v2.2/document/${shown}`) ? refusal : undefined;
+    service.documents = service.documents.filter(({ id }) => id !== refused);
+    const under = await caughtUp(service, [refused]);
+    const waiting = async () => {
+      const { rows } = await under.warehouse.db.execute(sql`select record_id as id, error_code as code
+        from metersync.events where outcome = 'pending' order by record_id`);
+      return rows;
+    };
+    const alone = [{ id: refused, code: 'SERVICE_RECORD_REFUSED' }];
+    expect(await waiting()).toEqual(alone);
+    await recordEvents(under.warehouse.db, [service.correct(shown), service.correct(fine)]);
+    await catchUp(under);
+    expect(await waiting()).toEqual(alone);
+    expect(await outcomes(under)).toEqual({ applied: 2, pending: 1 });
+
+    service.lie = () => refusal;
+    await recordEvents(under.warehouse.db, [service.correct(fine)]);
+    await catchUp(under);
+    expect(await waiting()).toEqual([...alone, { id: fine, code: 'SERVICE_ACCESS_DENIED' }].sort(byId));
   });
 
   test.each<[string, Partial<EndpointCatalogue>]>([
@@ -250,6 +278,74 @@ describe('catching up on documents', () => {
   });
 });
 
+test('a deletion that was told by no event is proven by a backfill: what waits for the record is settled at once', async () => {
+  const service = new Service();
+  const [kept, gone, never] = [service.add(1), service.add(1), randomUUID()];
+  const under = await caughtUp(service, [kept, gone], { connections: null, intervals: null });
+  const { db } = under.warehouse;
+  const unseen = documentEvent('created', never, updated);
+  await recordEvents(db, [service.correct(gone), service.correct(kept), delivery(unseen)]);
+  service.remove(gone);
+  await catchUp(under);
+  expect(await outcomes(under)).toEqual({ applied: 3, pending: 2 });
+  under.woken.length = 0;
+  await under.run(under.activities.readCompany, {
+    runId: randomUUID(),
+    companyId: company.id,
+    cursor: null,
+  });
+  expect(under.woken).toEqual(['documents']);
+  await catchUp(under);
+  expect(await outcomes(under)).toEqual({ applied: 3, superseded: 2 });
+  const live = await db.execute(sql`select id from utility.documents where deleted_at is null`);
+  expect(live.rows).toEqual([{ id: kept }]);
+  expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+});
+
+describe('a service that answers 404 for the usage of documents that have none', () => {
+  const pathsAsked = ({ asked }: ActivitiesUnderTest, path: string) =>
+    asked().filter((one) => one.startsWith(path)).length;
+  const serviceOf404 = () => {
+    const service = new Service();
+    service.lie = ({ path }) => {
+      const [, , resource, scope, id] = path.split('/');
+      const hasNone = !service.usage.some(({ document }) => document.id === id);
+      return resource === 'usage' && scope === 'document' && hasNone ? notThere : undefined;
+    };
+    return service;
+  };
+
+  test.each([
+    ['which lists that of a company, too', {}, 1],
+    ['which lists it nowhere else', withoutList, 0],
+  ] as const)(
+    'has their events settled, and its endpoint is not taken for missing: one %s',
+    async (_, endpoints, walks) => {
+      const service = serviceOf404();
+      const under = await caughtUp(service, [service.add(0), service.add(0)], endpoints);
+      expect(await outcomes(under)).toEqual({ applied: 2 });
+      const [some, none] = [service.add(2), service.add(0)];
+      await recordEvents(under.warehouse.db, [service.correct(some), service.correct(none)]);
+      await catchUp(under);
+      expect(await outcomes(under)).toEqual({ applied: 4 });
+      expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+      // Nothing but the first answers told nothing of the endpoint.
+      expect(pathsAsked(under, '/usage/company')).toBe(walks);
+    },
+  );
+
+  test('is believed of one that had some when the list of its company shows none either', async () => {
+    const service = serviceOf404();
+    const [id, other] = [service.add(2), service.add(2)];
+    const under = await caughtUp(service, [id, other]);
+    service.usage = service.usage.filter(({ document }) => document.id === other);
+    await recordEvents(under.warehouse.db, [service.correct(id)]);
+    await catchUp(under);
+    expect(await outcomes(under)).toEqual({ applied: 3 });
+    expect(await liveUsage(under)).toEqual(idsOf(service.usage));
+  });
+});
+
 describe('an answer about usage that is not whole', () => {
   const listed = (rows: readonly Usage[], total: number, asked: Asked): Reply => {
     const reply = pageOf(rows, asked, shapeOf('usageData')) as { json: object };
@@ -262,6 +358,8 @@ describe('an answer about usage that is not whole', () => {
       asked.path.endsWith(`/usage/document/${id}`)
         ? listed(usage.filter(({ document }) => document.id === id).slice(0, 1), 3, asked)
         : undefined,
+  ];
+  const ofDocumentAlone: Lie[] = [
     // None, though the document is there.
     (_, id, asked) => (asked.path.endsWith(`/usage/document/${id}`) ? notThere : undefined),
   ];
@@ -273,6 +371,7 @@ describe('an answer about usage that is not whole', () => {
 
   test.each([
     ['of a document', {}, ofDocument],
+    ['of a document, where nothing else lists usage', withoutList, ofDocumentAlone],
     ['of the company', withoutSingle, ofCompany],
   ] as const)(
     'deletes nothing, and what it is about waits for one that is: %s',
@@ -304,7 +403,7 @@ describe('an answer about usage that is not whole', () => {
   test('for good has its events missing together; told once, however well it agrees with itself, it is nothing', async () => {
     const service = new Service();
     const id = service.add(3);
-    const under = await caughtUp(service, [id]);
+    const under = await caughtUp(service, [id], withoutList);
     const ofUsage = (asked: Asked) => asked.path.includes('/usage/document');
     service.lie = (asked) => (ofUsage(asked) ? notThere : undefined);
     await recordEvents(under.warehouse.db, [service.correct(id), service.correct(id)]);

@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
 import { lastingAttempts } from '../../activities/own-trouble.ts';
 import { array } from '../../db/arrays.ts';
+import { readHealth } from '../../db/read/health.ts';
 import { readParked, readStatus } from '../../db/read/status.ts';
 import { recordEvents } from '../../db/record/record-events.ts';
 import { trySleep } from '../../db/record/wake.ts';
@@ -283,4 +284,36 @@ test('what everybody shares is waited for together, and costs nobody an attempt'
   await fails('hang up', 'SERVICE_UNREACHABLE', 100);
   const slowDown = { status: 429, json: {}, headers: { 'retry-after': '3600' } };
   await fails(slowDown, 'SERVICE_BUSY', 100);
+});
+
+test('a service whose /ping works while all else fails is an outage, told as one until something is answered', async () => {
+  const { refuses, script } = service();
+  const under = await activitiesOn((asked) =>
+    asked.path.endsWith('/ping') ? { json: { version: 'v2.2' } } : script(asked),
+  );
+  const { db } = under.warehouse;
+  const owners = meters(2);
+  await announce(under, owners);
+  const told = async () => (await readHealth(db)).parked;
+  const outage = [{ code: 'SERVICE_OUTAGE', events: 0, parts: 0 }];
+  const fails = { type: 'SERVICE_ERROR', nonRetryable: false };
+  refuses.set('', 500);
+  // However often it was tried: nobody pays for it.
+  for (const attempt of [1, lastingAttempts + 1])
+    await expect(round(under, 'intervals', attempt)).rejects.toMatchObject(fails);
+  expect(await told()).toEqual(outage);
+  expect(Object.values(await waits(under))).toEqual([0, 0].map((attempts) => ({ code: null, attempts })));
+  refuses.clear();
+  expect(await round(under)).toBe(2);
+  expect(await told()).toEqual([]);
+  expect(await outcomes(under)).toEqual({ applied: 2 });
+
+  const reading = { runId: randomUUID(), companyId: randomUUID(), cursor: null };
+  refuses.set('', 500);
+  await expect(under.run(under.activities.readCompany, reading)).rejects.toMatchObject(fails);
+  expect(await told()).toEqual(outage);
+  // As if nothing had been asked since.
+  await db.execute(sql`update metersync.parked set next_attempt_at = next_attempt_at - interval '5 minutes'`);
+  expect(await told()).toEqual([]);
+  expect(await readParked(db)).toEqual([]);
 });

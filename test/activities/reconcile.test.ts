@@ -299,3 +299,55 @@ describe('deleted documents', () => {
     expect(await live()).toEqual([91, 90]);
   });
 });
+
+test('what a late page brought back of a company, a site or a meter goes with the next reconcile, which reads it again once', async () => {
+  const meter = { id: randomUUID(), datasourceType: 'GAS' };
+  const site = { id: randomUUID(), name: 'Plant' };
+  const acme = { id: companyId, name: 'Acme', sites: [site] };
+  const under = await activitiesOn(({ path, query }) => {
+    if (path === '/v2.2/company') return { json: [acme] };
+    if (path.includes('/meter/')) return pageOf([meter], { query }, { key: 'meters', total: 'totalMeters' });
+    return pageOf([], { query });
+  });
+  const { warehouse } = under;
+  const { db } = warehouse;
+  const write = async (changed: boolean, second: number) => {
+    const [name, datasourceType] = changed ? ['Other', 'WATER'] : [undefined, undefined];
+    const read = { readAt: `2026-06-01T00:00:0${second}Z`, companyId };
+    const sites = [{ ...site, ...(name && { name }) }];
+    const companies = [{ ...acme, ...(name && { name }), sites }];
+    await writeRecords(warehouse, 'meters', [{ ...meter, ...(datasourceType && { datasourceType }) }], read);
+    for (const listing of ['companies', 'sites'] as const)
+      await writeRecords(warehouse, listing, companies, read);
+  };
+  const held = async () => {
+    const { rows } = await db.execute(sql`select c.name as company, s.name as site, m.datasource_type as meter
+      from utility.companies c, utility.sites s, utility.meters m`);
+    return rows;
+  };
+  await write(false, 0);
+  // The read that began last shows what is held; the page of one before comes later.
+  await write(false, 2);
+  await write(true, 1);
+  expect(await held()).toEqual([{ company: 'Other', site: 'Other', meter: 'WATER' }]);
+  const whole = async () => {
+    const asked = under.asked().length;
+    const runId = randomUUID();
+    await under.run(under.activities.beginReconcile, { runId });
+    await under.run(under.activities.reconcileCompany, { ...input(), runId });
+    expect(await under.run(under.activities.concludeRun, { runId })).toBe('complete');
+    return under
+      .asked()
+      .slice(asked)
+      .filter((path) => !path.startsWith('/document/'));
+  };
+  const again = [`/company?page=1`, `/meter/company/${companyId}?page=1`];
+  expect(await whole()).toEqual(again);
+  expect(await held()).toEqual([{ company: 'Acme', site: 'Plant', meter: 'GAS' }]);
+  // What it mended had changed, too.
+  expect(await whole()).toEqual(again);
+  for (const table of ['companies', 'sites', 'meters'])
+    await db.execute(sql`update ${sql.identifier('history')}.${sql.identifier(table)}
+      set valid_to = valid_to - interval '1 hour'`);
+  expect(await whole()).toEqual([]);
+});

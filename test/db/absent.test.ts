@@ -31,8 +31,8 @@ async function retire(
   runId = randomUUID(),
 ): Promise<{ quarantined: number; tombstoned: number }> {
   const listing = { resource: 'documents', companyId } as const;
-  const retired = await retireAbsent(warehouse.db, runId, listing, { ids, beganAt }, cap);
-  return { ...retired, tombstoned: await countTombstoned(warehouse.db, runId, listing) };
+  const { quarantined } = await retireAbsent(warehouse.db, runId, listing, { ids, beganAt }, cap);
+  return { quarantined, tombstoned: await countTombstoned(warehouse.db, runId, listing) };
 }
 
 /** A company of its own with as many documents, all read before now. */
@@ -306,5 +306,45 @@ describe('what a run changed though no event told of it', () => {
     ['when its event may be on its way', last, { updated: '2026-06-01T23:59:00.000001' }],
   ] as const)('is not counted %s', async (_, before, change) => {
     expect(await run(before, [change])).toBe(0);
+  });
+
+  /** Usage of one document, as a run read it that began later than the last one; `told` by its document's event. */
+  const runOverUsage = async (change: { told?: boolean; updated: string }, gone = false) => {
+    const companyId = randomUUID();
+    const [id, documentId, meterId, other] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+    const part = async (resource: string, at: string, runId = randomUUID()) => {
+      const key = { runId, companyId, resource };
+      await startRun(warehouse.db, key);
+      await finishRun(warehouse.db, key, 'complete');
+      await warehouse.db.execute(sql`update metersync.runs set started_at = ${at}::timestamptz
+        where run_id = ${runId}::uuid and resource = ${resource}`);
+      return runId;
+    };
+    const [began, read] = ['2026-06-02T00:00:00Z', '2026-06-02T00:00:01Z'];
+    await part('usageData', last);
+    const row = { id, document: { id: documentId }, meter: meterId, updated: change.updated };
+    if (gone) await writeRecords(warehouse, 'usageData', [row], { readAt: last, companyId });
+    if (change.told)
+      await recordEvents(warehouse.db, [delivery(documentEvent('updated', documentId, change.updated))]);
+    const runId = await part('meters', began);
+    // One that the run read as well, and that no usage names.
+    await writeRecords(warehouse, 'meters', [{ id: meterId }, { id: other }], { readAt: read, companyId });
+    await part('usageData', '2026-06-02T00:01:00Z', runId);
+    if (gone)
+      await warehouse.db.execute(sql`update utility.usage_data set deleted_reason = 'absent', deleted_at = ${read}
+        where id = ${id}::uuid`);
+    else await writeRecords(warehouse, 'usageData', [row], { readAt: read, companyId });
+    return await countMissed(warehouse.db, runId, { resource: 'usageData', companyId }, 300);
+  };
+
+  test('is counted of usage, with the meter that it names', async () => {
+    expect(await runOverUsage({ updated: '2026-06-01T12:00:00.000001' })).toBe(2);
+    expect(await runOverUsage({ updated: '2026-05-01T12:00:00.000001' }, true)).toBe(2);
+  });
+
+  test('is not counted of usage whose document an event told of, or may be about to', async () => {
+    expect(await runOverUsage({ updated: '2026-06-01T12:00:00.000001', told: true })).toBe(0);
+    expect(await runOverUsage({ updated: '2026-05-01T12:00:00.000001', told: true }, true)).toBe(0);
+    expect(await runOverUsage({ updated: '2026-06-01T23:59:00.000001' })).toBe(0);
   });
 });

@@ -9,7 +9,7 @@ import {
 import { absentSites, clearSiteQuarantine } from '../../../../db/absent-sites.ts';
 import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../../../db/decide-deletes.ts';
 import { countMissed } from '../../../../db/missed.ts';
-import { clearListed, reconciledSince, retireListed } from '../../../../db/reconcile.ts';
+import { changedUntimed, clearListed, reconciledSince, retireListed } from '../../../../db/reconcile.ts';
 import { forgetVersions } from '../../../../db/repair.ts';
 import { type RecordResource, recordResources } from '../../../../db/resources.ts';
 import { idOf, meterOf } from '../rows.ts';
@@ -88,6 +88,7 @@ export const absent: readonly Work[] = [
     rows: 150,
     run: async ({ db }, plot) => {
       await reconciledSince(db, 2);
+      await changedUntimed(db, runOf(plot), idOf('company', plot));
       const listed = documents(plot)
         .slice(0, 40)
         .map((id) => ({ id, updated: readAt }));

@@ -6,11 +6,12 @@ import {
   noteFetched,
   settleRanges,
 } from '../../../../db/interval-ledger.ts';
+import { countMissedReadings } from '../../../../db/missed.ts';
 import { removeReadings } from '../../../../db/repair.ts';
 import type { IntervalColumns } from '../../../../db/write/interval-text.ts';
 import { writeIntervals } from '../../../../db/write/intervals.ts';
 import { forgetRejectedReadings } from '../../../../db/write/rejected-records.ts';
-import { meterOf } from '../rows.ts';
+import { idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
 
 const start = '2025-01-01T00:00:00Z';
@@ -88,6 +89,17 @@ export const readingWork: readonly Work[] = [
       await hasReadings(db, meterId);
       await hasReadings(db, `new ${meterId}`);
     },
+  },
+  {
+    name: 'readings of a meter that changed and that no event told of',
+    rows: 60,
+    run: ({ db }, plot) =>
+      countMissedReadings(
+        db,
+        idOf('run', plot, 1_000),
+        { companyId: idOf('company', plot), meterId: meterOf(plot, 1) },
+        300,
+      ),
   },
   {
     name: 'readings that the service no longer has are removed',
