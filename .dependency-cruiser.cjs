@@ -9,7 +9,8 @@ const rooms = {
   embedded: [],
   sandbox: [],
   app: ['contract', 'receiver', 'workflows', 'activities', 'service', 'db', 'embedded'],
-  cli: ['app', 'contract', 'sandbox'],
+  operations: ['contract', 'receiver', 'workflows', 'activities', 'service', 'db', 'app'],
+  cli: ['operations', 'app', 'contract', 'db', 'embedded', 'sandbox'],
 };
 
 const all = Object.keys(rooms);
@@ -42,7 +43,7 @@ module.exports = {
       severity: 'error',
       from: {
         path: `^(${all.filter((room) => !['db', 'embedded', 'sandbox'].includes(room)).join('|')})/`,
-        pathNot: '^app/export/',
+        pathNot: '^operations/export/',
       },
       to: { path: '(^|node_modules/)(drizzle-orm|pg|pg-copy-streams)(/|$)' },
     },

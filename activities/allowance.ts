@@ -1,7 +1,7 @@
 /** Records of one listing above which a company is large: 20 pages. */
 const recordsMax = 2_000;
 
-/** How long a company may take before it is large, whatever it has. Well within `elsewhereSeconds` of db/runs.ts. */
+/** How long a company may take before it is large, whatever it has. Well within `elsewhereSeconds` of db/backfill/runs.ts. */
 const companyMsMax = 20_000;
 
 /** What a company that is read with others may take. */

@@ -1,9 +1,9 @@
-import { backfillActivities } from './backfill.ts';
-import { catchUpActivities } from './catch-up.ts';
-import { checkActivities } from './check-data.ts';
+import { backfillActivities } from './backfill/backfill.ts';
+import { catchUpActivities } from './catch-up/catch-up.ts';
+import { checkActivities } from './checks.ts';
 import type { ActivityDependencies } from './dependencies.ts';
+import { recordActivities } from './events.ts';
 import { reconcileActivities } from './reconcile.ts';
-import { recordActivities } from './record.ts';
 import { retentionActivities } from './retention.ts';
 import { runActivities } from './runs.ts';
 

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { CatchUpKind, CheckName } from '../contract/names.ts';
-import type { DeletesCap } from '../db/absent.ts';
 import type { Warehouse } from '../db/connect.ts';
+import type { DeletesCap } from '../db/deletes/absent.ts';
 import type { FieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { ServiceClient } from '../service/client.ts';
 

@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 
-/** Well inside the heartbeat timeout of workflows/proxies.ts. */
+/** Well inside the heartbeat timeout of workflows/activity-options.ts. */
 const everyMs = 5_000;
 
 const cursors = new WeakMap<Context, unknown>();

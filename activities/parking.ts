@@ -1,13 +1,13 @@
 import { Context } from '@temporalio/activity';
 import type { FailureCode } from '../contract/failures.ts';
 import type { CatchUpKind } from '../contract/names.ts';
-import { dueOwners } from '../db/due.ts';
+import { isStranger, postponeStranger } from '../db/backfill/strangers.ts';
+import { dueOwners } from '../db/catch-up/due.ts';
+import { parkedCodes, parkService, reviveParked } from '../db/catch-up/parking.ts';
+import { parkOwner } from '../db/catch-up/settle.ts';
 import { withoutStatement } from '../db/failures.ts';
-import { parkedCodes, parkService, reviveParked } from '../db/parking.ts';
-import { parkOwner } from '../db/settle.ts';
-import { isStranger, postponeStranger } from '../db/strangers.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { ownTrouble } from './own-trouble.ts';
+import { ownTrouble } from './own-failure.ts';
 
 /** A refusal that is the same for everything that is asked. */
 const refusesAll: readonly FailureCode[] = ['SERVICE_KEY_REFUSED'];

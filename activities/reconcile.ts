@@ -3,9 +3,10 @@ import type { ListingFilter } from '../contract/endpoints.ts';
 import { Failure } from '../contract/failures.ts';
 import { limits } from '../contract/limits.ts';
 import type { ReconciledResource, RunState } from '../contract/names.ts';
-import { countTombstoned } from '../db/absent.ts';
-import { warehouseNow } from '../db/due.ts';
-import { countMissed } from '../db/missed.ts';
+import { countMissed } from '../db/backfill/missed.ts';
+import { finishRun, startRun } from '../db/backfill/runs.ts';
+import { warehouseNow } from '../db/catch-up/due.ts';
+import { countTombstoned } from '../db/deletes/absent.ts';
 import {
   changedUntimed,
   clearListed,
@@ -14,18 +15,17 @@ import {
   retireListed,
   type UntimedListing,
 } from '../db/reconcile.ts';
-import { finishRun, startRun } from '../db/runs.ts';
-import { nothingWritten, type PageWritten, sum } from '../db/write/write-page.ts';
+import { nothingWritten, type PageWritten, sum } from '../db/records/write-page.ts';
 import type { Page } from '../service/page.ts';
 import { confirmsPass, judgePass, type PageManifest } from '../service/stability.ts';
 import { walkPages } from '../service/walk.ts';
-import { write } from './arrival.ts';
-import { missedGraceSeconds } from './backfill-listing.ts';
+import { missedGraceSeconds } from './backfill/listing.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { failing } from './failing.ts';
 import { heartbeat } from './heartbeat.ts';
-import { walkListing } from './listing.ts';
-import { refusal } from './own-trouble.ts';
+import { failing } from './map-failures.ts';
+import { refusal } from './own-failure.ts';
+import { write } from './reading/page-write.ts';
+import { walkListing } from './reading/walk-listing.ts';
 import { startWhole } from './runs.ts';
 
 /** Pages of one listing that a reconcile reads: more is a first sync, or work for the night. */

@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
-import { dropPayloads } from '../db/retention.ts';
+import { dropPayloads } from '../db/events/retention.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { failing } from './failing.ts';
+import { failing } from './map-failures.ts';
 
 /** Events whose payloads one statement drops: their rows are locked for some milliseconds. */
 const eventsTogether = 1_000;

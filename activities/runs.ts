@@ -1,9 +1,9 @@
 import { Context } from '@temporalio/activity';
 import type { RunKind, RunState } from '../contract/names.ts';
-import { concludeRun, failPartsLeft, failWhole, runsUnderWay } from '../db/run-end.ts';
-import { finishRun, type RunKey, startRun } from '../db/runs.ts';
+import { concludeRun, failPartsLeft, failWhole, runsUnderWay } from '../db/backfill/run-end.ts';
+import { finishRun, type RunKey, startRun } from '../db/backfill/runs.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { failing } from './failing.ts';
+import { failing } from './map-failures.ts';
 
 export function runActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;

@@ -6,7 +6,7 @@ import {
   WorkflowNotFoundError,
 } from '@temporalio/client';
 import { type RunState, taskQueues, workflowIds, workflowNames } from '../contract/names.ts';
-import { chooseCompanies } from '../db/chosen-companies.ts';
+import { chooseCompanies } from '../db/backfill/chosen-companies.ts';
 import type { Database } from '../db/connect.ts';
 
 export { type CompanyProgress, type RunProgress, readRunProgress } from '../db/read/run-progress.ts';

@@ -10,7 +10,7 @@ export {
   readDeletes,
   rejectDeletes,
   undoDeletes,
-} from '../db/decide-deletes.ts';
+} from '../db/deletes/decide.ts';
 export { withoutStatement } from '../db/failures.ts';
 export {
   type DataIssue,

@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
-import { compressRecords } from './compress-raw.ts';
 import type { Database, Executor, Transaction } from './connect.ts';
 import { sqlState } from './failures.ts';
 import { type RefreshedViews, refreshViewsIn } from './fields/refresh-views.ts';
@@ -11,6 +10,7 @@ import { migrations, migrationsSchema, migrationsTable } from './migrations-tabl
 import { packagedFolder } from './packaged-folder.ts';
 import { describeSessions, sessionsAtWork } from './read/sessions.ts';
 import { ensureRoles } from './roles.ts';
+import { compressRecords } from './schema/compress-raw.ts';
 import { applyViews } from './views.ts';
 
 export const newerSchema =

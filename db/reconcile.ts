@@ -1,10 +1,11 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { PgTable } from 'drizzle-orm/pg-core';
 import { canonicalUuid } from '../contract/ids.ts';
-import { type DeletesCap, overCap, untouchedSince } from './absent.ts';
 import { array, columnNames, printedUuids, setToExcluded, unnested } from './arrays.ts';
-import { unseenFor } from './companies-to-check.ts';
+import { unseenFor } from './checks/companies-to-check.ts';
 import type { Database, Executor } from './connect.ts';
+import { type DeletesCap, overCap, untouchedSince } from './deletes/absent.ts';
+import { note, row, tombstone } from './deletes/tombstone.ts';
 import {
   companies as companiesBefore,
   meters as metersBefore,
@@ -12,7 +13,6 @@ import {
 } from './schema/history.ts';
 import { deletes, runs } from './schema/metersync.ts';
 import { companies, documents, meters, sites } from './schema/utility.ts';
-import { note, row, tombstone } from './tombstone.ts';
 
 /** The day, by UTC, from which on a reconcile reads what was updated: so many before today. */
 export async function reconciledSince(db: Executor, days: number): Promise<string> {

@@ -8,8 +8,8 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { type CatchUpKind, queryNames, signalNames } from '../contract/names.ts';
+import { catchingUp, catchUpBounds, local, patient } from './activity-options.ts';
 import { localFirst } from './local-first.ts';
-import { catchingUp, catchUpBounds, local, patient } from './proxies.ts';
 
 export interface CatchUpProgress {
   readonly kind: CatchUpKind;

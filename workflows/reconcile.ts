@@ -6,9 +6,9 @@ import {
   uuid4,
 } from '@temporalio/workflow';
 import { type ReconciledResource, type RunState, reconciledResources } from '../contract/names.ts';
-import { reasonOf } from './backfill-company.ts';
-import { backfillBounds, noting, recurring } from './proxies.ts';
-import { someAtOnce } from './some-at-once.ts';
+import { backfillBounds, noting, recurring } from './activity-options.ts';
+import { reasonOf } from './backfill/company.ts';
+import { someAtOnce } from './backfill/some-at-once.ts';
 import { startChecks } from './start-checks.ts';
 
 export interface ReconcileInput {

@@ -1,7 +1,7 @@
 import { ParentClosePolicy, patched, startChild } from '@temporalio/workflow';
-import type { DataCheck } from '../activities/check-data.ts';
+import type { DataCheck } from '../activities/checks.ts';
 import { taskQueues, workflowIds } from '../contract/names.ts';
-import { checkData } from './check-data.ts';
+import { checkData } from './checks.ts';
 
 /** The run is over; its checks go on by themselves, and neither waits for the other. */
 export async function startChecks(input: DataCheck): Promise<void> {

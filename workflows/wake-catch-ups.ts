@@ -1,5 +1,5 @@
 import { type CatchUpKind, catchUpKinds } from '../contract/names.ts';
-import { patient } from './proxies.ts';
+import { patient } from './activity-options.ts';
 
 /** Started by a schedule once a minute, so that no lost wake-up leaves an event waiting, and no lost run seems to go on. */
 export async function wakeCatchUps(): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Warehouse } from '../../db/connect.ts';
 import type { FieldCatalogue } from '../../db/fields/field-catalogue.ts';
-import { upsertDocuments } from '../../db/write/documents.ts';
-import { writePage } from '../../db/write/write-page.ts';
+import { upsertDocuments } from '../../db/records/documents.ts';
+import { writePage } from '../../db/records/write-page.ts';
 import type { Bench } from '../measure.ts';
 import { startSandbox } from '../service/sandbox.ts';
 

@@ -1,4 +1,4 @@
-import type { IntervalColumns } from '../../db/write/interval-text.ts';
+import type { IntervalColumns } from '../../db/records/interval-text.ts';
 import { createRandom } from './random.ts';
 
 const quarterHourMs = 15 * 60 * 1000;

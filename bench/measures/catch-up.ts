@@ -5,12 +5,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { pino } from 'pino';
-import { catchUpDocuments } from '../../activities/catch-up-documents.ts';
+import { catchUpDocuments } from '../../activities/catch-up/documents.ts';
 import type { ActivityDependencies } from '../../activities/dependencies.ts';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
 import { connectWarehouse } from '../../db/connect.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
-import { recordEvents } from '../../db/record/record-events.ts';
 import { createServiceClient } from '../../service/client.ts';
 import { type Bench, type Figures, type Measure, median } from '../measure.ts';
 

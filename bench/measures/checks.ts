@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
-import { checkData } from '../../app/check-data.ts';
-import { refreshDataIssues } from '../../db/check-data.ts';
-import { allCompanies } from '../../db/companies-to-check.ts';
+import { refreshDataIssues } from '../../db/checks/check-data.ts';
+import { allCompanies } from '../../db/checks/companies-to-check.ts';
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
+import { checkData } from '../../operations/checks.ts';
 import { fillAnalytics } from '../load/analytics-world.ts';
 import { cpuMsOf } from '../load/plans.ts';
 import { type Bench, type Figures, type Measure, median } from '../measure.ts';

@@ -4,7 +4,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
-import { backfillBounds } from '../../workflows/proxies.ts';
+import { backfillBounds } from '../../workflows/activity-options.ts';
 import { untilReceived } from '../load/journal.ts';
 import type { LoadReport } from '../load/run.ts';
 import { type Generator, latenciesOf, perSecond, startGenerator } from '../load/send.ts';

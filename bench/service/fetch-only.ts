@@ -3,7 +3,7 @@ import { createLog } from '../../app/log.ts';
 import { openService } from '../../app/service.ts';
 import { readSettings } from '../../app/settings.ts';
 import { walkPages } from '../../service/walk.ts';
-import { backfillBounds } from '../../workflows/proxies.ts';
+import { backfillBounds } from '../../workflows/activity-options.ts';
 import { serve } from '../process/serve.ts';
 
 export type FetchOnlyCalls = ReturnType<typeof createFetchOnly>;

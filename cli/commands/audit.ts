@@ -1,10 +1,16 @@
-import { type AuditOptions, type AuditReport, audit, type Example, repair } from '../../app/audit.ts';
 import { requireSchema } from '../../app/prepare.ts';
 import { joinLimit } from '../../app/shared-limit.ts';
 import { openWarehouse } from '../../app/warehouse.ts';
 import type { AuditResource } from '../../contract/names.ts';
 import { timeAgo } from '../../contract/times.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
+import {
+  type AuditOptions,
+  type AuditReport,
+  audit,
+  type Example,
+  repair,
+} from '../../operations/audit/audit.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { createProgress, table } from '../terminal.ts';

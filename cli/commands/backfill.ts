@@ -1,9 +1,9 @@
 import type { Client } from '@temporalio/client';
 import { readRunProgress, runIsStarted, startBackfill, workerIsPolling } from '../../app/backfill.ts';
-import { whyRefused } from '../../app/named-company.ts';
 import { requireSchema } from '../../app/prepare.ts';
 import { connectClient } from '../../app/temporal.ts';
 import { type Database, openWarehouse } from '../../app/warehouse.ts';
+import { whyRefused } from '../../operations/named-company.ts';
 import { companyOf } from '../company.ts';
 import { readCompanyIds } from '../company-ids.ts';
 import { type Context, openContext } from '../context.ts';

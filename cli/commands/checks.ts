@@ -1,4 +1,3 @@
-import { acknowledgeIssue, type CheckingProgress, checkData } from '../../app/check-data.ts';
 import {
   type Database,
   type DataIssue,
@@ -10,6 +9,7 @@ import {
 import type { ClosedReason, Severity } from '../../contract/names.ts';
 import { shownTime, timeAgo } from '../../contract/times.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
+import { acknowledgeIssue, type CheckingProgress, checkData } from '../../operations/checks.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 import { createProgress, paragraph, tableOf } from '../terminal.ts';

@@ -1,7 +1,6 @@
 import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { type AuditReport, audit } from '../../app/audit.ts';
 import { startBackfill } from '../../app/backfill.ts';
 import { migrate } from '../../app/prepare.ts';
 import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
@@ -22,6 +21,7 @@ import {
 } from '../../app/warehouse.ts';
 import { startWorker } from '../../app/worker-part.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
+import { type AuditReport, audit } from '../../operations/audit/audit.ts';
 import { type Context, openContext } from '../context.ts';
 import { CommandError } from '../errors.ts';
 import { followBackfill } from '../follow-backfill.ts';

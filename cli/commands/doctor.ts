@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { Check } from '../../app/doctor/check.ts';
-import { examine } from '../../app/doctor/doctor.ts';
 import { secretsOf } from '../../app/receiver-part.ts';
 import { headline, verdictStatus } from '../../contract/verdict.ts';
+import type { Check } from '../../operations/doctor/check.ts';
+import { examine } from '../../operations/doctor/doctor.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { paragraph } from '../terminal.ts';

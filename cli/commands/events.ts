@@ -1,3 +1,6 @@
+import type { EventOutcome } from '../../contract/names.ts';
+import { shownTime, timeAgo } from '../../contract/times.ts';
+import { counted, label } from '../../contract/words.ts';
 import {
   type EventFilter,
   type JournalledEvent,
@@ -6,10 +9,7 @@ import {
   readEvent,
   replayEvents,
   type WholeEvent,
-} from '../../app/events.ts';
-import type { EventOutcome } from '../../contract/names.ts';
-import { shownTime, timeAgo } from '../../contract/times.ts';
-import { counted, label } from '../../contract/words.ts';
+} from '../../operations/replay.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { asJson, print, printJson } from '../print.ts';
 import { createProgress, tableOf } from '../terminal.ts';

@@ -1,8 +1,8 @@
-import { exportRelation } from '../../app/export/export.ts';
-import { UnknownRelation } from '../../app/export/relation.ts';
 import type { Warehouse } from '../../app/warehouse.ts';
 import type { ExportFormat } from '../../contract/names.ts';
 import { counted } from '../../contract/words.ts';
+import { exportRelation } from '../../operations/export/export.ts';
+import { UnknownRelation } from '../../operations/export/relation.ts';
 import { type CompanyOptions, heldCompanyOf } from '../company.ts';
 import { UsageError } from '../errors.ts';
 import { requireFolder, writeOutputFile } from '../output-file.ts';

@@ -1,4 +1,4 @@
-import { readReport, reportPage, reportText } from '../../app/report/report.ts';
+import { readReport, reportPage, reportText } from '../../operations/report/report.ts';
 import { type CompanyOptions, heldCompanyOf } from '../company.ts';
 import { requireFolder, writeOutputFile } from '../output-file.ts';
 import { print, printJson, say } from '../print.ts';

@@ -1,7 +1,7 @@
-import { type ResumeReport, resumeParked } from '../../app/resume.ts';
 import { connectClient } from '../../app/temporal.ts';
 import type { FailureCode } from '../../contract/failures.ts';
 import { counted } from '../../contract/words.ts';
+import { type ResumeReport, resumeParked } from '../../operations/resume.ts';
 import { print, printJson } from '../print.ts';
 import { withWarehouse } from '../warehouse.ts';
 

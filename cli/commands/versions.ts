@@ -1,10 +1,10 @@
+import { counted, nameInWords } from '../../contract/words.ts';
 import {
   diffVersions,
   type FieldDifference,
   type ResourceDiff,
   type VersionsDiff,
-} from '../../app/versions.ts';
-import { counted, nameInWords } from '../../contract/words.ts';
+} from '../../operations/versions/versions.ts';
 import { openContext } from '../context.ts';
 import { UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';

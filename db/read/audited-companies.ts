@@ -1,8 +1,8 @@
 import { isNull, sql } from 'drizzle-orm';
 import { array } from '../arrays.ts';
+import { recordRead } from '../backfill/strangers.ts';
 import type { Executor } from '../connect.ts';
 import { companies } from '../schema/utility.ts';
-import { recordRead } from '../strangers.ts';
 
 /**
  * Companies that live though the service's list does not show them: settings name them, or records

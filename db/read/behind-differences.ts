@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { array, type RowOf, unnested } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { refusedId } from '../records/rejected-records.ts';
 import { events, journal, rejectedRecords } from '../schema/metersync.ts';
-import { refusedId } from '../write/rejected-records.ts';
 
 /** An event of the journal that is about a record. */
 export interface EventBehind {

@@ -3,8 +3,8 @@ import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { array, columnNames } from '../arrays.ts';
 import type { Database, Executor, Warehouse } from '../connect.ts';
 import { halving } from '../halving.ts';
+import { type IntervalColumns, plainReadings, readingsAt } from '../records/interval-text.ts';
 import { intervals, meters } from '../schema/utility.ts';
-import { type IntervalColumns, plainReadings, readingsAt } from '../write/interval-text.ts';
 
 import type { Difference, DifferentField } from './compare-records.ts';
 

@@ -1,9 +1,15 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { array, columnNames, printedUuids } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { row } from '../deletes/tombstone.ts';
 import { isRefusal } from '../failures.ts';
 import { halving } from '../halving.ts';
-import { alsoListing, ownerOf } from '../owner.ts';
+import { sitesOfCompanies } from '../records/companies.ts';
+import { relatedSites, tellsSites } from '../records/connection-sites.ts';
+import { itemTexts, pageOfTexts } from '../records/item-texts.ts';
+import { alsoListing, ownerOf } from '../records/owner.ts';
+import { items, type RecordPage } from '../records/page.ts';
+import { idOfRecord } from '../records/upsert.ts';
 import {
   idOf,
   isListedByCompany,
@@ -14,12 +20,6 @@ import {
 } from '../resources.ts';
 import { alsoListed } from '../schema/metersync.ts';
 import { connectionSites } from '../schema/utility.ts';
-import { row } from '../tombstone.ts';
-import { sitesOfCompanies } from '../write/companies.ts';
-import { relatedSites, tellsSites } from '../write/connection-sites.ts';
-import { itemTexts, pageOfTexts } from '../write/item-texts.ts';
-import { items, type RecordPage } from '../write/page.ts';
-import { idOfRecord } from '../write/upsert.ts';
 
 /** A record that the warehouse lacks, or holds otherwise than the service. */
 export interface Difference {

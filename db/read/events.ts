@@ -3,8 +3,8 @@ import { type EventKind, probeEventType } from '../../contract/event.ts';
 import type { EventOutcome } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
+import { printedBytesMax } from '../events/printed-size.ts';
 import { isRefusal } from '../failures.ts';
-import { printedBytesMax } from '../record/printed-size.ts';
 import { events, journal } from '../schema/metersync.ts';
 import { amongThem, type EventFilter, event, matching } from './event-filter.ts';
 

@@ -4,8 +4,8 @@ import { type FailureCode, parkingCodes } from '../../contract/failures.ts';
 import { companyResources, type RunKind } from '../../contract/names.ts';
 import type { WarehouseHealth } from '../../contract/verdict.ts';
 import { array } from '../arrays.ts';
+import { stillParked } from '../catch-up/parking.ts';
 import type { Executor } from '../connect.ts';
-import { stillParked } from '../parking.ts';
 import {
   deletes,
   events,

@@ -3,9 +3,9 @@ import { alias } from 'drizzle-orm/pg-core';
 import { type FailureCode, failureTypes, parkingCodes } from '../../contract/failures.ts';
 import type { EventOutcome, RunKind, RunState } from '../../contract/names.ts';
 import { array } from '../arrays.ts';
+import { livesCompany, stillParked } from '../catch-up/parking.ts';
 import type { Executor } from '../connect.ts';
 import type { BlockedView } from '../fields/refresh-views.ts';
-import { livesCompany, stillParked } from '../parking.ts';
 import { recordResources, resources, tableName, tableOf } from '../resources.ts';
 import {
   deletes,

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
-import type { IntervalCursor } from '../../activities/backfill-intervals.ts';
+import type { IntervalCursor } from '../../activities/backfill/intervals.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
-import { recordEvents } from '../../db/record/record-events.ts';
 import { defaultBudget } from '../../service/retry.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';

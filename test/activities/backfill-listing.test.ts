@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { audit } from '../../app/audit.ts';
 import { defaultEndpoints } from '../../contract/endpoints.ts';
-import { approveDeletes, readDeletes, undoDeletes } from '../../db/decide-deletes.ts';
-import { recordEvents } from '../../db/record/record-events.ts';
+import { approveDeletes, readDeletes, undoDeletes } from '../../db/deletes/decide.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { audit } from '../../operations/audit/audit.ts';
 import { defaultBudget } from '../../service/retry.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Reply, Script } from '../service/scripted-server.ts';

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import pg from 'pg';
 import { describe, expect, inject, test } from 'vitest';
-import type { CompanyLeft } from '../../activities/backfill-together.ts';
+import type { CompanyLeft } from '../../activities/backfill/together.ts';
 import { defaultBudget } from '../../service/retry.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
-import type { DataCheck } from '../../activities/check-data.ts';
+import type { DataCheck } from '../../activities/checks.ts';
 import { type CheckName, checkKinds } from '../../contract/names.ts';
-import { chooseCompanies } from '../../db/chosen-companies.ts';
-import { companiesToCheck, forgetChanged } from '../../db/companies-to-check.ts';
+import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
+import { companiesToCheck, forgetChanged } from '../../db/checks/companies-to-check.ts';
 import { activitiesOn } from '../support/activities.ts';
 import { BilledCompany } from '../support/bills.ts';
 

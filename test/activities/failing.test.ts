@@ -1,7 +1,7 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import { sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { failing } from '../../activities/failing.ts';
+import { failing } from '../../activities/map-failures.ts';
 import { Failure, type FailureCode, failureTypes } from '../../contract/failures.ts';
 import { activityEnvironment } from '../support/activities.ts';
 import { createWarehouse } from '../support/warehouse.ts';

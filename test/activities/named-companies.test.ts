@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { whyRefused } from '../../app/named-company.ts';
 import { defaultEndpoints, type EndpointCatalogue } from '../../contract/endpoints.ts';
 import { parkingCodes } from '../../contract/failures.ts';
-import { chooseCompanies } from '../../db/chosen-companies.ts';
-import { failedParts } from '../../db/parking.ts';
+import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
+import { failedParts } from '../../db/catch-up/parking.ts';
 import { readStatus } from '../../db/read/status.ts';
+import { whyRefused } from '../../operations/named-company.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { setup } from '../service/setup.ts';

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { describe, expect, test } from 'vitest';
-import { lastingAttempts } from '../../activities/own-trouble.ts';
+import { lastingAttempts } from '../../activities/own-failure.ts';
 import { array } from '../../db/arrays.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { trySleep } from '../../db/events/wake.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { readParked, readStatus } from '../../db/read/status.ts';
-import { recordEvents } from '../../db/record/record-events.ts';
-import { trySleep } from '../../db/record/wake.ts';
 import { pageOf } from '../service/listing.ts';
 import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';

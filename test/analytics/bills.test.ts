@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { refreshDataIssues } from '../../db/check-data.ts';
-import { recordEvents } from '../../db/record/record-events.ts';
+import { refreshDataIssues } from '../../db/checks/check-data.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
 import { BilledCompany, type BillSaid } from '../support/bills.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkNames } from '../../contract/names.ts';
-import { acknowledgeIssue, refreshDataIssues } from '../../db/check-data.ts';
+import { acknowledgeIssue, refreshDataIssues } from '../../db/checks/check-data.ts';
 import { countIssues, listDataIssues, readChecks } from '../../db/read/issues.ts';
 import { BilledCompany, type BillSaid, type UsageSaid } from '../support/bills.ts';
 import { writeRecords } from '../support/pages.ts';

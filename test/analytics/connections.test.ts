@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { refreshDataIssues } from '../../db/check-data.ts';
-import { recordEvents } from '../../db/record/record-events.ts';
+import { refreshDataIssues } from '../../db/checks/check-data.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
 import { BilledCompany } from '../support/bills.ts';
 import { company, connectionEvent, delivery } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';

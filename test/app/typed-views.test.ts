@@ -1,10 +1,10 @@
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { judgeViews } from '../../app/doctor/warehouse.ts';
 import { keepViews, refreshNow } from '../../app/typed-views.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { readStatus } from '../../db/read/status.ts';
+import { judgeViews } from '../../operations/doctor/warehouse.ts';
 import { loginAs } from '../support/login.ts';
 import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';

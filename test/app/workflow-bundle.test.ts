@@ -48,7 +48,7 @@ test('the bundle is another one after a change of a workflow, of the contract or
   const digests = [await digestOfSources(checkout)];
   expect(await digestOfSources(copy)).toBe(digests[0]);
   for (const path of [
-    'workflows/proxies.ts',
+    'workflows/activity-options.ts',
     'contract/names.ts',
     'package-lock.json',
     'workflows/more.ts',

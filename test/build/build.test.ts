@@ -61,7 +61,7 @@ describe('the package', () => {
     const bundle = readFileSync(join(built.path, 'dist/workflow-bundle.js'), 'utf8');
     const map = /sourceMappingURL=data:[^,]*,(\S+)/.exec(bundle)?.[1] ?? '';
     const { sources } = JSON.parse(Buffer.from(map, 'base64').toString('utf8'));
-    expect(sources).toContain('workflows/apply-events.ts');
+    expect(sources).toContain('workflows/events.ts');
     expect(bundle).not.toContain(checkout);
     expect(Buffer.from(map, 'base64').toString('utf8')).not.toContain(checkout);
   });

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { refreshNow } from '../../app/typed-views.ts';
-import { refreshDataIssues } from '../../db/check-data.ts';
+import { refreshDataIssues } from '../../db/checks/check-data.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { answers, type Sandbox } from './answers.ts';
 import { effective, readSandbox } from './sandbox-data.ts';

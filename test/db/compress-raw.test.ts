@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
-import { compressRecords } from '../../db/compress-raw.ts';
+import { compressRecords } from '../../db/schema/compress-raw.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 test('records are compressed as asked, in tables and their history, where Postgres can; asked again, nothing changes', async () => {

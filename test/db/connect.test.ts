@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
 import { connectWarehouse } from '../../db/connect.ts';
-import { recordEvents } from '../../db/record/record-events.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
 import { delivery, intervalsEvent } from '../support/events.ts';
 import { outageOf } from '../support/outage.ts';
 import { createWarehouse } from '../support/warehouse.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { usageToldByRecords, warehouseNow } from '../../db/due.ts';
-import { writeDocumentSets } from '../../db/write/document-sets.ts';
+import { usageToldByRecords, warehouseNow } from '../../db/catch-up/due.ts';
+import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import { pageOfRecords, type Read, rowOf, writeRecords } from '../support/pages.ts';
 import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';

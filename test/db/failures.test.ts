@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { failing } from '../../activities/failing.ts';
+import { failing } from '../../activities/map-failures.ts';
 import { createLog } from '../../app/log.ts';
 import { sqlState, withoutStatement } from '../../db/failures.ts';
 import { rejection } from '../service/setup.ts';

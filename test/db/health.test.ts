@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { finishRun, startRun } from '../../db/backfill/runs.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
 import { readHealth } from '../../db/read/health.ts';
 import { readStatus } from '../../db/read/status.ts';
-import { recordEvents } from '../../db/record/record-events.ts';
-import { finishRun, startRun } from '../../db/runs.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';

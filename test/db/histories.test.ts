@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { notShownAttemptsMax } from '../../db/settle.ts';
+import { notShownAttemptsMax } from '../../db/catch-up/settle.ts';
 import {
   type History,
   type Played,

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { recordEvents } from '../../db/record/record-events.ts';
+import { startRun } from '../../db/backfill/runs.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
 import { tableName } from '../../db/resources.ts';
-import { startRun } from '../../db/runs.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { type Listing, rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';

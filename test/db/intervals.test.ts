@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { compareIntervals } from '../../db/read/compare-readings.ts';
-import type { IntervalColumns } from '../../db/write/interval-text.ts';
-import { writeIntervals } from '../../db/write/intervals.ts';
+import type { IntervalColumns } from '../../db/records/interval-text.ts';
+import { writeIntervals } from '../../db/records/intervals.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { itemTexts } from '../../db/write/item-texts.ts';
+import { itemTexts } from '../../db/records/item-texts.ts';
 
 const page = (body: string, itemsKey: string | null = 'items', joined = false) =>
   itemTexts({ body, itemsKey, joined });

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { refreshDataIssues } from '../../db/check-data.ts';
+import { refreshDataIssues } from '../../db/checks/check-data.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { trySleep } from '../../db/events/wake.ts';
 import { createFieldCatalogue } from '../../db/fields/field-catalogue.ts';
 import { refreshViews } from '../../db/fields/refresh-views.ts';
 import { migrateWarehouse } from '../../db/migrate.ts';
-import { recordEvents } from '../../db/record/record-events.ts';
-import { trySleep } from '../../db/record/wake.ts';
-import { writeIntervals } from '../../db/write/intervals.ts';
+import { writeIntervals } from '../../db/records/intervals.ts';
 import { readIntervals } from '../../service/intervals.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { loginAs, openTransaction } from '../support/login.ts';

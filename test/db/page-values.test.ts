@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { warehouseNow } from '../../db/due.ts';
-import { recordEvents } from '../../db/record/record-events.ts';
-import { settleRecords } from '../../db/settle.ts';
+import { warehouseNow } from '../../db/catch-up/due.ts';
+import { settleRecords } from '../../db/catch-up/settle.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';

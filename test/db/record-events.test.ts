@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { recordEvents } from '../../db/record/record-events.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
 import {
   company,
   connectionEvent,

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { notePages } from '../../db/manifest.ts';
+import { notePages } from '../../db/backfill/manifest.ts';
+import { finishRun, noteProgress, startRun } from '../../db/backfill/runs.ts';
 import { readRunProgress } from '../../db/read/run-progress.ts';
-import { finishRun, noteProgress, startRun } from '../../db/runs.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;

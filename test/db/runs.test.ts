@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { concludeRun } from '../../db/run-end.ts';
-import { finishRun, startRun } from '../../db/runs.ts';
+import { concludeRun } from '../../db/backfill/run-end.ts';
+import { finishRun, startRun } from '../../db/backfill/runs.ts';
 import { company } from '../support/events.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 

@@ -1,10 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { retireAbsent } from '../../db/absent.ts';
-import { warehouseNow } from '../../db/due.ts';
-import { recordEvents } from '../../db/record/record-events.ts';
-import { notShownAttemptsMax, olderShownAttemptsMax, parkOwner, settleRecords } from '../../db/settle.ts';
+import { warehouseNow } from '../../db/catch-up/due.ts';
+import {
+  notShownAttemptsMax,
+  olderShownAttemptsMax,
+  parkOwner,
+  settleRecords,
+} from '../../db/catch-up/settle.ts';
+import { retireAbsent } from '../../db/deletes/absent.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
 import { company, connectionEvent, delivery, documentEvent } from '../support/events.ts';
 import { rowOf, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';

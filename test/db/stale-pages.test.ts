@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { warehouseNow } from '../../db/due.ts';
-import { recordEvents } from '../../db/record/record-events.ts';
-import { retireUsage, upsertUsageData } from '../../db/write/usage-data.ts';
+import { warehouseNow } from '../../db/catch-up/due.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { retireUsage, upsertUsageData } from '../../db/records/usage-data.ts';
 import { delivery, documentEvent } from '../support/events.ts';
 import { type Listing, rowOf, writeRecords } from '../support/pages.ts';
 import { until } from '../support/poll.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
-import { recordEvents } from '../../db/record/record-events.ts';
-import { trySleep } from '../../db/record/wake.ts';
-import { parkOwner } from '../../db/settle.ts';
+import { parkOwner } from '../../db/catch-up/settle.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { trySleep } from '../../db/events/wake.ts';
 import { company, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 import { writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';

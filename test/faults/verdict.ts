@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import type { AuditReport } from '../../app/audit.ts';
 import { readStatus } from '../../db/read/status.ts';
+import type { AuditReport } from '../../operations/audit/audit.ts';
 import { until } from '../support/poll.ts';
 import { checkLedger, readEffects, readSent, readUndone, type Sent } from './ledger.ts';
 import type { Rig } from './rig.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { recordEvents } from '../../db/record/record-events.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
 import { deliver, deliverBody } from '../support/deliver.ts';
 import { delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 import { nested } from '../support/nested.ts';

@@ -8,9 +8,8 @@ import { Failure } from '../../contract/failures.ts';
 import { limits } from '../../contract/limits.ts';
 import type { CatchUpKind } from '../../contract/names.ts';
 import { array } from '../../db/arrays.ts';
-import type { Warehouse } from '../../db/connect.ts';
-import { dueOwners, dueRecords, warehouseNow } from '../../db/due.ts';
-import { warehouseFailure } from '../../db/failures.ts';
+import { admitCompany, isStranger, postponeStranger } from '../../db/backfill/strangers.ts';
+import { dueOwners, dueRecords, warehouseNow } from '../../db/catch-up/due.ts';
 import {
   dueRanges,
   nextPiece,
@@ -19,13 +18,14 @@ import {
   type RangeProgress,
   settleRanges,
   type TimeRange,
-} from '../../db/interval-ledger.ts';
-import { recordEvents } from '../../db/record/record-events.ts';
-import { trySleep } from '../../db/record/wake.ts';
-import { settleRecords } from '../../db/settle.ts';
-import { admitCompany, isStranger, postponeStranger } from '../../db/strangers.ts';
-import { writeDocumentSets } from '../../db/write/document-sets.ts';
-import { writeIntervals } from '../../db/write/intervals.ts';
+} from '../../db/catch-up/interval-ledger.ts';
+import { settleRecords } from '../../db/catch-up/settle.ts';
+import type { Warehouse } from '../../db/connect.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { trySleep } from '../../db/events/wake.ts';
+import { warehouseFailure } from '../../db/failures.ts';
+import { writeDocumentSets } from '../../db/records/document-sets.ts';
+import { writeIntervals } from '../../db/records/intervals.ts';
 import { createGroupCommit } from '../../receiver/group-commit.ts';
 import type { StartRequest } from '../../receiver/start-group.ts';
 import { RecordingLog } from '../receiver/listening.ts';
@@ -168,7 +168,7 @@ class World {
     if (outcome === 'fails') throw new Error('14 UNAVAILABLE');
   }
 
-  /** As workflows/apply-events.ts; a worker that is killed after it recorded the group does it again. */
+  /** As workflows/events.ts; a worker that is killed after it recorded the group does it again. */
   async #applyEvents(group: EventGroup, repeats: boolean): Promise<void> {
     await this.#turn('a group is recorded');
     let { wake } = await patiently(() => recordEvents(this.#warehouse.db, group.events));
@@ -232,7 +232,7 @@ class World {
     await postponeStranger(db, kind, owner, '404');
   }
 
-  /** As activities/catch-up-documents.ts and catch-up-connections.ts. */
+  /** As activities/catch-up/documents.ts and catch-up-connections.ts. */
   async #read(kind: Exclude<CatchUpKind, 'intervals'>, companyId: string): Promise<void> {
     const { db } = this.#warehouse;
     const { life } = this;
@@ -264,7 +264,7 @@ class World {
   }
 
   /**
-   * As activities/catch-up-intervals.ts. A worker may be killed when it has written a piece and not noted it: then the
+   * As activities/catch-up/intervals.ts. A worker may be killed when it has written a piece and not noted it: then the
    * piece is read again; or before it told how far it was: then the meter is begun anew.
    */
   async #fetch(meterId: string): Promise<void> {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect, onTestFinished, test } from 'vitest';
 import { scheduleIds } from '../../contract/names.ts';
-import { recordEvents } from '../../db/record/record-events.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
 import { createDeployment } from '../support/deployment.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { until } from '../support/poll.ts';

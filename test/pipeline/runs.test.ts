@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startBackfill } from '../../app/backfill.ts';
 import { type RunState, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
-import { chooseCompanies } from '../../db/chosen-companies.ts';
+import { chooseCompanies } from '../../db/backfill/chosen-companies.ts';
 import { readStatus } from '../../db/read/status.ts';
 import { createDoor, type Door } from '../service/door.ts';
 import { pageOf } from '../service/listing.ts';

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import { retireAbsent } from '../../db/absent.ts';
 import { array } from '../../db/arrays.ts';
+import { dueRecords, warehouseNow } from '../../db/catch-up/due.ts';
+import { dueRanges, noteFetched, settleRanges, type TimeRange } from '../../db/catch-up/interval-ledger.ts';
+import { postponeDocuments, settleRecords } from '../../db/catch-up/settle.ts';
 import type { Warehouse } from '../../db/connect.ts';
-import { dueRecords, warehouseNow } from '../../db/due.ts';
-import { dueRanges, noteFetched, settleRanges, type TimeRange } from '../../db/interval-ledger.ts';
-import { recordEvents } from '../../db/record/record-events.ts';
-import { postponeDocuments, settleRecords } from '../../db/settle.ts';
-import { writeDocumentSets } from '../../db/write/document-sets.ts';
-import { writeIntervals } from '../../db/write/intervals.ts';
+import { retireAbsent } from '../../db/deletes/absent.ts';
+import { recordEvents } from '../../db/events/record-events.ts';
+import { writeDocumentSets } from '../../db/records/document-sets.ts';
+import { writeIntervals } from '../../db/records/intervals.ts';
 import {
   type Change,
   columnsOf,
@@ -332,7 +332,7 @@ class Pool {
     }
   }
 
-  /** As activities/catch-up-documents.ts goes about it. */
+  /** As activities/catch-up/documents.ts goes about it. */
   async #catchUpDocuments(readAt: string, reads: readonly Read[]): Promise<void> {
     const { db } = this.#warehouse;
     const read = { readAt, companyId: this.#companyId };
@@ -361,7 +361,7 @@ class Pool {
     if (partialIds.length > 0) await postponeDocuments(db, partialIds, readAt);
   }
 
-  /** As activities/catch-up-intervals.ts does. */
+  /** As activities/catch-up/intervals.ts does. */
   async #catchUpReadings(readAt: string, reads: readonly Read[]): Promise<void> {
     const { db } = this.#warehouse;
     await this.#writeReadings(readAt, reads, true);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { DeliveredEvent } from '../../contract/delivery.ts';
-import type { IntervalColumns } from '../../db/write/interval-text.ts';
+import type { IntervalColumns } from '../../db/records/interval-text.ts';
 import { connectionEvent, delivery, documentEvent, intervalsEvent } from './events.ts';
 
 /** What can happen at the service to one document, one connection and a few readings of a meter. */

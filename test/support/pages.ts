@@ -1,13 +1,13 @@
 import { sql } from 'drizzle-orm';
 import type { Warehouse } from '../../db/connect.ts';
+import { upsertCompanies, upsertCompanySites } from '../../db/records/companies.ts';
+import { upsertConnections } from '../../db/records/connections.ts';
+import { upsertDocuments } from '../../db/records/documents.ts';
+import { upsertMeters } from '../../db/records/meters.ts';
+import type { RecordPage, UpsertPage } from '../../db/records/page.ts';
+import { upsertUsageData } from '../../db/records/usage-data.ts';
+import { type PageWritten, writePage } from '../../db/records/write-page.ts';
 import { tableOf } from '../../db/resources.ts';
-import { upsertCompanies, upsertCompanySites } from '../../db/write/companies.ts';
-import { upsertConnections } from '../../db/write/connections.ts';
-import { upsertDocuments } from '../../db/write/documents.ts';
-import { upsertMeters } from '../../db/write/meters.ts';
-import type { RecordPage, UpsertPage } from '../../db/write/page.ts';
-import { upsertUsageData } from '../../db/write/usage-data.ts';
-import { type PageWritten, writePage } from '../../db/write/write-page.ts';
 
 export const upserts = {
   companies: upsertCompanies,

@@ -1,17 +1,17 @@
 import { sql } from 'drizzle-orm';
+import { countMissed } from '../../../../db/backfill/missed.ts';
 import {
   clearQuarantine,
   countAbsent,
   countTombstoned,
   type Listing,
   retireAbsent,
-} from '../../../../db/absent.ts';
-import { absentSites, clearSiteQuarantine } from '../../../../db/absent-sites.ts';
-import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../../../db/decide-deletes.ts';
-import { countMissed } from '../../../../db/missed.ts';
-import { forgetListed } from '../../../../db/owner.ts';
+} from '../../../../db/deletes/absent.ts';
+import { absentSites, clearSiteQuarantine } from '../../../../db/deletes/absent-sites.ts';
+import { approveDeletes, readDeletes, rejectDeletes, undoDeletes } from '../../../../db/deletes/decide.ts';
 import { changedUntimed, clearListed, reconciledSince, retireListed } from '../../../../db/reconcile.ts';
-import { forgetVersions } from '../../../../db/repair.ts';
+import { forgetListed } from '../../../../db/records/owner.ts';
+import { forgetVersions } from '../../../../db/records/repair.ts';
 import { isListedByCompany, type RecordResource, recordResources } from '../../../../db/resources.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, readLater, type Work } from './work.ts';

@@ -8,9 +8,9 @@ import {
   metersWithReadings,
 } from '../../../../db/read/compare-readings.ts';
 import { comparePage, unshownRows } from '../../../../db/read/compare-records.ts';
-import { removeReadings } from '../../../../db/repair.ts';
+import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
+import { removeReadings } from '../../../../db/records/repair.ts';
 import { recordResources } from '../../../../db/resources.ts';
-import type { IntervalColumns } from '../../../../db/write/interval-text.ts';
 import { pageOfRecords } from '../../../support/pages.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, readAt, type Work } from './work.ts';

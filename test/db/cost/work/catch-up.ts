@@ -1,6 +1,14 @@
 import { sql } from 'drizzle-orm';
 import type { CatchUpKind } from '../../../../contract/names.ts';
 import {
+  admitCompany,
+  admitSites,
+  forgetStranger,
+  isKnownCompany,
+  isStranger,
+  postponeStranger,
+} from '../../../../db/backfill/strangers.ts';
+import {
   createdTimes,
   dueDocuments,
   dueOwners,
@@ -8,25 +16,17 @@ import {
   liveUsage,
   usageToldByRecords,
   warehouseNow,
-} from '../../../../db/due.ts';
-import { parkedCodes, parkService, reviveParked } from '../../../../db/parking.ts';
-import { trySleep } from '../../../../db/record/wake.ts';
+} from '../../../../db/catch-up/due.ts';
+import { parkedCodes, parkService, reviveParked } from '../../../../db/catch-up/parking.ts';
 import {
   handOver,
   parkOwner,
   postponeDocuments,
   postponeFailed,
   settleRecords,
-} from '../../../../db/settle.ts';
-import {
-  admitCompany,
-  admitSites,
-  forgetStranger,
-  isKnownCompany,
-  isStranger,
-  postponeStranger,
-} from '../../../../db/strangers.ts';
-import { surroundings, unreadNeighbours } from '../../../../db/surroundings.ts';
+} from '../../../../db/catch-up/settle.ts';
+import { surroundings, unreadNeighbours } from '../../../../db/catch-up/surroundings.ts';
+import { trySleep } from '../../../../db/events/wake.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
 

@@ -1,9 +1,9 @@
 import type { Warehouse } from '../../../../db/connect.ts';
-import { forgetListed } from '../../../../db/owner.ts';
-import { writeDocumentSets } from '../../../../db/write/document-sets.ts';
-import type { RecordPage } from '../../../../db/write/page.ts';
-import { holdDocuments, retireUsage } from '../../../../db/write/usage-data.ts';
-import { writePage } from '../../../../db/write/write-page.ts';
+import { writeDocumentSets } from '../../../../db/records/document-sets.ts';
+import { forgetListed } from '../../../../db/records/owner.ts';
+import type { RecordPage } from '../../../../db/records/page.ts';
+import { holdDocuments, retireUsage } from '../../../../db/records/usage-data.ts';
+import { writePage } from '../../../../db/records/write-page.ts';
 import { type Listing, pageOfRecords, upserts, writeRecords } from '../../../support/pages.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, readAt, type Work } from './work.ts';

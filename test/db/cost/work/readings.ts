@@ -1,16 +1,16 @@
-import { hasReadings } from '../../../../db/backfill-order.ts';
+import { countMissedReadings } from '../../../../db/backfill/missed.ts';
+import { hasReadings } from '../../../../db/backfill/order.ts';
 import {
   companyOfMeter,
   dueRanges,
   nextPiece,
   noteFetched,
   settleRanges,
-} from '../../../../db/interval-ledger.ts';
-import { countMissedReadings } from '../../../../db/missed.ts';
-import { removeReadings } from '../../../../db/repair.ts';
-import type { IntervalColumns } from '../../../../db/write/interval-text.ts';
-import { writeIntervals } from '../../../../db/write/intervals.ts';
-import { forgetRejectedReadings } from '../../../../db/write/rejected-records.ts';
+} from '../../../../db/catch-up/interval-ledger.ts';
+import type { IntervalColumns } from '../../../../db/records/interval-text.ts';
+import { writeIntervals } from '../../../../db/records/intervals.ts';
+import { forgetRejectedReadings } from '../../../../db/records/rejected-records.ts';
+import { removeReadings } from '../../../../db/records/repair.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
 

@@ -1,5 +1,5 @@
 import type { DeliveredEvent } from '../../../../contract/delivery.ts';
-import { recordEvents } from '../../../../db/record/record-events.ts';
+import { recordEvents } from '../../../../db/events/record-events.ts';
 import { connectionEvent, delivery, documentEvent, intervalsEvent } from '../../../support/events.ts';
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, type Work } from './work.ts';

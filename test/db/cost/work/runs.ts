@@ -1,14 +1,13 @@
-import { companiesAfter, metersAfter } from '../../../../db/backfill-order.ts';
 import {
   chooseCompanies,
   chosenAfter,
   chosenCompanies,
   isOfChosen,
   refuseChosen,
-} from '../../../../db/chosen-companies.ts';
-import { finishListing, notePages, readManifest } from '../../../../db/manifest.ts';
-import { readRunProgress } from '../../../../db/read/run-progress.ts';
-import { concludeRun, failPartsLeft, failWhole, runsUnderWay } from '../../../../db/run-end.ts';
+} from '../../../../db/backfill/chosen-companies.ts';
+import { finishListing, notePages, readManifest } from '../../../../db/backfill/manifest.ts';
+import { companiesAfter, metersAfter } from '../../../../db/backfill/order.ts';
+import { concludeRun, failPartsLeft, failWhole, runsUnderWay } from '../../../../db/backfill/run-end.ts';
 import {
   finishedOfCompanies,
   finishedResources,
@@ -18,7 +17,8 @@ import {
   notePartsMissing,
   noteProgress,
   startRun,
-} from '../../../../db/runs.ts';
+} from '../../../../db/backfill/runs.ts';
+import { readRunProgress } from '../../../../db/read/run-progress.ts';
 import { idOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
 

@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { acknowledgeIssue, refreshDataIssues } from '../../../../db/check-data.ts';
+import { startRun } from '../../../../db/backfill/runs.ts';
+import { failedParts } from '../../../../db/catch-up/parking.ts';
+import { acknowledgeIssue, refreshDataIssues } from '../../../../db/checks/check-data.ts';
 import {
   allCompanies,
   companiesReconciled,
   companiesToCheck,
   forgetChanged,
-} from '../../../../db/companies-to-check.ts';
+} from '../../../../db/checks/companies-to-check.ts';
+import { dropPayloads } from '../../../../db/events/retention.ts';
 import { createFieldCatalogue } from '../../../../db/fields/field-catalogue.ts';
-import { failedParts } from '../../../../db/parking.ts';
 import { eventsOfRecord, listEvents, outcomesOf, readEvent } from '../../../../db/read/events.ts';
 import { readHealth } from '../../../../db/read/health.ts';
 import { listDataIssues, namesOfIssues } from '../../../../db/read/issues.ts';
@@ -15,8 +17,6 @@ import { keptEvents } from '../../../../db/read/kept-events.ts';
 import { readStatus } from '../../../../db/read/status.ts';
 import { traceRecord } from '../../../../db/read/trace.ts';
 import { recordsWaiting } from '../../../../db/read/waiting.ts';
-import { dropPayloads } from '../../../../db/retention.ts';
-import { startRun } from '../../../../db/runs.ts';
 import { beat, claim, closeGate, leave } from '../../../../db/service-limit.ts';
 import { eventOf, idOf, meterOf } from '../rows.ts';
 import { numbers, type Work } from './work.ts';

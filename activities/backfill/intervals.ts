@@ -1,0 +1,260 @@
+import { Context } from '@temporalio/activity';
+import { limits } from '../../contract/limits.ts';
+import { countMissedReadings } from '../../db/backfill/missed.ts';
+import { hasReadings, metersAfter } from '../../db/backfill/order.ts';
+import {
+  finishRun,
+  notePartsMissing,
+  noteProgress,
+  type RunCounts,
+  type RunKey,
+  type Started,
+  startRun,
+} from '../../db/backfill/runs.ts';
+import { warehouseNow } from '../../db/catch-up/due.ts';
+import { withoutStatement } from '../../db/failures.ts';
+import { forgetRejectedReadings } from '../../db/records/rejected-records.ts';
+import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
+import type { Allowance } from '../allowance.ts';
+import { atMostEvery } from '../at-most-every.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+import { heartbeat } from '../heartbeat.ts';
+import { asFailure } from '../map-failures.ts';
+import { ownTrouble } from '../own-failure.ts';
+import { type RangePlace, type RangeRead, rangeStart, readRange } from '../reading/read-range.ts';
+import { missedGraceSeconds } from './listing.ts';
+
+/** Meters whose readings one activity reads: it ends with a cursor, so that no activity runs for hours. */
+const metersTogether = 25;
+
+/** Attempts, within half a minute, after which a meter that the service fails is left out; and how many of those are named. */
+const meterAttempts = 3;
+const failedMetersNamed = 10;
+
+/** How often a meter with many readings tells how far it is: a few times between two looks would be no use to anybody. */
+const progressEveryMs = 1_000;
+
+/** Where the readings of a company's meters stand: small enough for a history, whatever the number of readings. */
+export interface IntervalCursor {
+  readonly resource: 'intervals';
+  /** Absent in one of an earlier version, whose activities read one company each. */
+  readonly companyId?: string;
+  readonly after: string | null;
+  readonly pages: number;
+  readonly readings: number;
+  readonly written: PageWritten;
+  /** Sum of what the service said of each meter, where it says it. */
+  readonly totalSaid: number | null;
+  /** Readings that an event should have told of. */
+  readonly missed: number;
+  readonly failed: number;
+  /** The first of them. */
+  readonly failedMeters: readonly string[];
+  readonly error: string | null;
+  /** Meters that were not shown as the service said, and why, of the first. */
+  readonly suspect: number;
+  readonly doubt: string | null;
+  /** Of heartbeats: the meter that is being read, since when, and how far it is. */
+  readonly within?: { readonly meterId: string; readonly beganAt: string; readonly place: RangePlace };
+}
+
+const firstMeter: IntervalCursor = {
+  resource: 'intervals',
+  after: null,
+  pages: 0,
+  readings: 0,
+  written: nothingWritten,
+  totalSaid: null,
+  missed: 0,
+  failed: 0,
+  failedMeters: [],
+  error: null,
+  suspect: 0,
+  doubt: null,
+};
+
+type IntervalsPart = RunKey & { readonly companyId: string };
+
+export interface CompanyReading {
+  readonly runId: string;
+  readonly companyId: string;
+  /** Where its meters stand; null before the first of them. */
+  readonly cursor: IntervalCursor | null;
+}
+
+/** What is left to read: when not done, the activity is called again with the cursor. */
+export interface CompanyStep {
+  readonly done: boolean;
+  readonly cursor: IntervalCursor | null;
+}
+
+/** Reads all intervals of the company's next meters. */
+export async function backfillIntervals(
+  deps: ActivityDependencies,
+  { runId, companyId, cursor: given }: CompanyReading,
+  allowance?: Allowance,
+): Promise<CompanyStep> {
+  const { db } = deps.warehouse;
+  const key: IntervalsPart = { runId, companyId, resource: 'intervals' };
+  const details = Context.current().info.heartbeatDetails as Partial<IntervalCursor> | undefined;
+  // One of an earlier version lacks what is counted since.
+  const own = details?.resource === 'intervals' && (details.companyId ?? companyId) === companyId;
+  let cursor: IntervalCursor = { ...firstMeter, ...(own ? details : given), companyId };
+  if (!deps.service.has('intervals')) {
+    await notePartsMissing(db, key, ['intervals'], null);
+    return { done: true, cursor: null };
+  }
+  // Also behind others: whoever read those may have left the company to another.
+  let { now, readBefore } = await startRun(db, key);
+  const meters = await metersAfter(db, companyId, cursor.after, metersTogether);
+  const within = atMostEvery(progressEveryMs, deps.now, async (counts: RunCounts) => {
+    await noteProgress(db, key, counts);
+  });
+  for (const meterId of meters) {
+    if (allowance?.isSpent() === true) return { done: false, cursor };
+    cursor = await backfillMeter(deps, { key, meterId, now, readBefore }, cursor, within);
+    heartbeat(cursor);
+    now = (await noteProgress(db, key, intervalCounts(cursor))) ?? now;
+  }
+  const done = meters.length < metersTogether;
+  if (done) await finishIntervals(deps, key, cursor);
+  return { done, cursor: done ? null : cursor };
+}
+
+async function backfillMeter(
+  deps: ActivityDependencies,
+  { key, meterId, now, readBefore }: Started & { readonly key: IntervalsPart; readonly meterId: string },
+  { within, ...done }: IntervalCursor,
+  note: (counts: RunCounts) => Promise<void>,
+): Promise<IntervalCursor> {
+  const interrupted = within?.meterId === meterId ? within : undefined;
+  const onWritten = async ({ page, readings, written, total }: RangePlace) =>
+    await note({
+      ...intervalCounts(withMeter(done, { pages: page, readings, written })),
+      ...{ distinctIds: readings, totalSaid: total },
+    });
+  try {
+    const read = await readMeter(deps, meterId, { done, now, interrupted, onWritten });
+    const { inserted, changed } = read.written;
+    const missed = readBefore && inserted + changed > 0 ? await missedOf(deps, key, meterId) : 0;
+    const judgement = await judged(deps, meterId, done, read);
+    return { ...withMeter(done, read), ...judgement, missed: done.missed + missed, after: meterId };
+  } catch (error) {
+    const { cancellationSignal, info } = Context.current();
+    cancellationSignal.throwIfAborted();
+    if (info.attempt <= meterAttempts && asFailure(error)?.action === 'retry') throw error;
+    const reason = await ownTrouble(deps, error);
+    if (reason === undefined || reason.code === 'SERVICE_KEY_REFUSED') throw error;
+    // A meter that cannot be read must not keep the others from being read.
+    const { code } = reason;
+    deps.log.warn({ meterId, code, err: withoutStatement(error) }, 'the intervals of a meter cannot be read');
+    const failedMeters = [...done.failedMeters, meterId].slice(0, failedMetersNamed);
+    return { ...done, after: meterId, failed: done.failed + 1, failedMeters, error: reason.message };
+  }
+}
+
+const missedOf = async (
+  { warehouse: { db } }: ActivityDependencies,
+  { runId, companyId }: IntervalsPart,
+  meterId: string,
+): Promise<number> => await countMissedReadings(db, runId, { companyId, meterId }, missedGraceSeconds);
+
+const withMeter = (
+  done: IntervalCursor,
+  { pages, readings, written }: Pick<RangeRead, 'pages' | 'readings' | 'written'>,
+): IntervalCursor => ({
+  ...done,
+  pages: done.pages + pages,
+  readings: done.readings + readings,
+  written: sum(done.written, written),
+});
+
+/** What is known of a meter before it is read, and who is told how far that is. */
+interface MeterReading {
+  readonly done: IntervalCursor;
+  /** The warehouse's clock before it is read. */
+  readonly now: string;
+  readonly interrupted: IntervalCursor['within'];
+  readonly onWritten: (place: RangePlace) => Promise<void>;
+}
+
+/**
+ * Reads a meter, behind what an interrupted attempt wrote; all of it again where it changed since, or where the service
+ * showed fewer readings than it said, as a listing that moves is read again.
+ */
+async function readMeter(
+  deps: ActivityDependencies,
+  meterId: string,
+  { done, now, interrupted, onWritten }: MeterReading,
+): Promise<RangeRead> {
+  const { db } = deps.warehouse;
+  // What an interrupted attempt wrote was read from its own beginning on; what follows is read from now on.
+  let beganAt = interrupted?.beganAt ?? now;
+  let readFrom = now;
+  let from = interrupted?.place ?? rangeStart;
+  let pages = 0;
+  for (let pass = from.page === 0 ? 1 : 0; ; pass++) {
+    const [began, place] = [beganAt, from];
+    const read = await readRange(
+      deps,
+      { meterId },
+      {
+        lane: 'backfill',
+        beganAt: readFrom,
+        from: place,
+        cursor: (at): IntervalCursor => ({ ...done, within: { meterId, beganAt: began, place: at } }),
+        onWritten,
+      },
+    );
+    pages += read.pages;
+    const whole = read.whole && (pass > 0 || read.total === place.total);
+    if (whole) await forgetRejectedReadings(db, { meterId }, beganAt);
+    if (whole || pass >= limits.passesMax) return { ...read, whole, pages };
+    from = { ...rangeStart, written: read.written };
+    beganAt = await warehouseNow(db);
+    readFrom = beganAt;
+  }
+}
+
+/** What the certificate says of a meter that was read: fewer readings than said, or none where there were, prove nothing. */
+async function judged(
+  deps: ActivityDependencies,
+  meterId: string,
+  done: IntervalCursor,
+  { whole, readings, total }: RangeRead,
+): Promise<Pick<IntervalCursor, 'totalSaid' | 'suspect' | 'doubt'>> {
+  const totalSaid = total === null ? done.totalSaid : (done.totalSaid ?? 0) + total;
+  let doubt: string | null = null;
+  if (total !== null && readings < total) doubt = `shows ${readings} of the ${total} readings that it said`;
+  else if (!whole) doubt = 'showed no end of the readings';
+  else if (readings === 0 && (await hasReadings(deps.warehouse.db, meterId)))
+    doubt = 'shows no readings where the warehouse has some';
+  if (doubt === null) return { totalSaid, suspect: done.suspect, doubt: done.doubt };
+  const reason = `of meter ${meterId} the service ${doubt}`;
+  return { totalSaid, suspect: done.suspect + 1, doubt: done.doubt ?? reason };
+}
+
+async function finishIntervals(
+  deps: ActivityDependencies,
+  key: RunKey,
+  cursor: IntervalCursor,
+): Promise<void> {
+  const { failed, error, suspect, doubt, totalSaid } = cursor;
+  const reasons = [
+    ...(error === null ? [] : [`${failed} meters: ${error} (${named(cursor)})`]),
+    ...(doubt === null ? [] : [`${suspect} meters are in doubt: ${doubt}`]),
+  ];
+  await finishRun(deps.warehouse.db, key, failed > 0 ? 'partial' : suspect > 0 ? 'suspect' : 'complete', {
+    counts: { ...intervalCounts(cursor), totalSaid },
+    ...(reasons.length === 0 ? {} : { error: reasons.join('; ') }),
+  });
+}
+
+const named = ({ failed, failedMeters }: IntervalCursor): string =>
+  [...failedMeters, ...(failed > failedMeters.length ? ['…'] : [])].join(', ');
+
+function intervalCounts({ written, readings, pages, missed }: IntervalCursor): RunCounts {
+  const unchanged = Math.max(0, readings - written.inserted - written.changed - written.rejected);
+  const none = { passes: 1, totalSaid: null, tombstoned: 0 };
+  return { ...written, ...none, pages, distinctIds: readings, unchanged, missed };
+}

@@ -1,0 +1,280 @@
+import { Context } from '@temporalio/activity';
+import { limits } from '../../contract/limits.ts';
+import type { RunState } from '../../contract/names.ts';
+import { finishListing, notePages, readManifest } from '../../db/backfill/manifest.ts';
+import { finishRun, startRun } from '../../db/backfill/runs.ts';
+import { countAbsent, retireAbsent } from '../../db/deletes/absent.ts';
+import { absentSites, clearSiteQuarantine } from '../../db/deletes/absent-sites.ts';
+import { forgetListed } from '../../db/records/owner.ts';
+import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
+import type { ListedResource } from '../../db/resources.ts';
+import {
+  confirmsPass,
+  judgePass,
+  manifestOf,
+  type PageManifest,
+  type PassJudgement,
+} from '../../service/stability.ts';
+import type { Allowance } from '../allowance.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+import type { PageRead } from '../reading/read-ahead.ts';
+import { walkListing } from '../reading/walk-listing.ts';
+
+/** A listing of a company, or the list of companies. */
+export interface ListingBackfill {
+  readonly runId: string;
+  readonly companyId: string | null;
+  readonly resource: ListedResource;
+}
+
+/** What the heartbeat carries: the page whose rows are in Postgres, and what was written so far. */
+interface Cursor {
+  readonly resource: ListedResource;
+  /** Absent in one of an earlier version, whose activities read one company each. */
+  readonly companyId?: string | null;
+  readonly pass: number;
+  readonly page: number;
+  readonly written: PageWritten;
+}
+
+interface Pass {
+  readonly manifest: readonly PageManifest[];
+  readonly judgement: PassJudgement;
+  readonly beganAt: string;
+}
+
+/** Why a part of a run read nothing. */
+export const noEndpoint = 'the endpoint catalogue has no such endpoint';
+
+/** How long an event may be on its way before a change that it should have told of counts as missed. */
+export const missedGraceSeconds = 300;
+
+/**
+ * Reads a listing to the end, again where it moved meanwhile, at most three times. Rows that it no longer
+ * shows are tombstoned only when two stable passes agree. Resumes at the page after the last that was written.
+ */
+export async function backfillListing(
+  deps: ActivityDependencies,
+  input: ListingBackfill,
+  allowance?: Allowance,
+): Promise<RunState> {
+  const { db } = deps.warehouse;
+  const { now, readBefore } = await startRun(db, input);
+  if (!deps.service.has(input.resource)) {
+    await finishRun(db, input, 'complete', { error: noEndpoint });
+    return 'complete';
+  }
+  let cursor = resumedCursor(input);
+  let before: Pass | undefined;
+  let verdict: Verdict = { done: false, state: 'suspect' };
+  let pass = cursor.pass;
+  if (pass > 1) before = await readPass(deps, input, pass - 1);
+  for (; pass <= limits.passesMax; pass++) {
+    const beganAt = cursor.pass === pass ? now : undefined;
+    if (cursor.pass !== pass) cursor = { ...cursor, pass, page: 0 };
+    const read = await readOnePass(deps, { ...input, beganAt }, cursor, allowance);
+    cursor = read.cursor;
+    const judged = read.pass ?? (await readPass(deps, input, pass));
+    verdict = await conclude(deps, input, before, judged);
+    before = judged;
+    if (verdict.done) break;
+  }
+  const { written } = cursor;
+  const pages = before?.manifest.length ?? 0;
+  const seen = before?.judgement.distinct ?? 0;
+  const { state, reason: error, lacksNothing = false } = verdict;
+  // What a try wrote that was killed before it told of it is counted nowhere.
+  const isFirstTry = Context.current().info.attempt === 1;
+  await finishListing(db, input, {
+    state,
+    error,
+    counts: {
+      ...written,
+      pages,
+      passes: Math.min(pass, limits.passesMax),
+      totalSaid: before?.judgement.total ?? null,
+      distinctIds: seen,
+      unchanged: Math.max(0, seen - written.inserted - written.changed - written.rejected),
+    },
+    graceSeconds: missedGraceSeconds,
+    lacksNothing,
+    mayHaveMissed: readBefore && !(isFirstTry && lacksNothing && written.inserted + written.changed === 0),
+  });
+  return state;
+}
+
+/** Where an earlier attempt stopped, if it was in this listing: the activity reads several. */
+function resumedCursor({ resource, companyId }: ListingBackfill): Cursor {
+  const details = Context.current().info.heartbeatDetails as Partial<Cursor> | undefined;
+  const own = details?.resource === resource && (details.companyId ?? companyId) === companyId;
+  const { pass = 1, page = 0, written = nothingWritten } = own ? details : {};
+  return { resource, companyId, pass, page, written };
+}
+
+/**
+ * Reads a listing from behind the cursor to its end. The pass is returned where this attempt read all of it; else its
+ * manifest has it.
+ */
+async function readOnePass(
+  deps: ActivityDependencies,
+  input: ListingBackfill & { readonly beganAt: string | undefined },
+  from: Cursor,
+  allowance?: Allowance,
+): Promise<{ cursor: Cursor; pass?: Pass }> {
+  const { db } = deps.warehouse;
+  const { companyId, resource } = input;
+  const key = { ...input, pass: from.pass };
+  let cursor = from;
+  const resumed = from.page === 0 ? undefined : (await readManifest(db, key)).pages.at(-1);
+  if (resumed?.asked === from.page && !resumed.hasNext) return { cursor };
+  let last: PageManifest | undefined;
+  const { report, beganAt } = await walkListing(deps, {
+    listing: resource,
+    companyId,
+    params: companyId === null ? {} : { companyId },
+    lane: 'backfill',
+    from: from.page + 1,
+    beganAt: input.beganAt,
+    onRead: ({ total }) => {
+      // Behind its first page a listing is read to its end, unless nobody knows how long that is: what was counted would be lost.
+      if (cursor.page === 0 || total === null) allowance?.check(total);
+    },
+    note: async (tx, read, mended) => {
+      const pages = read.map(({ page, asked, readAt }) => ({ ...manifestOf(asked, page), readAt }));
+      return await notePages(tx, key, pages, mended);
+    },
+    onWritten: (read, written) => {
+      const { page, asked } = read.at(-1) as PageRead;
+      last = manifestOf(asked, page);
+      cursor = { resource, companyId, pass: from.pass, page: asked, written: sum(from.written, written) };
+      return cursor;
+    },
+  });
+  // Pages that the walk refused count against the pass; of the last it may have learnt afterwards that none follows.
+  const late = report.manifest.filter(
+    (page) =>
+      page.asked > cursor.page ||
+      page.currentPage !== page.asked ||
+      (page.asked === last?.asked && page.hasNext !== last.hasNext),
+  );
+  if (late.length > 0)
+    await notePages(
+      db,
+      key,
+      late.map((page) => ({ ...page, readAt: beganAt })),
+    );
+  if (from.page > 0) return { cursor };
+  return { cursor, pass: { manifest: report.manifest, judgement: judgePass(report.manifest), beganAt } };
+}
+
+async function readPass(deps: ActivityDependencies, input: ListingBackfill, pass: number): Promise<Pass> {
+  const { pages, beganAt } = await readManifest(deps.warehouse.db, { ...input, pass });
+  return { manifest: pages, judgement: judgePass(pages), beganAt: beganAt ?? '-infinity' };
+}
+
+interface Verdict {
+  readonly done: boolean;
+  readonly state: RunState;
+  readonly reason?: string;
+  /** Whether no row is absent from the listing. */
+  readonly lacksNothing?: boolean;
+}
+
+async function conclude(
+  deps: ActivityDependencies,
+  input: ListingBackfill,
+  before: Pass | undefined,
+  now: Pass,
+): Promise<Verdict> {
+  if (!now.judgement.stable) {
+    const reason = `not stable: ${now.judgement.reasons.join('; ')}`;
+    return { done: false, state: 'suspect', reason };
+  }
+  const ids = now.manifest.flatMap((page) => page.ids.filter((id) => id !== null));
+  const verdict = await judgeAbsent(deps, input, ids, before, now);
+  if (input.resource !== 'companies') return verdict;
+  const ofSites = await judgeSites(deps, input.runId, ids, before, now);
+  const reasons = [verdict, ofSites].flatMap(({ reason }) => reason ?? []);
+  return {
+    done: verdict.done && ofSites.done,
+    state: verdict.state === 'complete' ? ofSites.state : verdict.state,
+    lacksNothing: verdict.lacksNothing ?? false,
+    ...(reasons.length === 0 ? {} : { reason: reasons.join('; ') }),
+  };
+}
+
+async function judgeAbsent(
+  deps: ActivityDependencies,
+  input: ListingBackfill,
+  ids: readonly string[],
+  before: Pass | undefined,
+  now: Pass,
+): Promise<Verdict> {
+  const { db } = deps.warehouse;
+  const listing = { ...input, configured: deps.companies };
+  const { companyId, resource } = input;
+  const { live, absent } = await countAbsent(db, listing, { ids, beganAt: now.beganAt });
+  if (companyId !== null && (ids.length > 0 || live === 0)) await forgetListed(db, resource, companyId, ids);
+  if (absent === 0) return { done: true, state: 'complete', lacksNothing: true };
+  if (ids.length === 0) {
+    const reason = `the service lists nothing where ${live} rows live: nothing was tombstoned`;
+    return { done: true, state: 'suspect', reason };
+  }
+  if (before !== undefined && confirmsPass(before.manifest, now.manifest)) {
+    const seen = { ids, beganAt: before.beganAt };
+    const { quarantined, awaited } = await retireAbsent(db, input.runId, listing, seen, deps.deletesCap);
+    if (awaited > 0) await wakeFor(deps, input.resource);
+    if (quarantined === 0) return { done: true, state: 'complete' };
+    const reason = `${quarantined} of ${live} rows are absent: quarantined until somebody decides (metersync deletes list)`;
+    return { done: true, state: 'suspect', reason };
+  }
+  const reason = `${absent} rows were absent from one pass and no second one agreed: nothing was tombstoned`;
+  return { done: false, state: 'suspect', reason };
+}
+
+/** Has what waits for records that turned out to be gone looked at now. */
+async function wakeFor(deps: ActivityDependencies, resource: ListedResource): Promise<void> {
+  if (resource === 'connections' || resource === 'documents') await deps.wake(resource);
+}
+
+/**
+ * The sites of the companies that a stable pass saw: they stand in the records, so they are gone when two passes read the same
+ * record, which does not name them. A record that names none any more is likelier wrong than its sites are gone: somebody
+ * decides. Those of a company that is gone go with it.
+ */
+async function judgeSites(
+  deps: ActivityDependencies,
+  runId: string,
+  companyIds: readonly string[],
+  before: Pass | undefined,
+  now: Pass,
+): Promise<Verdict> {
+  const { db } = deps.warehouse;
+  const companies = await absentSites(db, companyIds, now.beganAt);
+  await clearSiteQuarantine(
+    db,
+    companyIds,
+    companies.map(({ companyId }) => companyId),
+  );
+  if (companies.length === 0) return { done: true, state: 'complete' };
+  const agreed = before !== undefined && confirmsPass(before.manifest, now.manifest);
+  let quarantined = 0;
+  let doubtful = 0;
+  for (const { companyId, gone, named, absent, confirmed } of companies) {
+    if (!agreed || !confirmed) {
+      doubtful += absent;
+      continue;
+    }
+    const seen = { ids: named, beganAt: before.beganAt };
+    const cap = named.length === 0 && !gone ? { rows: 0, percent: 0 } : deps.deletesCap;
+    const retired = await retireAbsent(db, runId, { resource: 'sites', companyId }, seen, cap);
+    quarantined += retired.quarantined;
+  }
+  if (doubtful > 0) {
+    const reason = `${doubtful} sites were absent from the records of one pass and no second one agreed: none of them was tombstoned`;
+    return { done: false, state: 'suspect', reason };
+  }
+  if (quarantined === 0) return { done: true, state: 'complete' };
+  const reason = `${quarantined} sites are absent: quarantined until somebody decides (metersync deletes list)`;
+  return { done: true, state: 'suspect', reason };
+}

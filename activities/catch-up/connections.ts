@@ -1,0 +1,77 @@
+import { printedUuids } from '../../db/arrays.ts';
+import { admitCompany, admitSites, forgetStranger } from '../../db/backfill/strangers.ts';
+import { dueRecords } from '../../db/catch-up/due.ts';
+import { settleRecords } from '../../db/catch-up/settle.ts';
+import { surroundings, type Unread, unreadNeighbours } from '../../db/catch-up/surroundings.ts';
+import { judgePass } from '../../service/stability.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+import { walkListing } from '../reading/walk-listing.ts';
+
+const connectionsTogether = 5_000;
+
+/** Reads the connections of a company again, and what they brought along. */
+export async function catchUpConnections(deps: ActivityDependencies, companyId: string): Promise<void> {
+  const { db } = deps.warehouse;
+  const { readAt, due } = await dueRecords(db, 'connections', companyId, connectionsTogether);
+  const listing = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
+  const walk = { ...listing, beganAt: readAt };
+  const { ids, report } = await walkListing(deps, walk);
+  const known = await admitAndRefresh(deps, 'connections', companyId, due, { meters: true });
+  const shown = new Set(printedUuids(ids));
+  const notShown = judgePass(report.manifest).stable ? due.filter((id) => !shown.has(id)) : [];
+  await settleRecords(db, 'connections', due, readAt, notShown, companyId);
+  if (!known) await forgetStranger(db, companyId);
+}
+
+/**
+ * Makes the rows of a company and of sites that events alone told of, once records of them were read, and has all of a
+ * company that is new read. Reads what is known by name only, or not as it is: the company and its sites, meters that usage
+ * names; of a company that is known all `meters`, if that is set. Returns whether the company has a row now.
+ */
+export async function admitAndRefresh(
+  deps: ActivityDependencies,
+  kind: 'connections' | 'documents',
+  companyId: string,
+  recordIds: readonly string[],
+  { meters }: { meters: boolean },
+): Promise<boolean> {
+  const { db } = deps.warehouse;
+  const around = await surroundings(db, kind, companyId, recordIds);
+  if (around.admitted) {
+    await refreshNeighbours(deps, companyId, { ...around, meters: meters || around.meters });
+    return true;
+  }
+  const known = await admit(deps, kind, companyId, recordIds);
+  const unread = await unreadNeighbours(db, companyId, kind === 'documents' ? recordIds : []);
+  await refreshNeighbours(deps, companyId, { ...unread, meters: (meters && known) || unread.meters });
+  return known;
+}
+
+async function admit(
+  { warehouse: { db }, backfillFirst }: ActivityDependencies,
+  kind: 'connections' | 'documents',
+  companyId: string,
+  recordIds: readonly string[],
+): Promise<boolean> {
+  const { admitted, neverRead } = await admitCompany(db, companyId);
+  if (!admitted) return false;
+  if (neverRead) await backfillFirst(companyId);
+  await admitSites(db, kind, recordIds);
+  return true;
+}
+
+async function refreshNeighbours(
+  deps: ActivityDependencies,
+  companyId: string,
+  unread: Unread,
+): Promise<void> {
+  let beganAt: string | undefined = unread.now;
+  if (unread.companies && deps.service.has('companies')) {
+    const walk = { listing: 'companies', companyId: null, params: {}, lane: 'live' } as const;
+    await walkListing(deps, { ...walk, beganAt, knownOnly: true });
+    beganAt = undefined;
+  }
+  if (unread.meters && deps.service.has('meters')) {
+    await walkListing(deps, { listing: 'meters', companyId, params: { companyId }, lane: 'live', beganAt });
+  }
+}

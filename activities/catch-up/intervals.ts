@@ -1,0 +1,125 @@
+import { Context } from '@temporalio/activity';
+import {
+  companyOfMeter,
+  type DueRange,
+  dueRanges,
+  type Granularity,
+  nextPiece,
+  nextWidth,
+  type RangeProgress,
+  settleRanges,
+  type TimeRange,
+} from '../../db/catch-up/interval-ledger.ts';
+import { parkOwner } from '../../db/catch-up/settle.ts';
+import { forgetRejectedReadings } from '../../db/records/rejected-records.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+import { heartbeat } from '../heartbeat.ts';
+import { asFailure } from '../map-failures.ts';
+import { readRange } from '../reading/read-range.ts';
+import { walkListing } from '../reading/walk-listing.ts';
+
+/** Ranges of a meter that one pass reads: they travel in its heartbeats. */
+const rangesTogether = 50;
+/** Readings that one piece of a range is meant to hold, as a service may send all of them as one page. */
+const pieceReadings = 20_000;
+
+/** Where a meter stands: what comes before is in the warehouse. */
+interface MeterCursor {
+  readonly meterId: string;
+  readonly readAt: string;
+  readonly ranges: readonly (TimeRange & Partial<DueRange>)[];
+  readonly granularity: Granularity;
+  readonly range: number;
+  /** How far the range is; absent at its begin. */
+  readonly within?: RangeProgress | undefined;
+  /** See `DueRanges`; earlier versions did not say. */
+  readonly known?: boolean;
+  readonly anyRefused?: boolean;
+}
+
+/**
+ * Fetches what was announced of a meter, piece by piece, and goes on behind the last piece that was written when an
+ * attempt before was interrupted. What is announced meanwhile is another fetch.
+ */
+export async function catchUpIntervals(deps: ActivityDependencies, meterId: string): Promise<void> {
+  const { db } = deps.warehouse;
+  const before = interrupted(meterId);
+  let cursor = before ?? (await begin(deps, meterId));
+  const { readAt, ranges } = cursor;
+  // Nothing was asked since.
+  let beganAt = before === undefined ? readAt : undefined;
+  for (; cursor.range < ranges.length; cursor = { ...cursor, range: cursor.range + 1, within: undefined }) {
+    const range = ranges[cursor.range] as (typeof ranges)[number];
+    for (let at: RangeProgress | null = cursor.within ?? { from: range.start, width: 1 }; at !== null; ) {
+      cursor = { ...cursor, within: at };
+      const { whole, next }: PieceRead = await readPiece(deps, cursor, range, at, beganAt);
+      beganAt = undefined;
+      if (!whole) {
+        const message = 'the readings of a range change while they are read';
+        await parkOwner(db, 'intervals', meterId, { code: 'LISTING_UNSTABLE', message });
+        return;
+      }
+      at = next;
+      heartbeat(
+        next === null
+          ? { ...cursor, range: cursor.range + 1, within: undefined }
+          : { ...cursor, within: next },
+      );
+    }
+  }
+  if (cursor.anyRefused !== false)
+    for (const { start, end } of ranges) await forgetRejectedReadings(db, { meterId, start, end }, readAt);
+  if (cursor.known !== true) await readMeter(deps, meterId);
+  const { short } = await settleRanges(db, meterId, readAt, ranges);
+  for (const { id, told, found, waits } of short) {
+    const next = waits ? 'they are looked for again' : 'see metersync.interval_ledger';
+    deps.log.warn({ meterId, event: id, told, found }, `fewer readings than an event told of: ${next}`);
+  }
+}
+
+interface PieceRead {
+  readonly whole: boolean;
+  readonly next: RangeProgress | null;
+}
+
+/**
+ * Reads a piece of a range. A range of one piece is news, which goes first; a wider one is history. A piece that is wider
+ * than usual and cannot be read is read at the usual width.
+ */
+async function readPiece(
+  deps: ActivityDependencies,
+  cursor: MeterCursor,
+  range: MeterCursor['ranges'][number],
+  at: RangeProgress,
+  beganAt: string | undefined,
+): Promise<PieceRead> {
+  const { meterId, granularity } = cursor;
+  const { piece, next } = await nextPiece(deps.warehouse.db, range, at, granularity, pieceReadings);
+  const isNews = next === null && at.from === range.start;
+  const lane = isNews ? 'live' : 'backfill';
+  try {
+    const reading = { lane, confirms: true, beganAt, cursor: () => cursor } as const;
+    const { whole, readings } = await readRange(deps, { meterId, ...piece }, reading);
+    const width = nextWidth(at.width, readings, pieceReadings);
+    return { whole, next: next === null ? null : { from: next, width } };
+  } catch (error) {
+    if (at.width === 1 || asFailure(error)?.code !== 'SERVICE_ANSWER_UNREADABLE') throw error;
+    return { whole: true, next: { from: at.from, width: 1 } };
+  }
+}
+
+async function begin(deps: ActivityDependencies, meterId: string): Promise<MeterCursor> {
+  return { meterId, ...(await dueRanges(deps.warehouse.db, meterId, rangesTogether)), range: 0 };
+}
+
+function interrupted(meterId: string): MeterCursor | undefined {
+  const cursor = Context.current().info.heartbeatDetails as Partial<MeterCursor> | undefined;
+  return cursor?.meterId === meterId ? (cursor as MeterCursor) : undefined;
+}
+
+/** A meter that events alone told of is read from its company's listing. */
+async function readMeter(deps: ActivityDependencies, meterId: string): Promise<void> {
+  const { companyId, known } = await companyOfMeter(deps.warehouse.db, meterId);
+  if (known || companyId === null || !deps.service.has('meters')) return;
+  await walkListing(deps, { listing: 'meters', companyId, params: { companyId }, lane: 'live' });
+}

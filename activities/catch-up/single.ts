@@ -1,0 +1,277 @@
+import { Context } from '@temporalio/activity';
+import { Failure } from '../../contract/failures.ts';
+import { liveUsage, warehouseNow } from '../../db/catch-up/due.ts';
+import { handOver } from '../../db/catch-up/settle.ts';
+import type { WaitingReason } from '../../db/catch-up/stale.ts';
+import { writeDocumentSets } from '../../db/records/document-sets.ts';
+import type { RecordAnswer } from '../../service/client.ts';
+import type { Page } from '../../service/page.ts';
+import type { PageManifest } from '../../service/stability.ts';
+import { walkPages } from '../../service/walk.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+import { eachAlone } from '../own-failure.ts';
+import { noteFields, write } from '../reading/page-write.ts';
+import { readWhole } from '../reading/read-whole.ts';
+
+/** Documents that are read, and written, together. */
+const documentsPerWrite = 50;
+
+type SingleEndpoint = 'document' | 'documentUsage';
+
+/**
+ * What a worker learnt of the endpoints of single documents. A 404 alone tells little: the document may be gone, or the
+ * service may have no such endpoint, whatever the catalogue says.
+ */
+export interface EndpointsTried {
+  /** Those that answered 404 for what the service has. */
+  readonly missing: Set<SingleEndpoint>;
+  /** Those that have answered well. */
+  readonly working: Set<SingleEndpoint>;
+}
+
+export interface SingleReads {
+  readonly deps: ActivityDependencies;
+  readonly tried: EndpointsTried;
+  readonly companyId: string;
+  /** Documents that could not be read, or whose usage could not, while others could; and why. */
+  readonly failed: Map<string, WaitingReason>;
+  /** When the reading began, by the warehouse's clock. */
+  readonly readAt: string;
+  /** Documents that another company has by now, which catches up on them. */
+  readonly moved: Set<string>;
+}
+
+/** Whether the service has the endpoint, as far as is known. */
+export function has({ deps, tried }: SingleReads, endpoint: SingleEndpoint): boolean {
+  return deps.service.has(endpoint) && !tried.missing.has(endpoint);
+}
+
+/** Documents whose usage was asked for, where documents have a listing of it. */
+interface UsageAsked {
+  /** Those that have no listing of their own, where that does not prove that they have no usage. */
+  readonly unlisted: string[];
+  /** Those of whose usage not all was shown. */
+  readonly partial: string[];
+}
+
+/**
+ * Reads documents by their ids, and their usage where documents have a listing of it: each is written with its usage
+ * in one transaction. Returns the ids that the service does not have, or refuses, those whose usage is still to be read,
+ * and what was asked of the others.
+ */
+export async function readOneByOne(
+  reads: SingleReads,
+  ids: readonly string[],
+): Promise<
+  UsageAsked & {
+    readonly notFound: string[];
+    readonly refused: string[];
+    readonly withoutUsage: string[];
+  }
+> {
+  const { deps, tried, companyId } = reads;
+  const notFound: string[] = [];
+  const refused: string[] = [];
+  const withoutUsage: string[] = [];
+  const asked: UsageAsked = { unlisted: [], partial: [] };
+  for (const [at, some] of batches(ids).entries()) {
+    const readAt = at === 0 ? reads.readAt : await warehouseNow(deps.warehouse.db);
+    // Where both endpoints are known to work, a document and its usage are asked for at once.
+    const together = tried.working.has('document') && tried.working.has('documentUsage');
+    const early = together && has(reads, 'documentUsage') ? readUsageOf(reads, some) : undefined;
+    early?.catch(() => {});
+    const records = await eachAlone(
+      deps,
+      reads.failed,
+      some,
+      (id) => readRecord(reads, id),
+      // Whether the company may be seen is asked of its listing next.
+      (code) =>
+        tried.working.has('document') || (code === 'SERVICE_ACCESS_DENIED' && deps.service.has('documents')),
+    );
+    const found = some.filter((id) => records.get(id) !== undefined);
+    notFound.push(...some.filter((id) => records.has(id) && records.get(id) === undefined));
+    refused.push(...some.filter((id) => !records.has(id) && isRefused(reads, id)));
+    if (found.length === 0) continue;
+    const read = { readAt, records };
+    if (!has(reads, 'documentUsage')) {
+      await writeRecords(reads, read, found);
+      withoutUsage.push(...found);
+    } else {
+      const usage = (await early) ?? (await readUsageOf(reads, found));
+      const unlisted = found.filter((id) => usage.get(id)?.unlisted === true);
+      const listed = found.filter((id) => !unlisted.includes(id));
+      await writeSets(reads, read, pick(usage, listed));
+      await writeRecords(reads, read, unlisted);
+      noteAsked(asked, pick(usage, found));
+    }
+    for (const id of await handOver(deps.warehouse.db, companyId, found)) reads.moved.add(id);
+  }
+  const here = (id: string): boolean => !reads.moved.has(id);
+  return {
+    notFound,
+    refused,
+    withoutUsage: withoutUsage.filter(here),
+    unlisted: asked.unlisted.filter(here),
+    partial: asked.partial.filter(here),
+  };
+}
+
+const isRefused = ({ failed }: SingleReads, id: string): boolean =>
+  failed.get(id)?.code === 'SERVICE_RECORD_REFUSED';
+
+/** Reads the usage of documents that are written already. */
+export async function readUsageOneByOne(reads: SingleReads, ids: readonly string[]): Promise<UsageAsked> {
+  const asked: UsageAsked = { unlisted: [], partial: [] };
+  for (const some of batches(ids)) {
+    const readAt = await warehouseNow(reads.deps.warehouse.db);
+    const usage = await readUsageOf(reads, some);
+    const listed = some.filter((id) => usage.get(id)?.unlisted !== true);
+    await writeSets(reads, { readAt }, pick(usage, listed));
+    noteAsked(asked, usage);
+  }
+  return asked;
+}
+
+function noteAsked(asked: UsageAsked, usage: ReadonlyMap<string, UsageRead>): void {
+  for (const [id, { whole, unlisted }] of usage) {
+    if (!whole) asked[unlisted ? 'unlisted' : 'partial'].push(id);
+  }
+}
+
+type FoundRecord = Extract<RecordAnswer, { found: true }>;
+
+async function readRecord({ deps, tried }: SingleReads, id: string): Promise<FoundRecord | undefined> {
+  const signal = Context.current().cancellationSignal;
+  const answer = await deps.service.record({ endpoint: 'document', params: { id }, lane: 'live', signal });
+  if (!answer.found) return undefined;
+  tried.working.add('document');
+  return answer;
+}
+
+/** What was shown of a document's usage, and whether that is all there is of it. */
+interface UsageRead {
+  readonly pages: readonly Page[];
+  readonly whole: boolean;
+  /** Whether the document has no such listing. */
+  readonly unlisted: boolean;
+}
+
+/**
+ * The usage of each document, by its id. One whose listing is not found has none, where other documents have one and no
+ * usage of it is held.
+ */
+async function readUsageOf(
+  reads: SingleReads,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, UsageRead>> {
+  const { deps, tried, failed } = reads;
+  const known = await liveUsage(deps.warehouse.db, ids);
+  const answers = await eachAlone(
+    deps,
+    failed,
+    ids,
+    (id) => readWhole(known.get(id) ?? [], () => usagePass(reads, id)),
+    // The document, or the listing that it is of, was shown.
+    (code) => tried.working.has('documentUsage') || code === 'SERVICE_ACCESS_DENIED',
+  );
+  if ([...answers.values()].some(({ pass }) => pass !== undefined)) tried.working.add('documentUsage');
+  const works = tried.working.has('documentUsage');
+  return new Map(
+    ids.map((id) => {
+      const answer = answers.get(id);
+      const unlisted = answer !== undefined && answer.pass === undefined;
+      const whole = unlisted ? works && !known.has(id) : answer?.whole === true;
+      return [id, { pages: answer?.pass?.pages ?? [], whole, unlisted }];
+    }),
+  );
+}
+
+/** One pass over a document's usage; undefined when there is none to be found. */
+async function usagePass(
+  { deps }: SingleReads,
+  id: string,
+): Promise<{ pages: readonly Page[]; manifest: readonly PageManifest[] } | undefined> {
+  const signal = Context.current().cancellationSignal;
+  const endpoint = 'documentUsage';
+  const walk = walkPages({ client: deps.service, endpoint, params: { id }, lane: 'live', signal });
+  const pages: Page[] = [];
+  try {
+    for await (const page of walk) pages.push(page);
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== 'SERVICE_NOT_FOUND') throw error;
+    if (pages.length === 0) return undefined;
+  }
+  return { pages, manifest: walk.report().manifest };
+}
+
+/** Records that were found, by their ids, and when the first of them was asked for. */
+interface Found {
+  readonly readAt: string;
+  readonly records: ReadonlyMap<string, FoundRecord | undefined>;
+}
+
+/** Writes documents, with the usage that their records tell. */
+async function writeRecords(reads: SingleReads, found: Found, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  const { deps, companyId } = reads;
+  const { page, items } = recordsPage(found, ids);
+  const { readAt } = found;
+  const arrival = { listing: 'documents', companyId, byId: true, readAt, usage: 'all' } as const;
+  await write(deps, { ...arrival, page: { ...page, ids, items } });
+}
+
+/** Writes documents, those of which a record is given, and their usage; of what is not shown whole nothing is gone. */
+async function writeSets(
+  { deps, companyId }: SingleReads,
+  { readAt, records }: Pick<Found, 'readAt'> & Partial<Found>,
+  usage: ReadonlyMap<string, UsageRead>,
+): Promise<void> {
+  if (usage.size === 0) return;
+  const documentIds = [...usage.keys()];
+  const told = { companyId, byId: true, readAt, apiVersion: deps.apiVersion };
+  const read = records === undefined ? undefined : recordsPage({ readAt, records }, documentIds);
+  const pages = [...usage.values()].flatMap((one) => one.pages);
+  const page = {
+    body: `[${pages.map(({ body }) => body).join(',')}]`,
+    itemsKey: pages[0]?.itemsKey ?? null,
+    joined: true,
+    ...told,
+    documentOf: documentsOf(usage),
+  };
+  const rows = { page, ids: pages.flatMap(({ ids }) => ids) };
+  await writeDocumentSets(deps.warehouse.db, {
+    documentIds,
+    partialIds: documentIds.filter((id) => usage.get(id)?.whole !== true),
+    readAt,
+    documents: read === undefined ? undefined : { page: { ...read.page, ...told }, ids: documentIds },
+    usage: rows.ids.length === 0 ? undefined : rows,
+  });
+  if (read !== undefined) await noteFields(deps, 'documents', read.items);
+  for (const { items } of pages) await noteFields(deps, 'usageData', items);
+}
+
+/** Records of one answer each, as one page. */
+function recordsPage({ records }: Found, ids: readonly string[]) {
+  const answers = ids.flatMap((id) => records.get(id) ?? []);
+  const body = `[${answers.map((answer) => answer.body).join(',')}]`;
+  return { page: { body, itemsKey: '', joined: true }, items: answers.map(({ value }) => value) };
+}
+
+/** Rows that stand in a document's own listing need not name it. */
+function documentsOf(usage: ReadonlyMap<string, UsageRead>): Record<string, string> {
+  const listed = [...usage].flatMap(([id, { pages }]) =>
+    pages.flatMap((page) => page.ids.map((row) => [row, id] as const)),
+  );
+  return Object.fromEntries(listed.filter(([row]) => row !== null));
+}
+
+const pick = (usage: ReadonlyMap<string, UsageRead>, ids: readonly string[]): Map<string, UsageRead> =>
+  new Map([...usage].filter(([id]) => ids.includes(id)));
+
+function batches(ids: readonly string[]): string[][] {
+  const count = Math.ceil(ids.length / documentsPerWrite);
+  return Array.from({ length: count }, (_, at) =>
+    ids.slice(at * documentsPerWrite, (at + 1) * documentsPerWrite),
+  );
+}

@@ -1,0 +1,47 @@
+import { Context } from '@temporalio/activity';
+import type { CheckKind } from '../contract/names.ts';
+import { chosenCompanies, isOfChosen } from '../db/backfill/chosen-companies.ts';
+import { type CompanyToCheck, refreshDataIssues, sumOfIssues } from '../db/checks/check-data.ts';
+import { companiesReconciled, companiesToCheck, forgetChanged } from '../db/checks/companies-to-check.ts';
+import type { ActivityDependencies } from './dependencies.ts';
+import { heartbeat } from './heartbeat.ts';
+import { failing } from './map-failures.ts';
+
+export interface DataCheck {
+  /** The run after which it is: of its companies, if some were chosen, else of all whose data may have changed. */
+  readonly runId: string;
+  readonly kinds: readonly CheckKind[];
+  /** Of a reconcile: those alone that it, or an event since the one before, changed something for. */
+  readonly changedOnly?: boolean;
+}
+
+export function checkActivities({ checks: { db }, checksOff: off, log }: ActivityDependencies) {
+  /** In order of their ids, so that the last one tells which were looked at. */
+  async function toCheck({ runId, kinds, changedOnly }: DataCheck): Promise<CompanyToCheck[]> {
+    if (changedOnly) return (await companiesReconciled(db, runId)).map((id) => ({ id, kinds }));
+    if (await isOfChosen(db, runId)) return (await chosenCompanies(db, runId)).map((id) => ({ id, kinds }));
+    await forgetChanged(db, off);
+    return await companiesToCheck(db, kinds);
+  }
+
+  return {
+    /** Opens and closes issues, company by company; another attempt goes on where this one stopped. */
+    checkData: failing(async (input: DataCheck): Promise<void> => {
+      const { runId, kinds } = input;
+      const { info, cancellationSignal } = Context.current();
+      const after = (info.heartbeatDetails as string | undefined) ?? '';
+      // Without companies, too: what is open of a check that is off is closed.
+      let refreshed = await refreshDataIssues(db, [], { kinds, off });
+      const companies = (await toCheck(input)).filter(({ id }) => id > after);
+      for (const { id, kinds: due } of companies) {
+        cancellationSignal.throwIfAborted();
+        const one = await refreshDataIssues(db, [id], { kinds: due, off });
+        refreshed = sumOfIssues(refreshed, one);
+        heartbeat(id);
+      }
+      const { opened, closed } = refreshed;
+      if (opened + closed > 0)
+        log.info({ runId, companies: companies.length, opened, closed }, 'the data was checked');
+    }),
+  };
+}

@@ -1,0 +1,45 @@
+import { Context } from '@temporalio/activity';
+import type { EventGroup } from '../contract/delivery.ts';
+import { eventTypes } from '../contract/event.ts';
+import type { CatchUpKind } from '../contract/names.ts';
+import { type Recorded, recordEvents } from '../db/events/record-events.ts';
+import type { ActivityDependencies } from './dependencies.ts';
+import { failing } from './map-failures.ts';
+
+/** Under which name the catalogue keeps the fields of a type of events: a sender may invent any number of types. */
+const catalogued = (type: string): string =>
+  (eventTypes as readonly string[]).includes(type) ? `events/${type}` : 'events/other';
+
+export function recordActivities(deps: ActivityDependencies) {
+  return {
+    /** Journal and effect of a group of events, in one transaction; idempotent on event ids. */
+    recordGroup: failing(
+      async ({ events, replay }: EventGroup): Promise<Recorded> => {
+        const workflow = Context.current().info.workflowExecution;
+        const payloads = new Map<string, unknown[]>();
+        const onPayload = (type: string, payload: unknown): void => {
+          const resource = catalogued(type);
+          const same = payloads.get(resource);
+          if (same === undefined) payloads.set(resource, [payload]);
+          else same.push(payload);
+        };
+        const recording = { workflow, replay, onPayload };
+        const recorded = await recordEvents(deps.warehouse.db, events, recording);
+        for (const [resource, same] of payloads) await deps.catalogue.note(resource, 'webhooks', same);
+        if (recorded.dead > 0) {
+          deps.log.warn(
+            { dead: recorded.dead },
+            'events that cannot be applied are kept as dead in metersync.events',
+          );
+        }
+        return recorded;
+      },
+      // These events were acknowledged: they are nowhere else.
+      { giveUp: false },
+    ),
+
+    wakeCatchUps: failing(async ({ kinds }: { kinds: readonly CatchUpKind[] }): Promise<void> => {
+      await Promise.all(kinds.map((kind) => deps.wake(kind)));
+    }),
+  };
+}

@@ -1,0 +1,107 @@
+import type { Warehouse } from '../../db/connect.ts';
+import { upsertCompanies, upsertCompanySites } from '../../db/records/companies.ts';
+import { upsertConnections } from '../../db/records/connections.ts';
+import { upsertDocuments } from '../../db/records/documents.ts';
+import { upsertMeters } from '../../db/records/meters.ts';
+import type { RecordPage, UpsertPage } from '../../db/records/page.ts';
+import { upsertUsageData } from '../../db/records/usage-data.ts';
+import {
+  type Closing,
+  nothingWritten,
+  type PageWritten,
+  sum,
+  writePage,
+} from '../../db/records/write-page.ts';
+import type { ListedResource } from '../../db/resources.ts';
+import { analyseYoung } from '../../db/schema/analyse-young.ts';
+import type { ServiceClient } from '../../service/client.ts';
+import type { Page } from '../../service/page.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+
+const upserts: Readonly<Record<ListedResource, readonly UpsertPage[]>> = {
+  companies: [upsertCompanies, upsertCompanySites],
+  connections: [upsertConnections],
+  documents: [upsertDocuments],
+  usageData: [upsertUsageData],
+  meters: [upsertMeters],
+};
+
+/** One page, or one record, on its way from the service into its table. */
+export interface Arrival {
+  readonly listing: ListedResource;
+  readonly companyId: string | null;
+  /** See `RecordPage`. */
+  readonly byId?: boolean | undefined;
+  readonly readAt: string;
+  readonly page: Pick<Page, 'body' | 'itemsKey' | 'ids' | 'items'> & { readonly joined?: boolean };
+  /** See `RecordPage`. */
+  readonly usage?: RecordPage['usage'];
+  /** See `RecordPage`. */
+  readonly knownOnly?: boolean | undefined;
+  /** See `RecordPage`. */
+  readonly confirms?: boolean;
+}
+
+/**
+ * Where usage has no listing, nothing but the records of documents tells it: that of all of them is written, by whatever
+ * read; and believed, where no document has a listing of its own either.
+ */
+export const usageTold = (service: Pick<ServiceClient, 'has'>): Pick<Arrival, 'usage'> => {
+  if (service.has('usageData')) return {};
+  return { usage: service.has('documentUsage') ? 'all' : 'alone' };
+};
+
+/** Writes an arrival and has the catalogue look at it. `closing` ends the transaction that writes it. */
+export async function write(
+  deps: ActivityDependencies,
+  arrival: Arrival,
+  closing?: Closing,
+): Promise<PageWritten> {
+  const told = { ...arrival, ...usageTold(deps.service) };
+  const written = await rewrite(deps.warehouse, deps.apiVersion, told, closing);
+  await noteFields(deps, arrival.listing, arrival.page.items);
+  await analyseYoung(deps.warehouse, arrival.listing, written.inserted);
+  return written;
+}
+
+/** Has the catalogue look at records that were written, before the cursor moves on. */
+export async function noteFields(
+  { catalogue, apiVersion }: ActivityDependencies,
+  listing: ListedResource | 'intervals',
+  items: readonly unknown[],
+): Promise<void> {
+  await catalogue.note(listing, apiVersion, items);
+  if (listing !== 'companies') return;
+  const sites = (items as readonly { sites?: unknown }[]).flatMap((company) => company?.sites ?? []);
+  await catalogue.note('sites', apiVersion, sites);
+}
+
+/** Writes alone, where no catalogue is told of it: an audit that repairs. */
+export async function rewrite(
+  warehouse: Warehouse,
+  apiVersion: string,
+  {
+    listing,
+    companyId,
+    byId,
+    readAt,
+    page,
+    usage = 'corrected',
+    knownOnly,
+    confirms = false,
+  }: Omit<Arrival, 'page'> & {
+    readonly page: Omit<Arrival['page'], 'items'>;
+  },
+  closing?: Closing,
+): Promise<PageWritten> {
+  const { body, itemsKey, joined = false } = page;
+  const told = { companyId, byId, readAt, usage, apiVersion, knownOnly, confirms };
+  const record: RecordPage = { body, itemsKey, joined, ...told };
+  let written = nothingWritten;
+  const last = upserts[listing].at(-1);
+  for (const upsert of upserts[listing]) {
+    const ends = upsert === last ? closing : undefined;
+    written = sum(written, await writePage(warehouse.db, listing, upsert, record, page.ids, ends));
+  }
+  return written;
+}

@@ -1,0 +1,194 @@
+import { createHash } from 'node:crypto';
+import { Context } from '@temporalio/activity';
+import { warehouseNow } from '../../db/catch-up/due.ts';
+import { noteFetched } from '../../db/catch-up/interval-ledger.ts';
+import { sliceOf } from '../../db/records/interval-text.ts';
+import { writeIntervals } from '../../db/records/intervals.ts';
+import { itemTexts } from '../../db/records/item-texts.ts';
+import { readingOf, rejectRecord } from '../../db/records/rejected-records.ts';
+import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
+import { type IntervalColumns, readIntervals } from '../../service/intervals.ts';
+import type { Page } from '../../service/page.ts';
+import { walkPages } from '../../service/walk.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+import { heartbeat } from '../heartbeat.ts';
+import { noteFields } from './page-write.ts';
+
+/** Readings that are collected from pages before they are written together, and the most that are written at once. */
+const readingsTogether = 5_000;
+
+export interface IntervalRange {
+  readonly meterId: string;
+  /** ISO times; all readings of the meter when absent. */
+  readonly start?: string;
+  readonly end?: string;
+}
+
+/** How far the reading of a range is: what the pages up to this one showed is in the warehouse. */
+export interface RangePlace {
+  /** Number of that page; 0 before the first. */
+  readonly page: number;
+  readonly readings: number;
+  /** Readings that the service said it has. */
+  readonly total: number | null;
+  readonly written: PageWritten;
+}
+
+export const rangeStart: RangePlace = { page: 0, readings: 0, total: null, written: nothingWritten };
+
+export interface RangeReading {
+  readonly lane: 'live' | 'backfill';
+  /** Whether events told of the readings: then those that are as the warehouse has them count as read now. */
+  readonly confirms?: boolean;
+  /** The warehouse's clock before the read; it is asked when absent. */
+  readonly beganAt?: string | undefined;
+  /** Where an interrupted attempt stopped. */
+  readonly from?: RangePlace;
+  /** What the heartbeats carry. */
+  readonly cursor: (place: RangePlace) => unknown;
+  /** Told how far it is whenever readings were written. */
+  readonly onWritten?: (place: RangePlace) => Promise<void>;
+}
+
+export interface RangeRead {
+  readonly written: PageWritten;
+  readonly pages: number;
+  readonly readings: number;
+  readonly total: number | null;
+  /** Whether the listing was read to its end and showed as many readings as it said: then the ledger has the range. */
+  readonly whole: boolean;
+}
+
+/** Reads a range of a meter's intervals and writes it, a bounded number of readings at a time. */
+export async function readRange(
+  deps: ActivityDependencies,
+  range: IntervalRange,
+  { lane, confirms = false, beganAt, from = rangeStart, cursor, onWritten }: RangeReading,
+): Promise<RangeRead> {
+  const { warehouse } = deps;
+  const context = Context.current();
+  const params: Record<string, string> = { meterId: range.meterId };
+  if (range.start !== undefined) params.start = range.start;
+  if (range.end !== undefined) params.end = range.end;
+  const walk = walkPages({
+    client: deps.service,
+    endpoint: 'intervals',
+    params,
+    from: from.page + 1,
+    lane,
+    signal: context.cancellationSignal,
+    judged: false,
+  });
+  let place = from;
+  let { written } = from;
+  let readAt = beganAt ?? (await warehouseNow(warehouse.db));
+  let waiting = noReadings();
+  let total: number | null = null;
+  const flush = async () => {
+    for (let at = 0; at < waiting.startAt.length; at += readingsTogether) {
+      const some = sliceOf(waiting, at, at + readingsTogether);
+      written = sum(written, await writeIntervals(warehouse, range.meterId, readAt, some, { confirms }));
+      heartbeat(cursor(place));
+      await onWritten?.({ ...place, readings: place.readings + at + some.startAt.length, total, written });
+    }
+    waiting = noReadings();
+    const { pages, rows } = walk.report();
+    place = { page: from.page + pages, readings: from.readings + rows, total, written };
+  };
+  for await (const page of walk) {
+    await noteFields(deps, 'intervals', page.items);
+    const columns = readIntervals(page.body, page.itemsKey, page.items);
+    const strays = append(waiting, columns, range.meterId);
+    for (const stray of [...strays, ...columns.unplaced.map(withoutPlace)]) {
+      await keepApart(deps, range.meterId, page, stray);
+      written = sum(written, { ...nothingWritten, rejected: 1 });
+    }
+    total = page.total;
+    heartbeat(cursor(place));
+    if (waiting.startAt.length < readingsTogether) continue;
+    await flush();
+    if (page.hasNext) readAt = await warehouseNow(warehouse.db);
+  }
+  await flush();
+  const { page: pages, readings } = place;
+  const whole = walk.report().ended === 'last' && (total === null || readings >= total);
+  if (whole) await noteFetched(warehouse.db, range);
+  return { written, pages, readings, total, whole };
+}
+
+function noReadings(): IntervalColumns {
+  return {
+    startAt: [],
+    endAt: [],
+    usage: [],
+    usageUnits: [],
+    quality: [],
+    updated: [],
+    meterId: [],
+    granularitySeconds: [],
+    unplaced: [],
+  };
+}
+
+interface Stray {
+  /** Position among the items of the page, from 0. */
+  readonly position: number;
+  readonly start?: string;
+  readonly reason: string;
+}
+
+const withoutPlace = (position: number): Stray => ({ position, reason: 'the reading has no place in time' });
+
+/**
+ * Adds the readings of the meter; returns those that name another, which must not be filed under this one, and those
+ * with text that would reach Postgres as another.
+ */
+function append(to: IntervalColumns, more: IntervalColumns, meterId: string): Stray[] {
+  const strays: Stray[] = [];
+  const positions = more.unplaced.length === 0 ? undefined : placedPositions(more);
+  for (const [at, start] of more.startAt.entries()) {
+    const named = more.meterId[at] ?? null;
+    if (named !== null && named !== meterId) {
+      strays.push({
+        position: positions?.[at] ?? at,
+        start,
+        reason: `the reading names another meter, ${named}`,
+      });
+      continue;
+    }
+    if (!(more.usageUnits[at] ?? '').isWellFormed() || !(more.quality[at] ?? '').isWellFormed()) {
+      strays.push({ position: positions?.[at] ?? at, start, reason: 'the reading holds a lone surrogate' });
+      continue;
+    }
+    to.startAt.push(start);
+    to.endAt.push(more.endAt[at] ?? null);
+    to.usage.push(more.usage[at] ?? null);
+    to.usageUnits.push(more.usageUnits[at] ?? null);
+    to.quality.push(more.quality[at] ?? null);
+    to.updated.push(more.updated[at] ?? null);
+    to.granularitySeconds.push(more.granularitySeconds[at] ?? null);
+  }
+  return strays;
+}
+
+/** Positions on the page of the readings that stand in the columns. */
+function placedPositions(columns: IntervalColumns): number[] {
+  const unplaced = new Set(columns.unplaced);
+  const all = Array.from({ length: columns.startAt.length + unplaced.size }, (_, position) => position);
+  return all.filter((position) => !unplaced.has(position));
+}
+
+async function keepApart(
+  deps: ActivityDependencies,
+  meterId: string,
+  page: Page,
+  { position, start, reason }: Stray,
+): Promise<void> {
+  const text = itemTexts(page)[position] ?? '';
+  const id = readingOf(
+    meterId,
+    start ?? page.ids[position] ?? createHash('sha256').update(text).digest('hex'),
+  );
+  const { db } = deps.warehouse;
+  await rejectRecord(db, { resource: 'intervals', companyId: null, id, text, error: reason });
+}

@@ -1,0 +1,111 @@
+import { Context } from '@temporalio/activity';
+import type { EndpointName } from '../../contract/endpoints.ts';
+import { warehouseNow } from '../../db/catch-up/due.ts';
+import type { Executor } from '../../db/connect.ts';
+import type { Mended } from '../../db/records/rejected-records.ts';
+import { nothingWritten, type PageWritten, sum } from '../../db/records/write-page.ts';
+import type { ListedResource } from '../../db/resources.ts';
+import type { Page } from '../../service/page.ts';
+import type { WalkReport } from '../../service/walk.ts';
+import { walkPages } from '../../service/walk.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+import { heartbeat } from '../heartbeat.ts';
+import { type Arrival, write } from './page-write.ts';
+import { type PageRead, readAhead } from './read-ahead.ts';
+
+type Lane = 'live' | 'backfill';
+
+export interface ListingWalk {
+  readonly listing: ListedResource;
+  readonly endpoint?: EndpointName;
+  readonly companyId: string | null;
+  readonly params: Readonly<Record<string, string>>;
+  readonly lane: Lane;
+  readonly from?: number;
+  /** The warehouse's clock before the walk; it is asked when absent. */
+  readonly beganAt?: string | undefined;
+  /** See `RecordPage`. */
+  readonly knownOnly?: boolean;
+  /** Called when a page was read; throws where it is not to be written. */
+  readonly onRead?: (page: Page) => void;
+  /** Notes pages in the transaction that writes their rows, and what is in order by it; returns the warehouse's clock. */
+  readonly note?: (tx: Executor, pages: readonly PageRead[], mended?: Mended) => Promise<string>;
+  /** Called when the rows of pages are in Postgres; what it returns is the cursor that the heartbeat carries. */
+  readonly onWritten?: (pages: readonly PageRead[], written: PageWritten) => unknown;
+}
+
+/** Walks a listing and writes its pages, some together where the next ones are read before the last ones are written. */
+export async function walkListing(
+  deps: ActivityDependencies,
+  walk: ListingWalk,
+): Promise<{ report: WalkReport; written: PageWritten; ids: string[]; beganAt: string }> {
+  const { listing, params, lane, from = 1 } = walk;
+  const { db } = deps.warehouse;
+  const signal = Context.current().cancellationSignal;
+  const stopped = new AbortController();
+  const pages = walkPages({
+    client: deps.service,
+    endpoint: walk.endpoint ?? listing,
+    params,
+    from,
+    lane,
+    signal: AbortSignal.any([signal, stopped.signal]),
+  });
+  const beganAt = walk.beganAt ?? (await warehouseNow(db));
+  let clock = beganAt;
+  let written = nothingWritten;
+  const ids: string[] = [];
+  const ahead = { from, clock: () => clock, stop: () => stopped.abort() };
+  for await (const read of readAhead(pages, ahead)) {
+    signal.throwIfAborted();
+    for (const { page } of read) walk.onRead?.(page);
+    for (const some of alike(read)) {
+      const { note } = walk;
+      const noted = async (tx: Executor, mended?: Mended): Promise<void> => {
+        if (note !== undefined) clock = await note(tx, some, mended);
+      };
+      const arrival = arrivalOf(walk, some);
+      written = sum(written, await write(deps, arrival, note === undefined ? undefined : noted));
+    }
+    for (const { page } of read) for (const id of page.ids) if (id !== null) ids.push(id);
+    heartbeat(walk.onWritten?.(read, written));
+    if (walk.note === undefined && read.at(-1)?.page.hasNext === true) clock = await warehouseNow(db);
+  }
+  return { report: pages.report(), written, ids, beganAt };
+}
+
+/** The pages, those together whose records stand under the same key. */
+function alike(read: readonly PageRead[]): PageRead[][] {
+  const together: PageRead[][] = [];
+  for (const one of read) {
+    const before = together.at(-1);
+    if (before?.[0]?.page.itemsKey === one.page.itemsKey) before.push(one);
+    else together.push([one]);
+  }
+  return together;
+}
+
+/** Pages as one arrival, which counts as read when the first of them was. */
+function arrivalOf(
+  { listing, companyId, lane, knownOnly }: ListingWalk,
+  read: readonly PageRead[],
+): Arrival & { readonly page: Pick<Page, 'items'> } {
+  const [first] = read;
+  if (first === undefined) throw new Error('no page was read');
+  // A backfill reads the list of usage data next, and for no event.
+  const confirms = lane === 'live';
+  const usage = confirms ? 'all' : 'corrected';
+  const more = { listing, companyId, readAt: first.readAt, usage, knownOnly, confirms } as const;
+  if (read.length === 1) return { ...more, page: first.page };
+  const pages = read.map(({ page }) => page);
+  return {
+    ...more,
+    page: {
+      body: `[${pages.map(({ body }) => body).join(',')}]`,
+      itemsKey: first.page.itemsKey,
+      joined: true,
+      ids: pages.flatMap(({ ids }) => ids),
+      items: pages.flatMap(({ items }) => items),
+    },
+  };
+}

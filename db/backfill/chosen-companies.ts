@@ -1,0 +1,76 @@
+import { and, eq, gt, not, sql } from 'drizzle-orm';
+import { array } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { runCompanies } from '../schema/metersync.ts';
+
+/**
+ * Chooses companies for a run that is to begin, however many: neither an argument nor the history
+ * of a workflow holds their ids.
+ */
+export async function chooseCompanies(
+  db: Executor,
+  runId: string,
+  ids: readonly string[],
+): Promise<void> {
+  await db.execute(sql`
+    insert into ${runCompanies} (run_id, company_id)
+    select distinct ${runId}::uuid, id
+    from unnest(${array(ids, 'uuid')}) id
+    on conflict (run_id, company_id) do update set refused = false`);
+}
+
+/** Whether companies were chosen for a run: else it reads all. */
+export async function isOfChosen(db: Executor, runId: string): Promise<boolean> {
+  const chosen = await db
+    .select({ companyId: runCompanies.companyId })
+    .from(runCompanies)
+    .where(eq(runCompanies.runId, runId))
+    .limit(1);
+  return chosen.length > 0;
+}
+
+/** Companies that were chosen for a run, in order, after the given one. */
+export async function chosenAfter(
+  db: Executor,
+  runId: string,
+  after: string | null,
+  limit: number,
+): Promise<string[]> {
+  const { companyId } = runCompanies;
+  const next = await db
+    .select({ companyId })
+    .from(runCompanies)
+    .where(and(eq(runCompanies.runId, runId), after === null ? undefined : gt(companyId, after)))
+    .orderBy(companyId)
+    .limit(limit);
+  return next.map((row) => row.companyId);
+}
+
+/** Notes which of them the service does not have. */
+export async function refuseChosen(
+  db: Executor,
+  runId: string,
+  ids: readonly string[],
+): Promise<void> {
+  if (ids.length === 0) return;
+  await db
+    .update(runCompanies)
+    .set({ refused: true })
+    .where(
+      and(
+        eq(runCompanies.runId, runId),
+        sql`${runCompanies.companyId} = any(${array(ids, 'uuid')})`,
+      ),
+    );
+}
+
+/** Companies that were chosen for a run and that the service has, in order. */
+export async function chosenCompanies(db: Executor, runId: string): Promise<string[]> {
+  const { companyId, refused } = runCompanies;
+  const chosen = await db
+    .select({ companyId })
+    .from(runCompanies)
+    .where(and(eq(runCompanies.runId, runId), not(refused)))
+    .orderBy(companyId);
+  return chosen.map((row) => row.companyId);
+}

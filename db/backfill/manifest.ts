@@ -1,0 +1,165 @@
+import { and, eq, type SQL, sql } from 'drizzle-orm';
+import { codeOfReason } from '../../contract/failures.ts';
+import type { RunState } from '../../contract/names.ts';
+import { arrayLiteral, columnNames, setToExcluded, unnested } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { clearingQuarantine, tombstonedBy } from '../deletes/absent.ts';
+import { forgettingRejected, type Mended } from '../records/rejected-records.ts';
+import type { ListedResource } from '../resources.ts';
+import { pages, runs } from '../schema/metersync.ts';
+import { missedBy } from './missed.ts';
+import { isRun, type RunCounts, type RunKey } from './runs.ts';
+
+/** What a page of a listing showed. */
+export interface ManifestPage {
+  readonly asked: number;
+  readonly currentPage: number;
+  readonly total: number | null;
+  readonly hasNext: boolean;
+  readonly ids: readonly (string | null)[];
+}
+
+/** A pass over a listing: of a company, or the list of companies itself when there is none. */
+interface PassKey {
+  readonly runId: string;
+  readonly companyId: string | null;
+  readonly resource: ListedResource;
+  readonly pass: number;
+}
+
+/** Stands for the company in the manifest of the list of companies. */
+const noCompany = '00000000-0000-0000-0000-000000000000';
+
+const isOfListing = ({ runId, companyId, resource }: Omit<PassKey, 'pass'>): SQL | undefined =>
+  and(
+    eq(pages.runId, runId),
+    eq(pages.companyId, companyId ?? noCompany),
+    eq(pages.resource, resource),
+  );
+
+/**
+ * Notes what pages held, with their rows or after them; returns the warehouse's clock. What was
+ * refused before of records that are in order now is forgotten.
+ */
+export async function notePages(
+  db: Executor,
+  key: PassKey,
+  shown: readonly (ManifestPage & { readonly readAt: string })[],
+  mended: Mended = { resource: key.resource, ids: [], readAt: '-infinity' },
+): Promise<string> {
+  const incoming = unnested('page', shown, [
+    ['asked', 'int', ({ asked }) => asked],
+    ['current_page', 'int', ({ currentPage }) => currentPage],
+    ['total', 'bigint', ({ total }) => total],
+    ['has_next', 'boolean', ({ hasNext }) => hasNext],
+    ['ids', 'text', ({ ids }) => arrayLiteral(ids)],
+    ['read_at', 'timestamptz', ({ readAt }) => readAt],
+  ]);
+  const result = await db.execute<{ now: string }>(sql`
+    with forgotten as (${forgettingRejected(mended)}
+    ), noted as (
+      insert into ${pages} (${columnNames(noted)})
+      select
+        ${key.runId}::uuid,
+        ${key.companyId ?? noCompany}::uuid,
+        ${key.resource},
+        ${key.pass}::int,
+        asked,
+        current_page,
+        total,
+        has_next,
+        ids::text[],
+        read_at
+      from ${incoming}
+      on conflict (run_id, company_id, resource, pass, asked) do update set
+        ${setToExcluded([pages.currentPage, pages.total, pages.hasNext, pages.ids])}
+    )
+    select clock_timestamp()::text as now`);
+  return result.rows[0]?.now ?? '';
+}
+
+const noted = [
+  pages.runId,
+  pages.companyId,
+  pages.resource,
+  pages.pass,
+  pages.asked,
+  pages.currentPage,
+  pages.total,
+  pages.hasNext,
+  pages.ids,
+  pages.readAt,
+];
+
+/** Reads what a pass has read so far, in the order of its pages, and when it began. */
+export async function readManifest(
+  db: Executor,
+  key: PassKey,
+): Promise<{ pages: ManifestPage[]; beganAt: string | null }> {
+  const { asked, currentPage, total, hasNext, ids, readAt } = pages;
+  const read = await db
+    .select({ asked, currentPage, total, hasNext, ids, readAt })
+    .from(pages)
+    .where(and(isOfListing(key), eq(pages.pass, key.pass)))
+    .orderBy(asked);
+  return { pages: read.map(({ readAt, ...page }) => page), beganAt: read[0]?.readAt ?? null };
+}
+
+/** How a listing of a run ended. */
+export interface ListingEnd {
+  readonly state: RunState;
+  readonly error?: string | undefined;
+  readonly counts: Omit<RunCounts, 'tombstoned' | 'missed' | 'drift' | 'requests'>;
+  /** How long an event may be on its way before the change that it tells of counts as missed. */
+  readonly graceSeconds: number;
+  /** Whether the listing lacks nothing: then what an earlier run left to decide is out of date. */
+  readonly lacksNothing: boolean;
+  /** Whether an earlier run read the listing, and this one changed or buried a row. */
+  readonly mayHaveMissed: boolean;
+}
+
+/**
+ * Ends the part of a run that read a listing, and forgets the listing's manifest. Postgres counts
+ * what it has: rows that were tombstoned or missed, pages that were asked for, and those that
+ * moved. A page moved if another one answered, or one with another total.
+ */
+export async function finishListing(
+  db: Executor,
+  key: RunKey & { readonly resource: ListedResource },
+  { state, error, counts, graceSeconds, lacksNothing, mayHaveMissed }: ListingEnd,
+): Promise<void> {
+  const { pages: pagesRead, passes, totalSaid, distinctIds } = counts;
+  const { inserted, changed, unchanged, rejected } = counts;
+  await db.execute(sql`
+    with page as (
+      delete from ${pages}
+      where ${isOfListing(key)}
+      returning pass, asked, current_page, total
+    ), judged as (
+      select
+        current_page <> asked
+          or total is distinct from first_value(total) over (partition by pass order by asked)
+          as moved
+      from page
+    ), cleared as (${clearingQuarantine(key)}
+        and ${lacksNothing}
+    )
+    update ${runs} set
+      state = ${state},
+      finished_at = clock_timestamp(),
+      error = ${error ?? null},
+      error_code = ${error === undefined ? null : codeOfReason(error)},
+      pages = ${pagesRead},
+      passes = ${passes},
+      total_said = ${totalSaid}::bigint,
+      distinct_ids = ${distinctIds}::bigint,
+      rows_inserted = ${inserted},
+      rows_changed = ${changed},
+      rows_unchanged = ${unchanged},
+      rows_rejected = ${rejected},
+      rows_tombstoned = (${tombstonedBy(key.runId, key)}),
+      rows_missed = (${mayHaveMissed ? missedBy(key.runId, key, graceSeconds) : sql`0`}),
+      drift = (select count(*) from judged where moved),
+      requests = (select count(*) from judged)
+    where ${isRun(key)}`);
+}

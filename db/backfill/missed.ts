@@ -1,0 +1,157 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import type { CompanyResource } from '../../contract/names.ts';
+import type { Executor } from '../connect.ts';
+import type { Listing } from '../deletes/absent.ts';
+import { row, usage } from '../deletes/tombstone.ts';
+import { type RecordResource, resources, tableOf } from '../resources.ts';
+import { journal, runs } from '../schema/metersync.ts';
+import { intervals, meters } from '../schema/utility.ts';
+
+const event = alias(journal, 'event');
+const part = alias(runs, 'part');
+
+/**
+ * Counts rows that a run changed, or found gone, though an event should have told of it. They
+ * changed at the service after the last complete run of the listing began, which cannot have seen
+ * it. They changed a while before this run began: the event is not just on its way. And no event of
+ * the journal tells of that state or a newer one.
+ */
+export async function countMissed(
+  db: Executor,
+  runId: string,
+  listing: Listing,
+  graceSeconds: number,
+): Promise<number> {
+  return await only(db, missedBy(runId, listing, graceSeconds));
+}
+
+/** The same, as a query of one number. */
+export function missedBy(runId: string, listing: Listing, graceSeconds: number): SQL {
+  const { resource } = listing;
+  if (resource === 'usageData') return missedUsage(runId, listing, graceSeconds);
+  // Meters are counted with their usage: nothing else says when one changed.
+  return resources[resource].eventKind === null
+    ? sql`0`
+    : missedRecords(runId, listing, graceSeconds);
+}
+
+async function only(db: Executor, missed: SQL): Promise<number> {
+  const result = await db.execute<{ missed: number }>(sql`select (${missed})::int as missed`);
+  return result.rows[0]?.missed ?? 0;
+}
+
+/** When this run began to read what the condition names, as `this`. */
+const thisRun = (runId: string, which: SQL): SQL => sql`(
+        select min(${part.startedAt}) as at
+        from ${runs} ${part}
+        where ${part.runId} = ${runId}::uuid
+          and ${which}
+      ) this`;
+
+/** When the last other run began that read the same to its end, as `before`. */
+const runBefore = (runId: string, which: SQL): SQL => sql`(
+        select max(${part.startedAt}) as at
+        from ${runs} ${part}
+        where ${part.runId} <> ${runId}::uuid
+          and ${which}
+          and ${part.state} = 'complete'
+      ) before`;
+
+const ofCompany = (companyId: string | null): SQL => sql`${part.companyId} = ${companyId}::uuid`;
+const ofPart = (companyId: string | null, resource: CompanyResource | RecordResource): SQL =>
+  sql`${ofCompany(companyId)} and ${part.resource} = ${resource}`;
+
+function missedRecords(runId: string, { resource, companyId }: Listing, graceSeconds: number): SQL {
+  const ofListing = ofPart(companyId, resource);
+  return sql`
+    select count(*)
+    from ${tableOf(resource)} ${row}
+      cross join ${thisRun(runId, ofListing)}
+      cross join ${runBefore(runId, ofListing)}
+    where ${row.companyId} = ${companyId}::uuid
+      and before.at is not null
+      and case
+        when ${row.deletedAt} is null
+          then ${row.syncedAt} >= this.at
+            and ${row.rawUpdated} >= before.at
+            and ${row.rawUpdated} < this.at - make_interval(secs => ${graceSeconds})
+            and not exists (
+              select
+              from ${journal} ${event}
+              where ${event.recordId} = ${row.id}::text
+                and ${event.occurredAt} >= ${row.rawUpdated}
+              offset 0
+            )
+        else ${row.deletedReason} in ('absent', 'listed') and ${row.deletedAt} >= this.at
+      end`;
+}
+
+/**
+ * Of usage the events of its document tell, whichever of the run's parts read the row. Counted with
+ * it are the meters that it names and that the run changed: of a new one, and of one that usage
+ * moved to, these events tell too.
+ */
+function missedUsage(runId: string, { companyId }: Listing, graceSeconds: number): SQL {
+  const noneToldSince = (moment: SQL): SQL => sql`not exists (
+            select
+            from ${journal} ${event}
+            where ${event.recordId} = ${usage.documentId}::text
+              and ${event.recordedAt} >= ${moment}
+            offset 0
+          )`;
+  return sql`
+    select count(*) + count(distinct changed.id)
+    from ${tableOf('usageData')} ${usage}
+      cross join ${thisRun(runId, ofCompany(companyId))}
+      cross join ${runBefore(runId, ofPart(companyId, 'usageData'))}
+      left join lateral (
+        select ${meters.id}
+        from ${meters}
+        where ${meters.id} = ${usage.meterId}
+          and ${meters.syncedAt} >= this.at
+        offset 0
+      ) changed on true
+    where ${usage.companyId} = ${companyId}::uuid
+      and ${usage.documentId} is not null
+      and before.at is not null
+      and case
+        when ${usage.deletedAt} is null
+          then ${usage.syncedAt} >= this.at
+            and ${usage.updated} >= before.at
+            and ${usage.updated} < this.at - make_interval(secs => ${graceSeconds})
+            and ${noneToldSince(sql`${usage.updated}`)}
+        else ${usage.deletedReason} = 'absent'
+          and ${usage.deletedAt} >= this.at
+          and ${noneToldSince(sql`before.at`)}
+      end`;
+}
+
+/** The same of a meter's readings: of those that say when they changed. */
+export async function countMissedReadings(
+  db: Executor,
+  runId: string,
+  { companyId, meterId }: { readonly companyId: string; readonly meterId: string },
+  graceSeconds: number,
+): Promise<number> {
+  const ofIntervals = ofPart(companyId, 'intervals');
+  const missed = sql`
+    select count(*)
+    from ${intervals}
+      cross join ${thisRun(runId, ofIntervals)}
+      cross join ${runBefore(runId, ofIntervals)}
+    where ${intervals.meterId} = ${meterId}
+      and before.at is not null
+      and ${intervals.syncedAt} >= this.at
+      and ${intervals.updated} >= before.at
+      and ${intervals.updated} < this.at - make_interval(secs => ${graceSeconds})
+      and not exists (
+        select
+        from ${journal} ${event}
+        where ${event.recordId} = ${intervals.meterId}
+          and ${event.recordedAt} >= ${intervals.updated}
+          and ${intervals.startAt} between ${event.rangeStart} and ${event.rangeEnd}
+        offset 0
+      )`;
+  return await only(db, missed);
+}

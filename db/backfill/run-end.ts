@@ -1,0 +1,138 @@
+import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import { codeOfReason } from '../../contract/failures.ts';
+import type { RunState } from '../../contract/names.ts';
+import type { RowOf } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { runCompanies, runs } from '../schema/metersync.ts';
+import { clock, failure, isRun } from './runs.ts';
+
+/** Companies whom a run's error names, of those that the service does not have. */
+const refusedNamed = 5;
+
+/** Runs that have not ended, and the workflow of each. */
+export async function runsUnderWay(
+  db: Executor,
+): Promise<{ readonly runId: string; readonly workflowId: string | null }[]> {
+  const { runId, workflowId } = runs;
+  return await db
+    .select({ runId, workflowId })
+    .from(runs)
+    .where(and(isNull(runs.companyId), isNull(runs.resource), isNull(runs.finishedAt)));
+}
+
+/** Fails a run that has not ended, and what of it is still said to be read. */
+export async function failWhole(db: Executor, runId: string, error: string): Promise<void> {
+  await failRunning(db, runId, error);
+  await sumUp(db, runId, error);
+}
+
+/** Fails parts whose run has ended: an activity may begin one before it hears of the end. */
+export async function failPartsLeft(db: Executor): Promise<void> {
+  const whole = alias(runs, 'whole');
+  await db.execute(sql`
+    update ${runs} set
+      state = 'failed',
+      finished_at = clock_timestamp(),
+      error = 'its run has ended'
+    where ${runs.resource} is not null
+      and ${runs.finishedAt} is null
+      and exists (
+        select
+        from ${runs} ${whole}
+        where ${whole.runId} = ${runs.runId}
+          and ${whole.companyId} is null
+          and ${whole.resource} is null
+          and ${whole.finishedAt} is not null
+        offset 0
+      )`);
+}
+
+/** Fails the parts of a run that are still said to be read. */
+async function failRunning(db: Executor, runId: string, error: string): Promise<void> {
+  await db
+    .update(runs)
+    .set({ state: 'failed', finishedAt: clock, ...failure(error) })
+    .where(and(eq(runs.runId, runId), eq(runs.state, 'running'), isNotNull(runs.resource)));
+}
+
+/** Ends a run: its own row sums up those of its parts. */
+export async function concludeRun(db: Executor, runId: string): Promise<RunState> {
+  await failRunning(db, runId, 'it ended without a word');
+  return await sumUp(db, runId);
+}
+
+/**
+ * Sums up a run: the worst part names its state, the most frequent failure its code. One that has
+ * not ended fails with `error`, if that is given, whatever its parts say.
+ */
+async function sumUp(db: Executor, runId: string, error?: string): Promise<RunState> {
+  const result = await db.execute<RowOf<typeof runs.state>>(sql`
+    with part as (
+      select *
+      from ${runs}
+      where ${runs.runId} = ${runId}::uuid
+        and ${runs.resource} is not null
+    ), refused as (
+      select
+        count(*) as companies,
+        'SERVICE_NOT_FOUND: the service does not have '
+          || count(*)
+          || ' of the companies chosen: '
+          || array_to_string((array_agg(company_id order by company_id))[1:${refusedNamed}::int], ', ')
+          || case when count(*) > ${refusedNamed}::int then ', …' else '' end as words
+      from ${runCompanies}
+      where ${runCompanies.runId} = ${runId}::uuid
+        and ${runCompanies.refused}
+    ), whole as (
+      select
+        case
+          when bool_or(state in ('failed', 'partial'))
+            -- Neither the list of companies nor what has no endpoint makes a run that read nothing partial.
+            then case
+              when bool_or(state <> 'failed' and company_id is not null and requests > 0)
+                then 'partial'
+              else 'failed'
+            end
+          when refused.companies > 0 and not bool_or(company_id is not null) then 'failed'
+          when bool_or(state = 'suspect') then 'suspect'
+          else 'complete'
+        end as state,
+        nullif(concat_ws('; ', refused.words, string_agg(distinct error, '; ')), '') as error,
+        coalesce(sum(pages), 0) as pages,
+        coalesce(sum(rows_inserted), 0) as inserted,
+        coalesce(sum(rows_changed), 0) as changed,
+        coalesce(sum(rows_unchanged), 0) as unchanged,
+        coalesce(sum(rows_tombstoned), 0) as tombstoned,
+        coalesce(sum(rows_rejected), 0) as rejected,
+        coalesce(sum(rows_missed), 0) as missed,
+        coalesce(sum(drift), 0) as drift,
+        coalesce(sum(requests), 0) as requests,
+        coalesce(
+          mode() within group (order by error_code) filter (where state <> 'complete'),
+          case when refused.companies > 0 then 'SERVICE_NOT_FOUND' end
+        ) as error_code
+      from refused
+        left join part on true
+      group by refused.companies, refused.words
+    )
+    update ${runs} set
+      state = ${error === undefined ? sql`whole.state` : sql`'failed'`},
+      finished_at = clock_timestamp(),
+      error = ${error === undefined ? sql`whole.error` : error},
+      error_code = ${error === undefined ? sql`whole.error_code` : codeOfReason(error)},
+      pages = whole.pages,
+      rows_inserted = whole.inserted,
+      rows_changed = whole.changed,
+      rows_unchanged = whole.unchanged,
+      rows_tombstoned = whole.tombstoned,
+      rows_rejected = whole.rejected,
+      rows_missed = whole.missed,
+      drift = whole.drift,
+      requests = whole.requests
+    from whole
+    where ${isRun({ runId, companyId: null, resource: null })}
+      ${error === undefined ? sql`` : sql`and ${runs.finishedAt} is null`}
+    returning ${runs.state}`);
+  return result.rows[0]?.state ?? 'failed';
+}

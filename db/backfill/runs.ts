@@ -1,0 +1,266 @@
+import { and, eq, gt, isNotNull, isNull, ne, type SQL, sql } from 'drizzle-orm';
+import { alias, type PgColumn } from 'drizzle-orm/pg-core';
+import { codeOfReason } from '../../contract/failures.ts';
+import type { RunKind, RunState } from '../../contract/names.ts';
+import { array, columnNames, setToExcluded } from '../arrays.ts';
+import { livesCompany } from '../catch-up/parking.ts';
+import type { Executor } from '../connect.ts';
+import { runs } from '../schema/metersync.ts';
+
+/** A run (company and resource null), or one company's or one resource's part of it. */
+export interface RunKey {
+  readonly runId: string;
+  readonly companyId: string | null;
+  readonly resource: string | null;
+}
+
+/** What a part of a run read and changed: its certificate, in numbers. */
+export interface RunCounts {
+  readonly pages: number;
+  readonly passes: number;
+  readonly totalSaid: number | null;
+  readonly distinctIds: number;
+  readonly inserted: number;
+  readonly changed: number;
+  readonly unchanged: number;
+  readonly tombstoned: number;
+  readonly rejected: number;
+  /** Changed or gone though an event should have told of it. */
+  readonly missed?: number;
+  /** Pages that moved while they were read, over all passes. */
+  readonly drift?: number;
+  /** Pages that were asked for, over all passes. */
+  readonly requests?: number;
+}
+
+/** Whether a column has a value, or none. An index serves `is null`, not `is not distinct from`. */
+const is = (column: PgColumn, value: string | null): SQL =>
+  value === null ? isNull(column) : eq(column, value);
+
+/** Whether a row is that of a run or of a part. */
+export const isRun = ({ runId, companyId, resource }: RunKey): SQL | undefined =>
+  and(eq(runs.runId, runId), is(runs.companyId, companyId), is(runs.resource, resource));
+
+export const clock = sql`clock_timestamp()`;
+
+/** A run or a part that began. */
+export interface Started {
+  /** When, by the warehouse's clock. */
+  readonly now: string;
+  /** Whether an earlier run read the same to its end. */
+  readonly readBefore: boolean;
+}
+
+/** Begins a run or a part, or begins it again; of a run it notes the workflow. */
+export async function startRun(
+  db: Executor,
+  key: RunKey,
+  {
+    kind = 'full',
+    workflowId,
+  }: { readonly kind?: RunKind | undefined; readonly workflowId?: string | undefined } = {},
+): Promise<Started> {
+  const { runId, companyId, resource } = runs;
+  const begun = [runId, companyId, resource, runs.kind, runs.workflowId, runs.state];
+  const earlier = alias(runs, 'earlier');
+  const result = await db.execute<{ now: string; readBefore: boolean }>(sql`
+    insert into ${runs} (${columnNames(begun)})
+    values (
+      ${key.runId}::uuid,
+      ${key.companyId}::uuid,
+      ${key.resource},
+      ${kind},
+      ${workflowId ?? null},
+      'running'
+    )
+    on conflict (run_id, company_id, resource) do update set
+      workflow_id = excluded.workflow_id,
+      state = 'running',
+      finished_at = null,
+      error = null,
+      error_code = null
+    returning
+      clock_timestamp()::text as now,
+      exists (
+        select
+        from ${runs} ${earlier}
+        where ${earlier.companyId} = ${runs.companyId}
+          and ${earlier.resource} = ${runs.resource}
+          and ${earlier.runId} <> ${runs.runId}
+          and ${earlier.state} = 'complete'
+        offset 0
+      ) as "readBefore"`);
+  return result.rows[0] ?? { now: '', readBefore: true };
+}
+
+/** Notes parts of a company as read for which the service has no endpoint. */
+export async function notePartsMissing(
+  db: Executor,
+  { runId, companyId }: Omit<RunKey, 'resource'>,
+  resources: readonly string[],
+  error: string | null,
+): Promise<void> {
+  const { resource, state, finishedAt } = runs;
+  const noted = [runs.runId, runs.companyId, resource, state, finishedAt, runs.error];
+  await db.execute(sql`
+    insert into ${runs} (${columnNames(noted)})
+    select ${runId}::uuid, ${companyId}::uuid, resource, 'complete', clock_timestamp(), ${error}
+    from unnest(${array(resources, 'text')}) resource
+    order by resource
+    on conflict (run_id, company_id, resource) do update set
+        ${setToExcluded([state, finishedAt, runs.error])},
+        error_code = null`);
+}
+
+/** Lists the resources of a company whose part of a run has ended, however it did. */
+export async function finishedResources(
+  db: Executor,
+  runId: string,
+  companyId: string,
+): Promise<string[]> {
+  const parts = await db
+    .select({ resource: runs.resource })
+    .from(runs)
+    .where(and(eq(runs.runId, runId), eq(runs.companyId, companyId), isNotNull(runs.finishedAt)));
+  return parts.flatMap(({ resource }) => resource ?? []);
+}
+
+/** The same for several companies, by their ids. */
+export async function finishedOfCompanies(
+  db: Executor,
+  runId: string,
+  companyIds: readonly string[],
+): Promise<Map<string, string[]>> {
+  const result = await db.execute<{ companyId: string; finished: string[] }>(sql`
+    select
+      given.id as "companyId",
+      array_agg(part.resource) as finished
+    from unnest(${array(companyIds, 'uuid')}) as given (id)
+      cross join lateral (
+        select ${runs.resource}
+        from ${runs}
+        where ${runs.runId} = ${runId}::uuid
+          and ${runs.companyId} = given.id
+          and ${runs.finishedAt} is not null
+        offset 0
+      ) part
+    group by given.id`);
+  return new Map(result.rows.map(({ companyId, finished }) => [companyId, finished]));
+}
+
+/** How long a part that has not ended counts as under way: a killed run leaves its parts so. */
+const elsewhereSeconds = 60;
+
+/** Whether another run began to read the company lately and has not ended that part. */
+export async function isReadElsewhere(
+  db: Executor,
+  { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
+): Promise<boolean> {
+  const lately = sql`clock_timestamp() - make_interval(secs => ${elsewhereSeconds})`;
+  const others = await db
+    .select({ runId: runs.runId })
+    .from(runs)
+    .where(
+      and(
+        eq(runs.companyId, companyId),
+        isNull(runs.finishedAt),
+        ne(runs.runId, runId),
+        eq(runs.kind, 'full'),
+        gt(runs.startedAt, lately),
+      ),
+    )
+    .limit(1);
+  return others.length > 0;
+}
+
+/** Forgets the parts of a company that a run began and did not end, so that they begin again. */
+export async function forgetRunning(
+  db: Executor,
+  { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
+): Promise<void> {
+  await db
+    .delete(runs)
+    .where(and(eq(runs.runId, runId), eq(runs.companyId, companyId), isNull(runs.finishedAt)));
+}
+
+/** Forgets the parts of a company in a run, unless the company lives. Returns whether it did. */
+export async function forgetPartsOfGone(
+  db: Executor,
+  { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
+): Promise<boolean> {
+  const result = await db.execute(sql`
+    delete from ${runs}
+    where ${runs.runId} = ${runId}::uuid
+      and ${runs.companyId} = ${companyId}::uuid
+      and not ${livesCompany(sql`${companyId}::uuid`)}`);
+  return (result.rowCount ?? 0) > 0;
+}
+
+/** Adds to what a run or a part says of itself, whatever its state. */
+export async function noteRunError(db: Executor, key: RunKey, error: string): Promise<void> {
+  await db
+    .update(runs)
+    .set({ error: sql`concat_ws('; ', ${runs.error}, ${error}::text)` })
+    .where(isRun(key));
+}
+
+/** Ends a run or a part. */
+export async function finishRun(
+  db: Executor,
+  key: RunKey,
+  state: RunState,
+  { counts, error }: { counts?: RunCounts; error?: string } = {},
+): Promise<void> {
+  await db
+    .update(runs)
+    .set({
+      ...{ state, finishedAt: clock, ...failure(error) },
+      pages: counts?.pages ?? 0,
+      passes: counts?.passes ?? 0,
+      totalSaid: counts?.totalSaid ?? null,
+      distinctIds: counts?.distinctIds ?? null,
+      rowsInserted: counts?.inserted ?? 0,
+      rowsChanged: counts?.changed ?? 0,
+      rowsUnchanged: counts?.unchanged ?? 0,
+      rowsTombstoned: counts?.tombstoned ?? 0,
+      rowsRejected: counts?.rejected ?? 0,
+      rowsMissed: counts?.missed ?? 0,
+      drift: counts?.drift ?? 0,
+      requests: counts?.requests ?? counts?.pages ?? 0,
+    })
+    .where(isRun(key));
+}
+
+/** Why a run or a part failed, in words and by its code. */
+export const failure = (
+  error: string | undefined,
+): { error: string | null; errorCode: string | null } => ({
+  error: error ?? null,
+  errorCode: error === undefined ? null : codeOfReason(error),
+});
+
+/**
+ * Notes how far a part of a run is, for those who follow it; returns the warehouse's clock, if
+ * there is such a part. Of intervals, ids and total are those of the meter that is being read.
+ */
+export async function noteProgress(
+  db: Executor,
+  key: RunKey,
+  counts: Pick<
+    RunCounts,
+    'pages' | 'totalSaid' | 'distinctIds' | 'inserted' | 'changed' | 'unchanged'
+  >,
+): Promise<string | undefined> {
+  const { pages, totalSaid, distinctIds, inserted, changed, unchanged } = counts;
+  const [noted] = await db
+    .update(runs)
+    .set({
+      ...{ pages, totalSaid, distinctIds },
+      rowsInserted: inserted,
+      rowsChanged: changed,
+      rowsUnchanged: unchanged,
+    })
+    .where(isRun(key))
+    .returning({ now: sql<string>`clock_timestamp()::text` });
+  return noted?.now;
+}

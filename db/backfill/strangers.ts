@@ -1,0 +1,324 @@
+import { and, eq, isNotNull, isNull, not, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
+import type { FailureCode } from '../../contract/failures.ts';
+import type { CatchUpKind } from '../../contract/names.ts';
+import { array, columnNames } from '../arrays.ts';
+import { olderShownAttemptsMax } from '../catch-up/settle.ts';
+import { eventKind, isStale, keyOf, postpone, staleOf } from '../catch-up/stale.ts';
+import type { Executor } from '../connect.ts';
+import { journal, runs, staleRecords } from '../schema/metersync.ts';
+import {
+  companies,
+  connections,
+  documents,
+  intervals,
+  meters,
+  sites,
+  usageData,
+} from '../schema/utility.ts';
+
+/**
+ * What nothing but events tells of. An event is a claim: a company has a row once the service lists
+ * it, a record of it was read, or a setting names it. Until then its events wait, and the service
+ * is asked about them.
+ */
+
+/** What events of a stranger wait for. */
+export const strangerCode: FailureCode = 'UNKNOWN_TO_SERVICE';
+
+type OfCompanies = PgTable & { readonly companyId: PgColumn };
+
+/**
+ * Whether a table has a row of a company. Asked for a first row alone, the planner thinks that one
+ * is soon met when all are read in their order. `materialized` hides how few are asked for.
+ */
+const anyOf = (table: OfCompanies, companyId: SQLWrapper, also = sql`true`): SQL => sql`exists (
+  with theirs as materialized (
+    select
+    from ${table}
+    where ${table.companyId} = ${companyId}
+      and ${also}
+  )
+  select
+  from theirs
+)`;
+
+/** Whether any record of a company was ever read from the service. */
+export const recordRead = (companyId: SQLWrapper): SQL => {
+  const read = [documents, connections, usageData, meters].map((table) =>
+    anyOf(table, companyId, isNotNull(table.raw)),
+  );
+  return sql`(${sql.join(read, sql` or `)})`;
+};
+
+/** Whether a company has a row that lives, and that the service vouches for. */
+export async function isKnownCompany(db: Executor, companyId: string): Promise<boolean> {
+  const isVouchedFor = sql`(${companies.raw} is not null or ${recordRead(companies.id)})`;
+  const known = await db
+    .select({ id: companies.id })
+    .from(companies)
+    .where(and(eq(companies.id, companyId), isNull(companies.deletedAt), isVouchedFor));
+  return known.length > 0;
+}
+
+/** Whether the service lists a meter, or where it does not, usage or readings name it. */
+async function isKnownMeter(db: Executor, meterId: string): Promise<boolean> {
+  const result = await db.execute<{ known: boolean }>(sql`
+    select coalesce(
+      (
+        select ${meters.deletedAt} is null
+        from ${meters}
+        where ${meters.id} = ${meterId}
+      ),
+      exists (
+        select
+        from ${usageData}
+        where ${usageData.meterId} = ${meterId}
+          and ${usageData.deletedAt} is null
+      )
+      or exists (
+        select
+        from ${intervals}
+        where ${intervals.meterId} = ${meterId}
+      )
+    ) as known`);
+  return result.rows[0]?.known ?? false;
+}
+
+/** Whether nothing but events tells of an owner: a company, or for intervals a meter. */
+export async function isStranger(db: Executor, kind: CatchUpKind, owner: string): Promise<boolean> {
+  return !(await (kind === 'intervals' ? isKnownMeter(db, owner) : isKnownCompany(db, owner)));
+}
+
+/** Whether all that is known of a company `c` is what events told, and no run began to read it. */
+const neverRead = sql`(
+  (c.synced_at is null or c.synced_at > c.first_synced_at)
+  and not ${anyOf(runs, sql`c.id`)}
+)`;
+
+/** Whether \`admitCompany\` would find the company there, and read: most are. */
+export const isAdmitted = (companyId: string): SQL => sql`exists (
+  select
+  from ${companies} c
+  where c.id = ${companyId}::uuid
+    and c.deleted_at is null
+    and not ${neverRead}
+  offset 0
+)`;
+
+/**
+ * Makes the row of a company that was a stranger, once a record of it was read. Its header is that
+ * of the newest event that waits. Returns whether it has a row now, and whether no run began to
+ * read it.
+ */
+export async function admitCompany(
+  db: Executor,
+  companyId: string,
+): Promise<{ admitted: boolean; neverRead: boolean }> {
+  const made = [companies.id, companies.externalId, companies.publicId, companies.name];
+  const result = await db.execute<{ never_read: boolean }>(sql`
+    with known as materialized (
+      select ${companies.id}, ${companies.syncedAt}, ${companies.firstSyncedAt}
+      from ${companies}
+      where ${companies.id} = ${companyId}::uuid
+        and ${companies.deletedAt} is null
+    ), made as (
+      insert into ${companies} as held (${columnNames(made)})
+      select
+        ${companyId}::uuid,
+        company ->> 'externalId',
+        company ->> 'publicId',
+        company ->> 'name'
+      from (select) always
+        left join (${newestHeader(companyId)}
+        ) told on true
+      where not exists (select from known)
+        and ${recordRead(sql`${companyId}::uuid`)}
+      on conflict (id) do update set
+        deleted_at = null,
+        deleted_reason = null
+      where held.deleted_at is not null
+        and held.raw is null
+      returning id, synced_at, first_synced_at
+    )
+    select ${neverRead} as never_read
+    from (
+      select * from known
+      union all
+      select * from made
+    ) c`);
+  const [row] = result.rows;
+  return { admitted: row !== undefined, neverRead: row?.never_read ?? false };
+}
+
+/** A company as the newest event tells it that waits for a record of the company. */
+const newestHeader = (companyId: string): SQL => sql`
+  select e.payload -> 'company' as company
+  from unnest(array['connection', 'document']) as kinds (kind)
+    cross join lateral (
+      select ${staleRecords.kind}, ${staleRecords.recordId}, ${staleRecords.since}
+      from ${staleRecords}
+      where ${staleRecords.queue} = kinds.kind || ${`/${companyId}`}
+      offset 0
+    ) waiting
+    cross join lateral (
+      select ${journal.occurredAt}, ${journal.payload}
+      from ${journal}
+      where ${journal.recordId} = waiting.record_id
+        and ${journal.kind} = waiting.kind
+        and ${journal.recordedAt} >= waiting.since
+      offset 0
+    ) e
+  order by e.occurred_at desc nulls last, e.payload -> 'company'
+  limit 1`;
+
+/**
+ * Where sites without a row are named: by waiting events of these records. The record must have
+ * been read in the state that the event told of, or a newer one.
+ */
+export function sitesToAdmit(kind: 'connections' | 'documents', recordIds: readonly string[]): SQL {
+  const record = kind === 'documents' ? documents : connections;
+  return sql`
+    from unnest(${array(recordIds, 'text')}) as asked (record_id)
+      cross join lateral (
+        select ${staleRecords.kind}, ${staleRecords.recordId}, ${staleRecords.since}
+        from ${staleRecords}
+        where ${staleRecords.key} = ${keyOf(eventKind[kind], sql`asked.record_id`)}
+        offset 0
+      ) waiting
+      cross join lateral (
+        select ${record.rawUpdated}
+        from ${record}
+        where ${record.id} = waiting.record_id::uuid
+          and ${record.raw} is not null
+        offset 0
+      ) r
+      cross join lateral (
+        select ${journal.companyId}, ${journal.occurredAt}, ${journal.payload}
+        from ${journal}
+        where ${journal.recordId} = waiting.record_id
+          and ${journal.kind} = waiting.kind
+          and ${journal.recordedAt} >= waiting.since
+          and ${journal.occurredAt} <= r.raw_updated
+        offset 0
+      ) e
+      cross join lateral (${sitesNamed[kind]}
+      ) named
+      cross join lateral (
+        select metersync.uuid_of(metersync.id_of(site)) as id
+      ) identified
+    where identified.id is not null
+      and not exists (
+        select
+        from ${sites} known
+        where known.id = identified.id
+          and (known.deleted_at is null or known.raw is not null)
+        offset 0
+      )`;
+}
+
+/** Makes the rows of such sites. Known ones keep their values: the API's record is the truth. */
+export async function admitSites(
+  db: Executor,
+  kind: 'connections' | 'documents',
+  recordIds: readonly string[],
+): Promise<void> {
+  await db.execute(sql`
+    insert into ${sites} as held (${columnNames([sites.id, sites.companyId, sites.name])})
+    select distinct on (identified.id)
+      identified.id,
+      e.company_id,
+      site ->> 'name'
+    ${sitesToAdmit(kind, recordIds)}
+    order by identified.id, e.occurred_at desc nulls last, site
+    on conflict (id) do update set
+      deleted_at = null,
+      deleted_reason = null
+    where held.deleted_at is not null
+      and held.raw is null`);
+}
+
+/** Sites that an event `e` names. */
+const sitesNamed: Readonly<Record<'connections' | 'documents', SQL>> = {
+  connections: sql`
+        select relation -> 'site' as site
+        from jsonb_array_elements(metersync.elements(e.payload -> 'sitesRelations')) relation`,
+  documents: sql`
+        select e.payload -> 'site' as site`,
+};
+
+/**
+ * Postpones what is due of a stranger, each time longer. After an hour and a half its events are
+ * `missing`, and what they alone wrote is gone. Whatever shows a record later has its events looked
+ * at again.
+ */
+export async function postponeStranger(
+  db: Executor,
+  kind: CatchUpKind,
+  owner: string,
+  reason: string,
+): Promise<void> {
+  const { givenUp } = await postpone(
+    db,
+    staleOf.owner(kind, owner),
+    { code: strangerCode, message: `${strangerCode}: ${reason}` },
+    { attemptsMax: olderShownAttemptsMax },
+  );
+  if (kind !== 'intervals' && givenUp.length > 0) await forgetStranger(db, owner);
+}
+
+/** Tombstones what events alone wrote of a company, unless events wait or a record was read. */
+export async function forgetStranger(db: Executor, companyId: string): Promise<void> {
+  await forgetRecords(db, documents, 'document', companyId);
+  await forgetRecords(db, connections, 'connection', companyId);
+  await forgetSites(db, companyId);
+  await forgetCompany(db, companyId);
+}
+
+const notFound = { deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' } as const;
+
+/** Tombstones records that no event waits for, whatever waits for others of the company. */
+async function forgetRecords(
+  db: Executor,
+  table: typeof documents | typeof connections,
+  kind: 'document' | 'connection',
+  companyId: string,
+): Promise<void> {
+  await db
+    .update(table)
+    .set(notFound)
+    .where(
+      and(
+        eq(table.companyId, companyId),
+        isNull(table.raw),
+        isNull(table.deletedAt),
+        not(isStale(kind, sql`${table.id}::text`)),
+      ),
+    );
+}
+
+async function forgetSites(db: Executor, companyId: string): Promise<void> {
+  const own = and(eq(sites.companyId, companyId), isNull(sites.raw), isNull(sites.deletedAt));
+  await db
+    .update(sites)
+    .set(notFound)
+    .where(and(own, isAlone(companyId)));
+}
+
+async function forgetCompany(db: Executor, companyId: string): Promise<void> {
+  const own = and(eq(companies.id, companyId), isNull(companies.raw), isNull(companies.deletedAt));
+  await db
+    .update(companies)
+    .set(notFound)
+    .where(and(own, isAlone(companyId)));
+}
+
+/** Whether no record of a company was read, and no event waits for one. */
+const isAlone = (companyId: string): SQL => sql`
+  not ${recordRead(sql`${companyId}::uuid`)}
+  and not exists (
+    select
+    from ${staleRecords}
+    where ${staleRecords.queue} in (${`connection/${companyId}`}, ${`document/${companyId}`})
+    offset 0
+  )`;

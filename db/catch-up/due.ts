@@ -1,0 +1,261 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { uuid } from '../../contract/ids.ts';
+import type { CatchUpKind } from '../../contract/names.ts';
+import { array } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { staleRecords } from '../schema/metersync.ts';
+import { documents, usageData } from '../schema/utility.ts';
+import { serviceParked } from './parking.ts';
+import { eventKind, keyOf } from './stale.ts';
+
+/**
+ * Rows of stale records of which the owners are told, longest due first, before owners are looked
+ * for one by one.
+ */
+const dueRowsMax = 500;
+
+/**
+ * Companies, or meters for intervals, that have something due; those that are due longest come
+ * first, so that none keeps others waiting by being tried again. None while nothing may be asked of
+ * the service. Of the given ones alone where they are given.
+ */
+export async function dueOwners(
+  db: Executor,
+  kind: CatchUpKind,
+  limit: number,
+  among?: readonly string[],
+): Promise<string[]> {
+  if (among !== undefined) return (await ownersOf(db, firstDueOf(kind, among), limit)).owners;
+  const longest = await ownersOf(db, dueLongest(kind), limit);
+  if (longest.owners.length >= limit || longest.rows < dueRowsMax) return longest.owners;
+  // A few owners have much that is due: each owner that waits is looked up once.
+  return (await ownersOf(db, firstDueOfEach(kind), limit)).owners;
+}
+
+/** The owners of rows `(owner, due_at)`, and of how many rows they are. */
+async function ownersOf(
+  db: Executor,
+  due: SQL,
+  limit: number,
+): Promise<{ owners: string[]; rows: number }> {
+  const { rows } = await db.execute<{ owner: string; rows: number }>(sql`
+    select owner, count(*)::int as rows
+    from ${due}
+    where not ${serviceParked}
+    group by owner
+    order by min(due_at), owner
+    limit ${limit}`);
+  const count = rows.reduce((sum, row) => sum + row.rows, 0);
+  return { owners: rows.map(({ owner }) => owner), rows: count };
+}
+
+const firstDueOf = (kind: CatchUpKind, owners: readonly string[]): SQL => sql`
+      unnest(${array(owners, 'text')}) as asked (owner)
+      cross join lateral (
+        select s.due_at
+        from ${staleRecords} s
+        where s.queue = ${keyOf(eventKind[kind], sql`asked.owner`)}
+          and s.due_at <= clock_timestamp()
+        order by s.due_at
+        limit 1
+      ) first_due`;
+
+const dueLongest = (kind: CatchUpKind): SQL => sql`(
+      select s.owner, s.due_at
+      from ${staleRecords} s
+      where s.kind = ${eventKind[kind]}
+        and s.due_at <= clock_timestamp()
+      order by s.kind, s.due_at
+      limit ${dueRowsMax}
+    ) longest`;
+
+const firstDueOfEach = (kind: CatchUpKind): SQL => sql`(
+      with recursive waiting as (
+        (
+          select s.queue
+          from ${staleRecords} s
+          order by s.queue
+          limit 1
+        )
+        union all
+        select (
+          select s.queue
+          from ${staleRecords} s
+          where s.queue > w.queue
+          order by s.queue
+          limit 1
+        )
+        from waiting w
+        where w.queue is not null
+      )
+      select first_due.owner, first_due.due_at
+      from waiting w
+        cross join lateral (
+          select s.kind, s.owner, s.due_at
+          from ${staleRecords} s
+          where s.queue = w.queue
+            and s.due_at <= clock_timestamp()
+          order by s.due_at
+          limit 1
+        ) first_due
+      where first_due.kind = ${eventKind[kind]}
+    ) each_owner`;
+
+/** The warehouse's clock: reads are ordered by it, whichever worker makes them. */
+export async function warehouseNow(db: Executor): Promise<string> {
+  const result = await db.execute<{ now: string }>(sql`select clock_timestamp()::text as now`);
+  return result.rows[0]?.now ?? '';
+}
+
+/** What waits of an owner, longest first, as a table `due (record_id, due_at)`. */
+const dueOf = (kind: 'connections' | 'documents', companyId: string, limit: number): SQL => sql`(
+        select record_id, due_at
+        from ${staleRecords}
+        where queue = ${keyOf(eventKind[kind], companyId)}
+          and due_at <= clock_timestamp()
+        order by due_at, record_id
+        limit ${limit}
+      ) due`;
+
+/** The warehouse's clock as a table `clock (now)`, before anything is read. */
+const clock = sql.raw('(select clock_timestamp()::text as now) clock');
+
+/** The clock that came with rows; there is one also where nothing is due. */
+function clockOf(rows: readonly { readonly now: string }[]): string {
+  const [first] = rows;
+  if (first === undefined) throw new Error('a clock without a time');
+  return first.now;
+}
+
+/** Records of a company that wait to be read, longest waiting first, and the warehouse's clock. */
+export async function dueRecords(
+  db: Executor,
+  kind: 'connections' | 'documents',
+  companyId: string,
+  limit: number,
+): Promise<{ readAt: string; due: string[] }> {
+  const { rows } = await db.execute<{ now: string; record_id: string | null }>(sql`
+    select clock.now, due.record_id
+    from ${clock}
+      left join lateral ${dueOf(kind, companyId, limit)} on true
+    order by due.due_at, due.record_id`);
+  return { readAt: clockOf(rows), due: rows.flatMap(({ record_id }) => record_id ?? []) };
+}
+
+/**
+ * A record that is looked for, by its id and when it was created: texts that compare as times do.
+ */
+export interface WantedDocument {
+  readonly id: string;
+  readonly key: string | null;
+}
+
+const comparable = (time: SQL): SQL<string> =>
+  sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')`;
+
+/**
+ * Documents of a company that wait to be read, longest waiting first, and the warehouse's clock.
+ */
+export async function dueDocuments(
+  db: Executor,
+  companyId: string,
+  limit: number,
+): Promise<{ readAt: string; due: WantedDocument[] }> {
+  const { rows } = await db.execute<{ now: string; id: string | null; key: string | null }>(sql`
+    select clock.now, due.record_id as id, ${comparable(sql`known.created`)} as key
+    from ${clock}
+      left join lateral ${dueOf('documents', companyId, limit)} on true
+      left join lateral (
+        select created
+        from ${documents}
+        where id = due.record_id::uuid
+        offset 0
+      ) known on true
+    order by due.due_at, due.record_id`);
+  const due = rows.flatMap(({ id, key }) => (id === null ? [] : [{ id, key }]));
+  return { readAt: clockOf(rows), due };
+}
+
+/** Ids of the usage rows of documents that live, by the id of the document. */
+export async function liveUsage(
+  db: Executor,
+  documentIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const result = await db.execute<{ document_id: string; ids: string[] }>(sql`
+    select document_id, array_agg(id::text) as ids
+    from (
+        select distinct unnest(${array(documentIds, 'uuid')}) as document_id
+      ) asked
+      cross join lateral (
+        select id
+        from ${usageData} u
+        where u.document_id = asked.document_id
+          and u.deleted_at is null
+        offset 0
+      ) theirs
+    group by document_id`);
+  return new Map(result.rows.map(({ document_id, ids }) => [document_id, ids]));
+}
+
+/** When records were created, by their ids; those of which it is not known are left out. */
+export async function createdTimes(
+  db: Executor,
+  listing: 'documents' | 'usageData',
+  ids: readonly string[],
+): Promise<Map<string, string>> {
+  const table = listing === 'documents' ? documents : usageData;
+  const uuids = ids.filter((id) => uuid.test(id));
+  const { rows } = await db.execute<{ id: string; key: string }>(sql`
+    select id, ${comparable(sql`created`)} as key
+    from ${table}
+    where id = any(${array(uuids, 'uuid')})
+      and created is not null`);
+  return new Map(rows.map(({ id, key }) => [id, key]));
+}
+
+/**
+ * The usage rows of documents, where each document's record tells its usage and the warehouse holds
+ * just these rows; else undefined.
+ */
+export async function usageToldByRecords(
+  db: Executor,
+  documentIds: readonly string[],
+): Promise<WantedDocument[] | undefined> {
+  const sorted = (id: SQL): SQL =>
+    sql`array_agg(distinct ${id} collate "C" order by ${id} collate "C")`;
+  const { rows } = await db.execute<{
+    id: string | null;
+    key: string | null;
+    told: boolean | null;
+  }>(sql`
+    with asked as (
+      select
+        d.id,
+        jsonb_typeof(d.raw -> 'usageData') = 'array' and held.ids is not distinct from listed.ids
+          as told
+      from ${documents} d
+        cross join lateral (
+          select ${sorted(sql`u.id::text`)} as ids
+          from ${usageData} u
+          where u.document_id = d.id
+            and u.deleted_at is null
+        ) held
+        cross join lateral (
+          select ${sorted(sql`metersync.canonical_id(row ->> 'id')`)} as ids
+          from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) row
+        ) listed
+      where d.id = any(${array(documentIds, 'uuid')})
+        and d.deleted_at is null
+    )
+    select theirs.id, ${comparable(sql`theirs.created`)} as key, asked.told
+    from asked
+      left join lateral (
+        select id, created
+        from ${usageData}
+        where document_id = asked.id
+          and deleted_at is null
+        offset 0
+      ) theirs on true`);
+  if (rows.some(({ told }) => !told)) return undefined;
+  return rows.flatMap(({ id, key }) => (id === null ? [] : [{ id, key }]));
+}

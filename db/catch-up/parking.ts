@@ -1,0 +1,216 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { type FailureCode, parkingCodes } from '../../contract/failures.ts';
+import type { CatchUpKind } from '../../contract/names.ts';
+import { array } from '../arrays.ts';
+import type { Database, Executor } from '../connect.ts';
+import { parked, runs, settlements, staleRecords } from '../schema/metersync.ts';
+import { companies } from '../schema/utility.ts';
+import { eventKind, keyOf, refreshEach, type StaleKind, type StaleRecord } from './stale.ts';
+
+/**
+ * Whether nothing may be asked of the service now, as it refused for a reason that is the same for
+ * all.
+ */
+export const serviceParked: SQL = sql`exists (
+      select
+      from ${parked}
+      where next_attempt_at > clock_timestamp()
+    )`;
+
+/**
+ * Parks everything that is asked of the service, for 10 seconds at first and a quarter of an hour
+ * in the end. Those who were refused at the same time count as one attempt.
+ */
+export async function parkService(db: Executor, code: FailureCode, message: string): Promise<void> {
+  const until = (attempts: SQL): SQL => sql`clock_timestamp() + least(
+        interval '15 minutes',
+        interval '10 seconds' * power(2, least(${attempts}, 12))
+      )`;
+  await db
+    .insert(parked)
+    .values({ code, message, attempts: 1, nextAttemptAt: until(sql`0`) })
+    .onConflictDoUpdate({
+      target: parked.code,
+      set: {
+        message,
+        attempts: sql`${parked.attempts} + 1`,
+        nextAttemptAt: until(sql`${parked.attempts}`),
+      },
+      setWhere: sql`${parked.nextAttemptAt} <= clock_timestamp()`,
+    });
+}
+
+/** Attempts that fail follow one another sooner than this while an outage lasts. */
+const outageSeconds = 240;
+
+/**
+ * Whether what is noted of the service holds: while nothing is asked, nobody learns that an outage
+ * is over.
+ */
+export const stillParked: SQL = sql`(
+        ${parked.code} <> 'SERVICE_OUTAGE'
+        or ${parked.nextAttemptAt} > clock_timestamp() - make_interval(secs => ${outageSeconds})
+      )`;
+
+/**
+ * Notes that the service fails all that it is asked. Nothing waits for that: whoever failed tries
+ * again.
+ */
+export async function noteOutage(db: Executor, message: string): Promise<void> {
+  const now = sql`clock_timestamp()`;
+  await db
+    .insert(parked)
+    .values({ code: 'SERVICE_OUTAGE', message, attempts: 1, nextAttemptAt: now })
+    .onConflictDoUpdate({
+      target: parked.code,
+      set: {
+        message,
+        since: sql`case when ${stillParked} then ${parked.since} else ${now} end`,
+        attempts: sql`case when ${stillParked} then ${parked.attempts} + 1 else 1 end`,
+        nextAttemptAt: now,
+      },
+    });
+}
+
+/** The failures for which the service, or the work of some of the given owners, is parked. */
+export async function parkedCodes(
+  db: Executor,
+  kind: CatchUpKind,
+  owners: readonly string[],
+): Promise<{ service: FailureCode[]; owners: Map<string, FailureCode[]> }> {
+  const { rows } = await db.execute<{ owner: string | null; codes: FailureCode[] }>(sql`
+    select null as owner, array_agg(code) as codes
+    from ${parked}
+    having count(*) > 0
+    union all
+    select asked.owner, array_agg(distinct latest.error_code)
+    from unnest(${array(owners, 'text')}) as asked (owner)
+      cross join lateral (
+        -- What is parked is due last: what came since is due now.
+        select error_code
+        from ${staleRecords}
+        where queue = ${keyOf(eventKind[kind], sql`asked.owner`)}
+        order by due_at desc
+        limit 20
+      ) latest
+    where latest.error_code = any(${array(parkingCodes, 'text')})
+    group by asked.owner`);
+  return {
+    service: rows.flatMap(({ owner, codes }) => (owner === null ? codes : [])),
+    owners: new Map(rows.flatMap(({ owner, codes }) => (owner === null ? [] : [[owner, codes]]))),
+  };
+}
+
+/** What was revived, and the catch-ups to wake for it. */
+export interface Revived {
+  readonly events: number;
+  readonly kinds: readonly CatchUpKind[];
+}
+
+/**
+ * Makes due at once what waits for one of these failures. `over` ends the parking of the service:
+ * the cause is known to be gone; otherwise it is only tried again, from the first pause on.
+ */
+export async function reviveParked(
+  db: Database,
+  codes: readonly FailureCode[],
+  how: { over: boolean },
+): Promise<Revived> {
+  // Together: events whose end is forgotten and that nothing waits for would be pending for ever.
+  return await db.transaction((tx) => reviveTogether(tx, codes, how));
+}
+
+async function reviveTogether(
+  db: Executor,
+  codes: readonly FailureCode[],
+  { over }: { over: boolean },
+): Promise<Revived> {
+  const chosen = array(codes, 'text');
+  const isChosen = sql`${parked.code} = any(${chosen})`;
+  if (over) await db.delete(parked).where(isChosen);
+  else {
+    const anew = { attempts: 0, nextAttemptAt: sql`clock_timestamp()` };
+    await db.update(parked).set(anew).where(isChosen);
+  }
+  // What was given up is looked for again only when somebody says that the cause is gone.
+  const found = over ? [] : await forgetGivenUp(db, chosen);
+  await refreshEach(db, found);
+  const result = await db.execute<{ kind: StaleKind; events: number }>(sql`
+    with parked as materialized (
+      select s.key
+      from unnest(${chosen}) as asked (code)
+        cross join lateral (
+          select key, due_at
+          from ${staleRecords}
+          where error_code = asked.code
+          offset 0
+          for update skip locked
+        ) s
+      where s.due_at > clock_timestamp()
+    ), revived as (
+      update ${staleRecords} s set
+        due_at = clock_timestamp(),
+        attempts = 0,
+        tried_since = null
+      where s.key = any(array(select key from parked))
+      returning s.kind, s.events
+    )
+    select kind, sum(events)::int as events
+    from revived
+    group by kind`);
+  const events = new Map(result.rows.map((row) => [row.kind, row.events]));
+  for (const { kind } of found) events.set(kind, (events.get(kind) ?? 0) + 1);
+  return {
+    events: [...events.values()].reduce((sum, count) => sum + count, 0),
+    kinds: [...events.keys()].map((kind) => `${kind}s` as const),
+  };
+}
+
+/**
+ * Forgets that events were given up for one of these failures. Returns their records, a row for
+ * each time.
+ */
+async function forgetGivenUp(db: Executor, codes: SQL): Promise<StaleRecord[]> {
+  const { rows } = await db.execute<StaleRecord>(sql`
+    delete from ${settlements}
+    where outcome = 'missing'
+      and error_code = any(${codes})
+    returning kind, record_id`);
+  return rows;
+}
+
+/**
+ * Whether a company has a row that lives: what was tried of one that is gone is nobody's work any
+ * more.
+ */
+export const livesCompany = (companyId: SQL): SQL => sql`exists (
+        select
+        from ${companies} c
+        where c.id = ${companyId}
+          and c.deleted_at is null
+        offset 0
+      )`;
+
+/**
+ * Companies that live and whose last reading failed for one of these reasons; `everything` when the
+ * list of them could not be read.
+ */
+export async function failedParts(
+  db: Executor,
+  codes: readonly FailureCode[],
+): Promise<{ companies: string[]; everything: boolean }> {
+  const result = await db.execute<{ company_id: string | null }>(sql`
+    select distinct company_id
+    from (
+      select distinct on (company_id, resource) company_id, state, error_code
+      from ${runs}
+      where resource is not null
+      order by company_id, resource, started_at desc
+    ) last
+    where state in ('failed', 'partial')
+      and error_code = any(${array(codes, 'text')})
+      and (company_id is null or ${livesCompany(sql`company_id`)})
+    order by company_id`);
+  const companies = result.rows.flatMap(({ company_id }) => company_id ?? []);
+  return { companies, everything: companies.length < result.rows.length };
+}

@@ -1,0 +1,259 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { EventKind } from '../../contract/event.ts';
+import type { FailureCode } from '../../contract/failures.ts';
+import type { CatchUpKind } from '../../contract/names.ts';
+import { array } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { events, settlements, staleRecords } from '../schema/metersync.ts';
+
+/** What can be stale. */
+export type StaleKind = Exclude<EventKind, 'ignored'>;
+
+/** The kind of events that a catch-up is for. */
+export const eventKind: Readonly<Record<CatchUpKind, StaleKind>> = {
+  connections: 'connection',
+  documents: 'document',
+  intervals: 'interval',
+};
+
+/** The key of a stale record, or with the id of an owner its queue. */
+export const keyOf = (kind: StaleKind, id: SQL | string): SQL =>
+  typeof id === 'string' ? sql`${`${kind}/${id}`}` : sql`${`${kind}/`} || ${id}`;
+
+/** Whether a record is to be read again; in a statement that asks of each row. */
+export const isStale = (kind: 'connection' | 'document', recordId: SQL): SQL => sql`exists (
+          select
+          from ${staleRecords} s
+          where s.key = ${keyOf(kind, recordId)}
+          offset 0
+        )`;
+
+/**
+ * Stale records as a table `s`, locked in the order of all. They are looked up by nothing but their
+ * keys, or their queue: of another condition beside these the planner may think that its index is
+ * the better one.
+ */
+export const staleOf = {
+  records: (kind: CatchUpKind, ids: readonly string[]): SQL => {
+    const keys = [...ids].sort().map((id) => `${eventKind[kind]}/${id}`);
+    return sql`unnest(${array(keys, 'text')}) as asked (key) cross join lateral (
+          select *
+          from ${staleRecords}
+          where key = asked.key
+          offset 0
+          for update
+        ) s`;
+  },
+  owner: (kind: CatchUpKind, owner: string): SQL => sql`(
+      select key
+      from (
+            select key
+            from ${staleRecords}
+            where queue = ${keyOf(eventKind[kind], owner)}
+            offset 0
+          ) theirs
+          order by key
+        ) asked
+        cross join lateral (
+          select *
+          from ${staleRecords}
+          where key = asked.key
+          offset 0
+          for update
+        ) s`,
+} as const;
+
+/** Why records wait: a failure of the catalogue, in words. */
+export interface WaitingReason {
+  readonly code: FailureCode;
+  readonly message: string;
+}
+
+/** How records are postponed. */
+export interface Postponement {
+  /** Those among them that waited by then; all when absent. */
+  readonly since?: string;
+  /** Those among them that are still of this owner; all when absent. */
+  readonly owner?: string;
+  /** Those among them that were due then; those that are due now when it is absent. */
+  readonly dueAt?: string;
+  /** Seconds that each waits at least. */
+  readonly leastSeconds?: number;
+  /** Tries for the same reason after which what waits is given up; never when absent. */
+  readonly attemptsMax?: number;
+}
+
+/**
+ * Has stale records wait, longer each time that they wait for the same reason: from one second to a
+ * quarter of an hour. Those that were tried too often are given up: the events that these tries
+ * were for are `missing`. Returns how many wait, and the ids of records that were given up.
+ */
+export async function postpone(
+  db: Executor,
+  records: SQL,
+  { code, message }: WaitingReason,
+  { dueAt, since, owner, leastSeconds = 1, attemptsMax }: Postponement = {},
+): Promise<{ waiting: number; givenUp: string[] }> {
+  const triedAt = dueAt === undefined ? sql`clock_timestamp()` : sql`${dueAt}::timestamptz`;
+  const tooOften =
+    attemptsMax === undefined
+      ? sql`false`
+      : sql`coalesce(s.error_code = ${code} and s.attempts >= ${attemptsMax}, false)`;
+  const result = await db.execute<StaleRecord & { given_up: boolean }>(sql`
+    with waiting as materialized (
+      select
+        s.*,
+        ${tooOften} as given_up,
+        case when s.error_code = ${code} then s.attempts else 0 end as tried,
+        case when s.error_code = ${code} then s.tried_since end as first_tried
+      from ${records}
+      where s.due_at <= ${triedAt}
+        ${since === undefined ? sql`` : sql`and s.since <= ${since}::timestamptz`}
+        ${owner === undefined ? sql`` : sql`and s.owner = ${owner}`}
+    ), given_up as (
+      insert into ${settlements}
+        (kind, record_id, owner, since, read_at, shown, outcome, error, error_code, attempts)
+      select
+        kind,
+        record_id,
+        owner,
+        since,
+        coalesce(first_tried, ${triedAt}),
+        'infinity',
+        'missing',
+        error,
+        error_code,
+        attempts
+      from waiting
+      where given_up
+    ), later as (
+      update ${staleRecords} s set
+        attempts = w.tried + 1,
+        tried_since = coalesce(w.first_tried, ${triedAt}),
+        error_code = ${code},
+        error = ${message},
+        due_at = case
+          -- What came while it was read is read at once.
+          when s.told_at > ${triedAt} then s.told_at
+          else clock_timestamp() + greatest(
+            interval '1 second' * ${leastSeconds}::int,
+            least(interval '15 minutes', interval '1 second' * power(2, least(w.tried, 12)))
+          )
+        end
+      from waiting w
+      where s.key = any(array(select key from waiting where not given_up))
+        and w.key = s.key
+    )
+    select kind, record_id, given_up
+    from waiting`);
+  const givenUp = result.rows.filter((row) => row.given_up);
+  await refreshEach(db, givenUp);
+  return {
+    waiting: result.rows.length - givenUp.length,
+    givenUp: givenUp.map((row) => row.record_id),
+  };
+}
+
+/** Makes due at once what waits for records; returns how many of them something waits for. */
+export async function lookAtOnce(
+  db: Executor,
+  kind: 'connection' | 'document',
+  recordIds: readonly string[],
+): Promise<number> {
+  if (recordIds.length === 0) return 0;
+  const result = await db.execute(sql`
+    with waiting as materialized (
+      select s.key
+      from ${staleOf.records(`${kind}s`, recordIds)}
+    )
+    update ${staleRecords}
+    set due_at = least(due_at, clock_timestamp())
+    where key = any(array(select key from waiting))`);
+  return result.rowCount ?? 0;
+}
+
+/** A record that is stale, or was. */
+export interface StaleRecord extends Record<string, unknown> {
+  readonly kind: StaleKind;
+  readonly record_id: string;
+}
+
+/**
+ * The same as `refreshStale`, for records of several kinds, which are locked in the order of all.
+ */
+export async function refreshEach(db: Executor, records: readonly StaleRecord[]): Promise<void> {
+  const byKind = Map.groupBy(records, ({ kind }) => kind);
+  for (const [kind, some] of [...byKind].sort(([one], [other]) => (one < other ? -1 : 1))) {
+    await refreshStale(
+      db,
+      kind,
+      some.map(({ record_id }) => record_id),
+    );
+  }
+}
+
+/**
+ * Makes stale records what the journal says is pending of them: where events of a record were
+ * settled and others were not, and where what was settled waits again. They are tried from the
+ * beginning.
+ */
+export async function refreshStale(
+  db: Executor,
+  kind: StaleKind,
+  recordIds: readonly string[],
+): Promise<void> {
+  const ofRecord =
+    kind === 'interval'
+      ? sql`e.id = asked.record_id`
+      : sql`e.record_id = asked.record_id and e.kind = ${kind}`;
+  await db.execute(sql`
+    with pending as materialized (
+      select asked.record_id, known.told_at as known_told_at, told.*
+      from (
+          select distinct unnest(${array(recordIds, 'text')}) as record_id
+          order by 1
+        ) asked
+        left join lateral (
+          select s.told_at
+          from ${staleRecords} s
+          where s.key = ${keyOf(kind, sql`asked.record_id`)}
+          offset 0
+        ) known on true
+        cross join lateral (
+          select
+            count(*)::int as events,
+            min(e.recorded_at) as since,
+            max(e.recorded_at) as told_at,
+            max(e.occurred_at) as wanted,
+            (array_agg(
+              coalesce(e.company_id::text, e.record_id) order by e.occurred_at desc, e.id
+            ))[1] as owner
+          from ${events} e
+          where ${ofRecord}
+            and e.outcome = 'pending'
+        ) told
+    ), settled as (
+      delete from ${staleRecords} s
+      using pending p
+      where s.key = ${keyOf(kind, sql`p.record_id`)}
+        and p.events = 0
+        and s.told_at = p.known_told_at
+    )
+    insert into ${staleRecords} as s
+      (kind, record_id, owner, events, since, told_at, wanted, due_at)
+    select ${kind}, record_id, owner, events, since, told_at, wanted, clock_timestamp()
+    from pending
+    where events > 0
+    order by record_id
+    -- Events that came meanwhile, which this statement cannot see, are kept.
+    on conflict (key) do update set
+      events = greatest(excluded.events, case when s.told_at > excluded.told_at then s.events end),
+      since = least(excluded.since, case when s.told_at > excluded.told_at then s.since end),
+      wanted = greatest(excluded.wanted, case when s.told_at > excluded.told_at then s.wanted end),
+      told_at = greatest(excluded.told_at, s.told_at),
+      due_at = excluded.due_at,
+      attempts = 0,
+      tried_since = null,
+      error = null,
+      error_code = null`);
+}

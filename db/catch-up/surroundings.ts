@@ -1,0 +1,105 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { array } from '../arrays.ts';
+import { isAdmitted, sitesToAdmit } from '../backfill/strangers.ts';
+import type { Executor } from '../connect.ts';
+import { companies, meters, sites, usageData } from '../schema/utility.ts';
+
+/** What of a company needs its listing read. */
+export interface Unread {
+  /** Whether the company, or a site of it that lives, is known by name only. */
+  readonly companies: boolean;
+  /** Whether a meter is, or is told otherwise by the usage of the given documents. */
+  readonly meters: boolean;
+  /** The warehouse's clock. */
+  readonly now: string;
+}
+
+/** What stands around records of a company that were just read. */
+export interface Surroundings extends Unread {
+  /** Whether the company has a row, and so has each site that events of the records name. */
+  readonly admitted: boolean;
+}
+
+/** What stands around records that were read. */
+export async function surroundings(
+  db: Executor,
+  kind: 'connections' | 'documents',
+  companyId: string,
+  recordIds: readonly string[],
+): Promise<Surroundings> {
+  const documentIds = kind === 'documents' ? recordIds : [];
+  const result = await db.execute<Surroundings & Record<string, unknown>>(sql`
+    select
+      ${isAdmitted(companyId)}
+        and not exists (select ${sitesToAdmit(kind, recordIds)}) as admitted,
+      ${unread(companyId, documentIds)}`);
+  return only(result.rows);
+}
+
+/** The same of what is unread alone. */
+export async function unreadNeighbours(
+  db: Executor,
+  companyId: string,
+  documentIds: readonly string[],
+): Promise<Unread> {
+  const result = await db.execute<Unread & Record<string, unknown>>(
+    sql`select ${unread(companyId, documentIds)}`,
+  );
+  return only(result.rows);
+}
+
+function only<T>([row]: readonly T[]): T {
+  if (row === undefined) throw new Error('a clock without a time');
+  return row;
+}
+
+const unread = (companyId: string, documentIds: readonly string[]): SQL => sql`
+  clock_timestamp()::text as now,
+  exists (
+    select
+    from ${companies}
+    where ${companies.id} = ${companyId}::uuid
+      and ${companies.raw} is null
+  ) or exists (
+    select
+    from ${sites}
+    where ${sites.companyId} = ${companyId}::uuid
+      and ${sites.raw} is null
+      and ${sites.deletedAt} is null
+  ) as companies,
+  exists (
+    with used as materialized (
+      select ${usageData.meterId}
+      from ${usageData}
+      where ${usageData.companyId} = ${companyId}::uuid
+        and ${usageData.meterId} is not null
+        and ${usageData.deletedAt} is null
+    )
+    select
+    from used
+    where not exists (
+      select
+      from ${meters}
+      where ${meters.id} = used.meter_id
+      offset 0
+    )
+  ) or exists (
+    select
+    from unnest(${array(documentIds, 'uuid')}) as asked (id)
+      cross join lateral (
+        select ${usageData.meterId}, ${usageData.raw}
+        from ${usageData}
+        where ${usageData.documentId} = asked.id
+          and ${usageData.deletedAt} is null
+        offset 0
+      ) u
+      cross join lateral (
+        select *
+        from ${meters}
+        where ${meters.id} = u.meter_id
+        offset 0
+      ) m
+    where m.deleted_at is not null
+      or m.site_id::text <> metersync.id_of(u.raw -> 'site')
+      or m.datasource_type <> u.raw ->> 'datasourceType'
+  ) as meters`;

@@ -1,0 +1,170 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import type { CheckKind, CheckName } from '../../contract/names.ts';
+import { array, type RowOf } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { dataChecks, journal, runs, settlements } from '../schema/metersync.ts';
+import { companies, meters } from '../schema/utility.ts';
+import type { CompanyToCheck } from './check-data.ts';
+
+/** How long a row may have been written that nobody sees, as its transaction has not ended. */
+export const unseenFor = sql`interval '5 minutes'`;
+
+/** Checks that a day makes a difference for: what is late, or in the future, or lasts a week. */
+const kindsOfADay: readonly CheckKind[] = ['bills', 'connections'];
+
+/** How many rows a part of a run changed. */
+const rowsChanged = sql`${runs.rowsInserted} + ${runs.rowsChanged} + ${runs.rowsTombstoned}`;
+
+/** Lists all companies, in order; also those that are gone, whose issues have to close. */
+export async function allCompanies(db: Executor): Promise<string[]> {
+  const all = await db.select({ id: companies.id }).from(companies).orderBy(companies.id);
+  return all.map(({ id }) => id);
+}
+
+/** Lists companies that a reconcile changed, or events applied since the one before it began. */
+export async function companiesReconciled(db: Executor, reconcileId: string): Promise<string[]> {
+  const before = alias(runs, 'before');
+  const result = await db.execute<RowOf<typeof companies.id>>(sql`
+    with whole as (
+      select ${runs.startedAt}
+      from ${runs}
+      where ${runs.runId} = ${reconcileId}::uuid
+        and ${runs.companyId} is null
+        and ${runs.resource} is null
+    ), since as (
+      select coalesce(
+        max(${before.startedAt}),
+        max(whole.started_at) - interval '1 day'
+      ) as at
+      from whole
+        left join ${runs} ${before}
+          on ${before.companyId} is null
+          and ${before.resource} is null
+          and ${before.kind} = 'reconcile'
+          and ${before.startedAt} < whole.started_at
+    ), changed as (
+      select ${runs.companyId}
+      from ${runs}
+      where ${runs.runId} = ${reconcileId}::uuid
+        and ${rowsChanged} > 0
+      union
+      select company_id
+      from (${eventsAppliedSince(sql`(select at from since)`)}
+      ) e
+    )
+    select c.id
+    from (select distinct company_id from changed) n
+      cross join lateral (
+        select ${companies.id}
+        from ${companies}
+        where ${companies.id} = n.company_id
+        offset 0
+      ) c
+    order by c.id`);
+  return result.rows.map(({ id }) => id);
+}
+
+/**
+ * Forgets the checks of companies that would find something else now. A run or an event changed
+ * their data since, or they were made on another day, or with other checks left out. Of the others
+ * it notes that nothing changed until now.
+ */
+export async function forgetChanged(db: Executor, off: readonly CheckName[]): Promise<void> {
+  const { companyId, runWith, seenUntil, today, checksOff } = dataChecks;
+  const isOfCheck = sql`${companyId} = judged.company_id and ${runWith} = judged.run_with`;
+  await db.execute(sql`
+    with since as (
+      select min(${seenUntil}) - ${unseenFor} as at
+      from ${dataChecks}
+    ), told as materialized (
+      select
+        coalesce(e.company_id, m.company_id) as company_id,
+        max(e.applied_at) as at
+      from (${eventsAppliedSince(sql`(select at from since)`)}
+      ) e
+        left join lateral (
+          -- Readings are told of by their meter.
+          select ${meters.companyId}
+          from ${meters}
+          where ${meters.id} = e.meter_id
+          offset 0
+        ) m on true
+      group by coalesce(e.company_id, m.company_id)
+    ), judged as materialized (
+      select
+        ${companyId},
+        ${runWith},
+        ${checksOff} <> ${array(off, 'text')}
+          or ${today} <> current_date and ${runWith} = any(${array(kindsOfADay, 'text')})
+          or told.at >= ${seenUntil} - ${unseenFor}
+          or read.company_id is not null as is_stale
+      from ${dataChecks}
+        left join told on told.company_id = ${companyId}
+        left join lateral (
+          select ${runs.companyId}
+          from ${runs}
+          where ${runs.companyId} = ${companyId}
+            and ${runs.resource} is not null
+            and ${runs.finishedAt} >= ${seenUntil} - ${unseenFor}
+            and ${rowsChanged} > 0
+          limit 1
+        ) read on true
+    ), forgotten as (
+      delete from ${dataChecks}
+      using judged
+      where ${isOfCheck}
+        and judged.is_stale
+    )
+    update ${dataChecks}
+    set seen_until = now()
+    from judged
+    where ${isOfCheck}
+      and judged.is_stale is not true`);
+}
+
+/** Lists companies whose data was not checked since it changed, each with the checks to make. */
+export async function companiesToCheck(
+  db: Executor,
+  kinds: readonly CheckKind[],
+): Promise<CompanyToCheck[]> {
+  const { companyId, runWith } = dataChecks;
+  const result = await db.execute<{ id: string; kinds: CheckKind[] }>(sql`
+    select
+      ${companies.id},
+      array_agg(asked.kind order by asked.place) as kinds
+    from ${companies}
+      cross join unnest(${array(kinds, 'text')}) with ordinality as asked (kind, place)
+      left join ${dataChecks}
+        on ${companyId} = ${companies.id}
+        and ${runWith} = asked.kind
+    where ${companyId} is null
+    group by ${companies.id}
+    order by ${companies.id}`);
+  return result.rows;
+}
+
+/** Owners of events that were applied since a time: by a read, or at once with nothing to read. */
+const eventsAppliedSince = (at: SQL): SQL => sql`
+  select
+    case when s.kind <> 'interval' then metersync.uuid_of(s.owner) end as company_id,
+    case when s.kind = 'interval' then s.owner end as meter_id,
+    s.settled_at as applied_at
+  from (
+    -- Both bounds: of one alone the planner thinks that a third of the log is within it.
+    select
+      ${settlements.kind},
+      ${settlements.owner},
+      ${settlements.outcome},
+      ${settlements.settledAt}
+    from ${settlements}
+    where ${settlements.settledAt} between ${at} and 'infinity'
+    offset 0
+  ) s
+  where s.outcome in ('applied', 'superseded')
+  union all
+  select ${journal.companyId}, null, ${journal.recordedAt}
+  from ${journal}
+  where ${journal.receivedAt} between ${at} - interval '1 day' and 'infinity'
+    and ${journal.recordedAt} >= ${at}
+    and ${journal.arrivedAs} = 'applied'`;

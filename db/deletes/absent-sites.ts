@@ -1,0 +1,91 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { array, printedUuids } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { deletes } from '../schema/metersync.ts';
+import { companies, sites } from '../schema/utility.ts';
+import { untouchedSince } from './absent.ts';
+import { row } from './tombstone.ts';
+
+/** A company with sites that its record no longer names, or that is gone itself. */
+export interface AbsentSites {
+  readonly companyId: string;
+  /** Whether it is tombstoned, as the list of companies does not show it. */
+  readonly gone: boolean;
+  /** Its sites that the record names. */
+  readonly named: readonly string[];
+  readonly absent: number;
+  /** Whether the record was already so before the pass. */
+  readonly confirmed: boolean;
+}
+
+/**
+ * Lists companies that a pass saw with fewer sites, where nothing else touched those since it
+ * began, and companies that are gone and whose sites are not. A company's sites are one set, where
+ * its record has a list of them.
+ */
+export async function absentSites(
+  db: Executor,
+  companyIds: readonly string[],
+  beganAt: string,
+): Promise<AbsentSites[]> {
+  const began = sql`${beganAt}::timestamptz`;
+  const result = await db.execute<Record<string, unknown> & AbsentSites>(sql`
+    with seen as materialized (${companiesSeen(companyIds, began)}
+    ), named as materialized (
+      select
+        seen.id as company_id,
+        metersync.uuid_of(site ->> 'id')::text as id
+      from seen
+        cross join jsonb_array_elements(seen.raw -> 'sites') as site
+      where not gone
+    )
+    select
+      seen.id as "companyId",
+      seen.gone,
+      seen.confirmed,
+      count(*)::int as absent,
+      array(
+        select named.id
+        from named
+        where named.company_id = seen.id
+          and named.id is not null
+      ) as named
+    from seen
+      join ${sites} ${row} on ${row.companyId} = seen.id
+      left join named n on n.company_id = seen.id and n.id = ${row.id}::text
+    where ${row.deletedAt} is null
+      and n.id is null
+      and ${untouchedSince('sites', began)}
+    group by seen.id, seen.gone, seen.confirmed
+    order by seen.id`);
+  return result.rows;
+}
+
+/** Companies that a pass saw, or that are gone, and whether they were so before it. */
+const companiesSeen = (companyIds: readonly string[], began: SQL): SQL => sql`
+  select
+    ${companies.id},
+    ${companies.raw},
+    ${companies.deletedAt} is not null as gone,
+    ${companies.deletedAt} is not null
+      or coalesce(${companies.syncedAt} < ${began}, false) as confirmed
+  from ${companies}
+  where (
+      ${companies.id}::text = any(${array(printedUuids(companyIds), 'text')})
+      or ${companies.deletedReason} = 'absent'
+    )
+    and jsonb_typeof(${companies.raw} -> 'sites') = 'array'`;
+
+/** Clears the quarantine of sites that are in no doubt any more, of companies that a pass saw. */
+export async function clearSiteQuarantine(
+  db: Executor,
+  companyIds: readonly string[],
+  inDoubt: readonly string[],
+): Promise<void> {
+  await db.execute(sql`
+    delete from ${deletes}
+    where ${deletes.state} = 'quarantined'
+      and ${deletes.resource} = 'sites'
+      and ${deletes.companyId}::text = any(${array(printedUuids(companyIds), 'text')})
+      and not (${deletes.companyId} = any(${array(inDoubt, 'uuid')}))`);
+}

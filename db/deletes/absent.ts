@@ -1,0 +1,247 @@
+import { type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import { array, columnNames, printedUuids, type RowOf } from '../arrays.ts';
+import { recordRead } from '../backfill/strangers.ts';
+import { lookAtOnce } from '../catch-up/stale.ts';
+import type { Database, Executor } from '../connect.ts';
+import { alsoListing } from '../records/owner.ts';
+import { type RecordResource, resources, tableOf } from '../resources.ts';
+import { deletes, journal } from '../schema/metersync.ts';
+import { companies } from '../schema/utility.ts';
+import { note, row, tombstone } from './tombstone.ts';
+
+const event = alias(journal, 'event');
+
+/** A listing of a company. Without one, the list of companies, or the sites of all of them. */
+export interface Listing {
+  readonly resource: RecordResource;
+  readonly companyId: string | null;
+  /** Companies that settings name: they need no list to live. */
+  readonly configured?: readonly string[];
+}
+
+/** What a pass showed, and when it began by the warehouse's clock. */
+export interface Seen {
+  readonly ids: readonly string[];
+  readonly beganAt: string;
+}
+
+/** Whether nothing of the service ever told of a company, and no setting names it. */
+const claimed = ({ configured = [] }: Listing): SQL => sql`${row.raw} is null
+  and not (${row.id}::text = any(${array(printedUuids(configured), 'text')}))
+  and not ${recordRead(sql`${row.id}`)}`;
+
+/**
+ * Whether the listing should show a row. Companies of which records were read, or that settings
+ * name, may be in no list. So may sites of companies whose records have no list of them.
+ */
+const listed = (listing: Listing): SQL => {
+  const { resource, companyId } = listing;
+  const ofCompany = sql`${row.companyId} = ${companyId}::uuid`;
+  switch (resource) {
+    case 'companies':
+      return sql`${row.deletedAt} is null
+    and (${row.raw} is not null or ${claimed(listing)})`;
+    case 'sites':
+      return sql`${row.deletedAt} is null
+    and ${companyId === null ? sql`true` : ofCompany}
+    and ${hasListOfSites}`;
+    default:
+      return sql`${row.deletedAt} is null
+    and ${ofCompany}`;
+  }
+};
+
+/** Whether the record of a site's company has a list of sites. */
+const hasListOfSites = sql`exists (
+      select
+      from ${companies}
+      where ${companies.id} = ${row.companyId}
+        and jsonb_typeof(${companies.raw} -> 'sites') = 'array'
+    )`;
+
+/**
+ * Whether no read and no event touched a row since the moment. With `offset 0` events are looked up
+ * for each row, and not all of the journal for a few.
+ */
+export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
+  const isAbout =
+    resource === 'companies'
+      ? sql`${event.companyId} = ${row.id}`
+      : sql`${event.recordId} = ${row.id}::text`;
+  return sql`${row.firstSyncedAt} < ${moment}
+    and (${row.syncedAt} is null or ${row.syncedAt} < ${moment})
+    and not exists (
+      select
+      from ${journal} ${event}
+      where ${isAbout}
+        and ${event.recordedAt} >= ${moment}
+      offset 0
+    )`;
+};
+
+/** Whether a pass did not show a row, which no other lists and nothing else touched since it began. */
+const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
+  const seen = printedUuids(ids);
+  // An empty list of companies is no word about those that it never showed.
+  const told =
+    resource === 'companies' && ids.length === 0 ? sql`${row.raw} is not null and` : sql``;
+  const listed =
+    resource === 'companies' ? sql`` : sql`and not exists (select${alsoListing(resource)})`;
+  return sql`${told} not (${row.id}::text = any(${array(seen, 'text')}))
+    ${listed}
+    and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)}`;
+};
+
+/** Counts the live rows of a listing, and how many `among` them are absent from a pass. */
+export async function countAbsent(
+  db: Executor,
+  listing: Listing,
+  seen: Seen,
+  among: SQL = sql`true`,
+): Promise<{ live: number; absent: number }> {
+  const result = await db.execute<{ live: number; absent: number }>(sql`
+    select
+      count(*)::int as live,
+      count(*) filter (where ${among} and ${absentFrom(listing, seen)})::int as absent
+    from ${tableOf(listing.resource)} ${row}
+    where ${listed(listing)}`);
+  return result.rows[0] ?? { live: 0, absent: 0 };
+}
+
+/** Whether the cap counts a row: what no read ever showed has nothing to lose. */
+const capped = sql`${row.raw} is not null`;
+
+/**
+ * How many absent rows a run may tombstone: the smaller of both, where the share is 3 rows at
+ * least. More wait until somebody decides.
+ */
+export interface DeletesCap {
+  readonly rows: number;
+  readonly percent: number;
+}
+
+/** Rows that are no flood however few live beside them. */
+const leastShare = 3;
+
+/** Whether so many rows are more than a run may tombstone. */
+export const overCap = ({ rows, percent }: DeletesCap, gone: number, live: number): boolean =>
+  gone > Math.min(rows, Math.max(leastShare, Math.floor((live * percent) / 100)));
+
+/**
+ * Tombstones the rows that stable passes did not see; a later read that sees the record undoes it.
+ * Rows that something else touched since the first pass began are left alone. Quarantined are more
+ * rows than the cap, and those whose deletion somebody rejected or undid: they live until somebody
+ * decides. Returns also how many of those that are tombstoned events wait for: of a deletion that
+ * was lost. They are looked for once more, at once, and settled.
+ */
+export async function retireAbsent(
+  db: Database,
+  runId: string,
+  listing: Listing,
+  seen: Seen,
+  cap: DeletesCap,
+): Promise<{ quarantined: number; awaited: number }> {
+  const { resource, companyId } = listing;
+  return await db.transaction(async (tx) => {
+    await clearQuarantine(tx, listing);
+    const { live, absent } = await countAbsent(tx, listing, seen, capped);
+    const noted = await noteAbsent(tx, runId, listing, seen, overCap(cap, absent, live));
+    const which = sql`${note.state} = 'applied'
+      and ${note.companyId} is not distinct from ${companyId}::uuid
+      and ${row.deletedAt} is null`;
+    await tombstone(tx, runId, resource, which);
+    const [applied, quarantined] = [idsOf(noted, 'applied'), idsOf(noted, 'quarantined')];
+    const { eventKind } = resources[resource];
+    const awaited = eventKind === null ? 0 : await lookAtOnce(tx, eventKind, applied);
+    return { quarantined: quarantined.length, awaited };
+  });
+}
+
+/** Notes the absent rows of a listing: each is tombstoned now, or waits for a decision. */
+async function noteAbsent(
+  tx: Executor,
+  runId: string,
+  listing: Listing,
+  seen: Seen,
+  tooMany: boolean,
+): Promise<Noted[]> {
+  const { resource, companyId } = listing;
+  const noted = await tx.execute<Noted>(sql`
+    insert into ${deletes} (${columnNames(notedColumns)})
+    select
+      ${runId}::uuid,
+      ${companyId}::uuid,
+      ${resource},
+      ${row.id}::text,
+      case
+        when ${tooMany} and ${capped} or ${keptBefore(resource)} then 'quarantined'
+        else 'applied'
+      end,
+      ${seen.beganAt}::timestamptz
+    from ${tableOf(resource)} ${row}
+    where ${listed(listing)}
+      and ${absentFrom(listing, seen)}
+    order by ${row.id}
+    on conflict (run_id, resource, record_id) do update set state = excluded.state
+    returning record_id, state`);
+  return noted.rows;
+}
+
+type Noted = RowOf<typeof deletes.recordId> & RowOf<typeof deletes.state>;
+
+const idsOf = (noted: readonly Noted[], wanted: Noted['state']): string[] =>
+  noted.flatMap(({ record_id, state }) => (state === wanted ? [record_id] : []));
+
+const notedColumns = [
+  deletes.runId,
+  deletes.companyId,
+  deletes.resource,
+  deletes.recordId,
+  deletes.state,
+  deletes.absentSince,
+];
+
+/** Whether somebody rejected or undid the deletion of a row before. */
+const keptBefore = (resource: RecordResource): SQL => sql`exists (
+  select
+  from ${deletes} ${note}
+  where ${note.resource} = ${resource}
+    and ${note.recordId} = ${row.id}::text
+    and ${note.state} in ('rejected', 'undone')
+  offset 0
+)`;
+
+/** Counts what a run tombstoned of a listing, over all its attempts; with companies their sites. */
+export const tombstonedBy = (runId: string, { resource, companyId }: Listing): SQL => sql`
+  select count(*)
+  from ${deletes}
+  where ${deletes.runId} = ${runId}::uuid
+    and ${deletes.state} = 'applied'
+    and (
+      ${deletes.resource} = ${resource}
+        and ${deletes.companyId} is not distinct from ${companyId}::uuid
+      or ${deletes.resource} = 'sites' and ${resource} = 'companies'
+    )`;
+
+export async function countTombstoned(
+  db: Executor,
+  runId: string,
+  listing: Listing,
+): Promise<number> {
+  const result = await db.execute<{ rows: number }>(
+    sql`select (${tombstonedBy(runId, listing)})::int as rows`,
+  );
+  return result.rows[0]?.rows ?? 0;
+}
+
+/** Forgets what an earlier pass left to decide: a later one has judged the listing anew. */
+export const clearingQuarantine = ({ resource, companyId }: Listing): SQL => sql`
+  delete from ${deletes}
+  where ${deletes.state} = 'quarantined'
+    and ${deletes.resource} = ${resource}
+    and ${deletes.companyId} is not distinct from ${companyId}::uuid`;
+
+export async function clearQuarantine(db: Executor, listing: Listing): Promise<void> {
+  await db.execute(clearingQuarantine(listing));
+}

@@ -1,0 +1,127 @@
+import { and, count, desc, eq, max, sql } from 'drizzle-orm';
+import type { Database, Executor } from '../connect.ts';
+import { type RecordResource, recordResources, tableOf } from '../resources.ts';
+import { deletes } from '../schema/metersync.ts';
+import { untouchedSince } from './absent.ts';
+import { keyOfNoted, note, revive, row, tombstone } from './tombstone.ts';
+
+type State = typeof deletes.$inferSelect.state;
+
+/** Inferred deletions of one listing in one run, by what became of them. */
+export interface InferredDeletes {
+  readonly runId: string;
+  readonly companyId: string | null;
+  readonly resource: string;
+  readonly state: State;
+  /** Whether it was absent from a listing, or listed as deleted. */
+  readonly reason: typeof deletes.$inferSelect.reason;
+  readonly rows: number;
+  readonly notedAt: string;
+  /** Some of their ids. */
+  readonly examples: readonly string[];
+}
+
+/** Reads inferred deletions, the newest first: those that wait for a decision, or all. */
+export async function readDeletes(
+  db: Executor,
+  { all }: { all: boolean },
+): Promise<InferredDeletes[]> {
+  const { runId, companyId, resource, state, reason, recordId, notedAt } = deletes;
+  return await db
+    .select({
+      ...{ runId, companyId, resource, state, reason },
+      rows: count(),
+      notedAt: sql<string>`${max(notedAt)}`,
+      examples: sql<string[]>`(array_agg(${recordId} order by ${recordId}))[1:3]`,
+    })
+    .from(deletes)
+    .where(all ? undefined : sql`${state} = 'quarantined'`)
+    .groupBy(runId, companyId, resource, state, reason)
+    .orderBy(desc(max(notedAt)), resource, companyId);
+}
+
+/**
+ * Tombstones what a run quarantined. What something touched since it was absent is spared: it is
+ * quarantined no more, and the next backfill looks at it again.
+ */
+export async function approveDeletes(
+  db: Database,
+  runId: string,
+): Promise<{ tombstoned: number; spared: number }> {
+  return await db.transaction(async (tx) => {
+    let tombstoned = 0;
+    let waiting = 0;
+    for (const resource of recordResources) {
+      waiting += await lockNotes(tx, runId, resource, 'quarantined');
+      const which = sql`${note.state} = 'quarantined'
+        and ${row.deletedAt} is null
+        and ${untouchedSince(resource, sql`${note.absentSince}`)}`;
+      tombstoned += await tombstone(tx, runId, resource, which);
+      await noteTombstoned(tx, runId, resource);
+    }
+    await tx.delete(deletes).where(and(eq(deletes.runId, runId), eq(deletes.state, 'quarantined')));
+    return { tombstoned, spared: waiting - tombstoned };
+  });
+}
+
+/** Keeps what a run quarantined: no later run tombstones it either unless somebody approves. */
+export async function rejectDeletes(db: Executor, runId: string): Promise<{ kept: number }> {
+  return { kept: await decide(db, runId, 'quarantined', 'rejected') };
+}
+
+/** Revives what a run tombstoned and nothing has buried since; later runs ask first. */
+export async function undoDeletes(db: Database, runId: string): Promise<{ revived: number }> {
+  return await db.transaction(async (tx) => {
+    let revived = 0;
+    for (const resource of recordResources) {
+      await lockNotes(tx, runId, resource, 'applied');
+      revived += await revive(tx, runId, resource);
+    }
+    await decide(tx, runId, 'applied', 'undone');
+    return { revived };
+  });
+}
+
+/** Locks a run's notes of a resource, in the order of all; returns how many there are. */
+async function lockNotes(
+  tx: Executor,
+  runId: string,
+  resource: RecordResource,
+  state: State,
+): Promise<number> {
+  const locked = await tx
+    .select({ recordId: deletes.recordId })
+    .from(deletes)
+    .where(and(eq(deletes.runId, runId), eq(deletes.resource, resource), eq(deletes.state, state)))
+    .orderBy(deletes.recordId)
+    .for('update');
+  return locked.length;
+}
+
+/** Marks what was quarantined and is tombstoned now. */
+async function noteTombstoned(
+  tx: Executor,
+  runId: string,
+  resource: RecordResource,
+): Promise<void> {
+  await tx
+    .update(note)
+    .set({ state: 'applied', decidedAt: sql`clock_timestamp()` })
+    .where(sql`${note.runId} = ${runId}::uuid
+      and ${note.resource} = ${resource}
+      and ${note.state} = 'quarantined'
+      and ${note.reason} = (
+        select ${row.deletedReason}
+        from ${tableOf(resource)} ${row}
+        where ${row.id} = ${keyOfNoted(resource)}
+      )`);
+}
+
+/** Marks all notes of a run that are in one state with another; returns how many. */
+async function decide(db: Executor, runId: string, from: State, to: State): Promise<number> {
+  const result = await db
+    .update(deletes)
+    .set({ state: to, decidedAt: sql`clock_timestamp()` })
+    .where(and(eq(deletes.runId, runId), eq(deletes.state, from)));
+  return result.rowCount ?? 0;
+}

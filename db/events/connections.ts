@@ -1,0 +1,69 @@
+import { sql } from 'drizzle-orm';
+import type { Executor } from '../connect.ts';
+import { relatedSites, replaceSites, tellsSites } from '../records/connection-sites.ts';
+import { upsertEvents } from '../records/upsert.ts';
+import { resources } from '../resources.ts';
+import { journal } from '../schema/metersync.ts';
+import { connectionStatusChanges, connections } from '../schema/utility.ts';
+import { toldByEvents } from './told.ts';
+
+/**
+ * What events tell of connections. Each change of status that one tells is a row of history too;
+ * several events of one change share it.
+ */
+export async function applyConnections(tx: Executor, eventIds: readonly string[]): Promise<void> {
+  const events = sql`${toldByEvents('connection', eventIds)}, changed as (
+    insert into ${connectionStatusChanges} as s (connection_id, old_status, status, at, event_id)
+    select distinct on (connection_id, at, status)
+      record_id::uuid as connection_id,
+      r #>> '{old,status}' as old_status,
+      r ->> 'status' as status,
+      occurred_at as at,
+      event_id
+    from item
+    where r ->> 'status' is not null
+      and (type = 'connection.created.v2' or r #>> '{old,status}' is not null)
+    order by connection_id, at, status, event_id
+    on conflict (connection_id, at, status) do update set
+      old_status = coalesce(s.old_status, excluded.old_status),
+      event_id = excluded.event_id
+    where excluded.event_id < s.event_id
+  )`;
+  await tx.execute(sql`with ${upsertEvents(resources.connections, events)}`);
+}
+
+/**
+ * The sites that a connection serves, which its record may not tell (service-facts 2): then the
+ * newest event that tells them is believed, also when the record was read before the event came.
+ * The connections' rows are locked by now, so that of two groups the later one sees the other's
+ * events.
+ */
+export async function applyConnectionSites(
+  tx: Executor,
+  eventIds: readonly string[],
+): Promise<void> {
+  await tx.execute(sql`
+    with ${toldByEvents('connection', eventIds)}, latest as (
+      select distinct on (record_id) record_id, occurred_at, r -> 'sitesRelations' as relations
+      from item
+      where ${tellsSites(sql`r`)}
+      order by record_id, occurred_at desc, r -> 'sitesRelations' desc
+    ), telling as (
+      select c.id as connection_id, l.relations
+      from latest l
+        join ${connections} c on c.id = l.record_id::uuid
+      where (${tellsSites(sql`c.raw`)} is not true or c.raw_updated < l.occurred_at)
+        and not exists (
+          select from ${journal} e
+          where e.record_id = l.record_id
+            and e.kind = 'connection'
+            and case
+              when e.occurred_at > l.occurred_at
+                then e.payload is null or ${tellsSites(sql`e.payload`)}
+              when e.occurred_at = l.occurred_at
+                then e.payload -> 'sitesRelations' > l.relations
+            end
+        )
+    ), ${relatedSites}
+    ${replaceSites}`);
+}

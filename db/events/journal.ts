@@ -1,0 +1,178 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { Replay } from '../../contract/delivery.ts';
+import type { DecodedEvent } from '../../contract/event.ts';
+import type { FailureCode } from '../../contract/failures.ts';
+import { array, columnNames, type RowOf, setToExcluded, unnested } from '../arrays.ts';
+import type { Executor } from '../connect.ts';
+import { events, journal } from '../schema/metersync.ts';
+import { companies } from '../schema/utility.ts';
+
+/**
+ * An event on its way into the journal. `payload` is JSON text; `body` bytes that jsonb cannot
+ * hold.
+ */
+export interface JournalEntry {
+  readonly id: string;
+  readonly receivedAt: string;
+  readonly event: DecodedEvent;
+  readonly payload: string | null;
+  readonly body: Buffer | null;
+  readonly error: string | null;
+  readonly errorCode: FailureCode | null;
+}
+
+/** Who records events, and which of those that the journal knows are recorded anew. */
+export interface Recording {
+  readonly workflow?: { readonly workflowId: string; readonly runId: string } | undefined;
+  readonly replay?: Replay | undefined;
+  /** Called with every payload that was read. */
+  readonly onPayload?: ((type: string, payload: unknown) => void) | undefined;
+}
+
+/**
+ * Without a replay a delivery revives what came to nothing: to send such an event again is to ask
+ * for another try.
+ */
+const revived: Readonly<Record<Replay | 'none', readonly string[]>> = {
+  none: ['dead', 'missing'],
+  unapplied: ['dead', 'missing', 'ignored', 'superseded', 'pending'],
+  all: ['dead', 'missing', 'ignored', 'superseded', 'pending', 'applied'],
+};
+
+function arrivedAs(entry: JournalEntry): string {
+  if (entry.error !== null) return 'dead';
+  if (entry.event.kind === 'ignored') return 'ignored';
+  return entry.event.deletes ? 'applied' : 'pending';
+}
+
+/**
+ * The columns of an event when it comes; those that another delivery of it, which is applied,
+ * brings anew.
+ */
+const inserted = [
+  journal.id,
+  journal.type,
+  journal.kind,
+  journal.recordId,
+  journal.companyId,
+  journal.occurredAt,
+  journal.rangeStart,
+  journal.rangeEnd,
+  journal.intervalCount,
+  journal.receivedAt,
+  journal.payload,
+  journal.body,
+  journal.arrivedAs,
+  journal.error,
+  journal.errorCode,
+  journal.workflowId,
+  journal.workflowRunId,
+];
+const recordedAnew = inserted.filter(
+  (column) => column !== journal.id && column !== journal.receivedAt,
+);
+
+/**
+ * Inserts events into the journal. Returns what each of those is that are new, or that are tried
+ * again: the dead, the missing and those that a replay asks for. This is where idempotence lives:
+ * any other event that is here already has had, or will have, its effect.
+ *
+ * What they tell of companies that are known is written with them: `public_id`, which events alone
+ * may tell. No event makes the row of a company (see db/backfill/strangers.ts), and what the API's record
+ * tells is the truth.
+ *
+ * Events that take effect at once leave nothing to read. Where the company of one is not known it
+ * waits all the same, as the service has to be asked about the company.
+ */
+export async function insertJournal(
+  tx: Executor,
+  entries: readonly JournalEntry[],
+  { workflow, replay }: Recording,
+): Promise<Map<string, string>> {
+  const again = array(revived[replay ?? 'none'], 'text');
+  // The outcome of an event that another group is recording now cannot be seen: it is not tried
+  // again.
+  const isRevived = (id: SQL): SQL => sql`(
+          select known.outcome
+          from ${events} known
+          where known.id = ${id}
+        ) = any(${again})`;
+  const incoming = unnested('t', entries, [
+    ['id', 'text', (e) => e.id],
+    ['type', 'text', (e) => e.event.type],
+    ['kind', 'text', (e) => e.event.kind],
+    ['record_id', 'text', (e) => e.event.recordId],
+    ['company_id', 'uuid', (e) => e.event.companyId],
+    ['occurred_at', 'text', (e) => e.event.occurredAt],
+    ['received_at', 'timestamptz', (e) => e.receivedAt],
+    ['payload', 'text', (e) => e.payload],
+    ['body', 'text', (e) => e.body?.toString('base64') ?? null],
+    ['arrived_as', 'text', arrivedAs],
+    ['error', 'text', (e) => e.error],
+    ['error_code', 'text', (e) => e.errorCode],
+  ]);
+  const result = await tx.execute<RowOf<typeof journal.id | typeof journal.arrivedAs>>(sql`
+    with fresh as (
+      insert into ${journal} as e (${columnNames(inserted)})
+      select
+        id,
+        type,
+        kind,
+        record_id,
+        company_id,
+        metersync.read_time(occurred_at),
+        case when kind = 'interval' then metersync.read_time(r ->> 'start') end,
+        case when kind = 'interval' then metersync.read_time(r ->> 'end') end,
+        case
+          when kind = 'interval' and r ->> 'intervalCount' ~ '^\\d{1,18}$'
+          then (r ->> 'intervalCount')::bigint
+        end,
+        received_at,
+        r,
+        decode(body, 'base64'),
+        case
+          when arrived_as = 'applied' and not exists (
+            select from ${companies} known
+            where known.id = t.company_id
+            offset 0
+          )
+          then 'pending'
+          else arrived_as
+        end,
+        error,
+        error_code,
+        ${workflow?.workflowId ?? null}::text,
+        ${workflow?.runId ?? null}::text
+      from ${incoming}
+        cross join lateral (select t.payload::jsonb as r offset 0) parsed
+      -- What is known is passed over before the conflict, which would lock it.
+      where not exists (
+          select from ${journal} known
+          where known.id = t.id
+        )
+        or ${isRevived(sql`t.id`)}
+      order by id
+      on conflict (id) do update set
+        ${setToExcluded(recordedAnew)},
+        recorded_at = clock_timestamp(),
+        payload_dropped_at = null
+      where ${isRevived(sql`e.id`)}
+      returning id, kind, arrived_as, company_id, occurred_at, payload
+    ), named as materialized (
+      select distinct on (company_id)
+        company_id as id,
+        payload #>> '{company,publicId}' as public_id
+      from fresh
+      where kind in ('connection', 'document')
+        and payload #>> '{company,publicId}' is not null
+      order by company_id, occurred_at desc nulls last, payload -> 'company'
+    ), told as (
+      update ${companies} c set
+        public_id = (select n.public_id from named n where n.id = c.id)
+      where c.id = any(array(select id from named order by id))
+        and c.public_id is null
+    )
+    select id, arrived_as
+    from fresh`);
+  return new Map(result.rows.map((row) => [row.id, row.arrived_as]));
+}

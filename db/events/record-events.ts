@@ -1,0 +1,186 @@
+import type { DeliveredEvent } from '../../contract/delivery.ts';
+import { type DecodedEvent, decodeEvent, typeOfEvent } from '../../contract/event.ts';
+import { Failure, type FailureCode } from '../../contract/failures.ts';
+import { jsonStopsAt } from '../../contract/json-members.ts';
+import type { CatchUpKind } from '../../contract/names.ts';
+import { refreshEach, type StaleRecord } from '../catch-up/stale.ts';
+import type { Database, Transaction } from '../connect.ts';
+import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
+import { applyConnectionSites, applyConnections } from './connections.ts';
+import { applyDocumentSites, applyDocuments } from './documents.ts';
+import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
+import { noteStale } from './note-stale.ts';
+import { printedBytesMax, printsTooLong } from './printed-size.ts';
+import { holdAwake, wokenPerhapsInVain } from './wake.ts';
+
+/** What recording a group led to. */
+export interface Recorded {
+  /** Events that were new to the journal, or are tried again. */
+  readonly fresh: number;
+  readonly duplicates: number;
+  readonly dead: number;
+  /** Catch-ups that slept and must be woken. */
+  readonly wake: readonly CatchUpKind[];
+}
+
+/**
+ * Writes a group of verified events: journal and effect in one transaction, idempotent on event
+ * ids. An event that cannot be applied is kept as `dead` with its error and its bytes, after the
+ * group was split to find it; its neighbours commit.
+ * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble; nothing is half done then.
+ */
+export async function recordEvents(
+  db: Database,
+  events: readonly DeliveredEvent[],
+  recording: Recording = {},
+): Promise<Recorded> {
+  const unique = new Map(events.map((event) => [event.id, event]));
+  try {
+    return await recordSplitting(
+      db,
+      [...unique.values()].map((event) => readDelivery(event, recording)),
+      recording,
+    );
+  } catch (error) {
+    throw warehouseFailure(error);
+  }
+}
+
+async function recordSplitting(
+  db: Database,
+  entries: readonly JournalEntry[],
+  recording: Recording,
+): Promise<Recorded> {
+  try {
+    return await db.transaction((tx) => recordTogether(tx, entries, recording));
+  } catch (error) {
+    const [only] = entries;
+    if (!isRefusal(error) || only === undefined) throw error;
+    if (entries.length === 1) {
+      if (only.error !== null) throw error;
+      return await recordSplitting(
+        db,
+        [buried(only, 'WAREHOUSE_VALUE_REFUSED', sqlMessage(error))],
+        recording,
+      );
+    }
+    const middle = Math.ceil(entries.length / 2);
+    const first = await recordSplitting(db, entries.slice(0, middle), recording);
+    const second = await recordSplitting(db, entries.slice(middle), recording);
+    return {
+      fresh: first.fresh + second.fresh,
+      duplicates: first.duplicates + second.duplicates,
+      dead: first.dead + second.dead,
+      wake: [...new Set([...first.wake, ...second.wake])],
+    };
+  }
+}
+
+async function recordTogether(
+  tx: Transaction,
+  entries: readonly JournalEntry[],
+  recording: Recording,
+): Promise<Recorded> {
+  await holdAwake(tx);
+  const fresh = await insertJournal(tx, entries, recording);
+  const alive = entries.filter((entry) => fresh.has(entry.id) && entry.error === null);
+  const idsOf = (kind: DecodedEvent['kind']) =>
+    alive.filter((e) => e.event.kind === kind).map((e) => e.id);
+  const connections = idsOf('connection');
+  const documents = idsOf('document');
+  if (connections.length > 0) {
+    await applyConnections(tx, connections);
+    await applyConnectionSites(tx, connections);
+  }
+  const deletes = alive.filter(({ event }) => event.deletes);
+  if (documents.length > 0) await applyDocuments(tx, documents);
+  if (documents.length > deletes.length) await applyDocumentSites(tx, documents);
+  const waiting = alive.filter(({ id }) => fresh.get(id) === 'pending');
+  const gone = deletes.flatMap(({ event }) => event.recordId ?? []);
+  const notes = waiting.length + gone.length > 0;
+  const wake = new Set(
+    notes
+      ? await noteStale(
+          tx,
+          waiting.map(({ id }) => id),
+          gone,
+        )
+      : [],
+  );
+  // A replay of what waits counts it no second time, and what was tried for it counts no more.
+  if (recording.replay !== undefined) await refreshEach(tx, recordsOf(waiting));
+  const known = entries.filter((entry) => !fresh.has(entry.id)).map((entry) => entry.id);
+  if (known.length > 0) for (const kind of await wokenPerhapsInVain(tx, known)) wake.add(kind);
+  return {
+    fresh: fresh.size,
+    duplicates: known.length,
+    dead: entries.filter((entry) => fresh.has(entry.id) && entry.error !== null).length,
+    wake: [...wake],
+  };
+}
+
+/** The records that events leave to be read again: of an interval the event itself. */
+function recordsOf(entries: readonly JournalEntry[]): StaleRecord[] {
+  return entries.flatMap(({ id, event: { kind, recordId } }) =>
+    kind === 'ignored' || recordId === null
+      ? []
+      : [{ kind, record_id: kind === 'interval' ? id : recordId }],
+  );
+}
+
+/** Reads a delivery for the journal. What cannot be read is dead from the start, with its bytes. */
+function readDelivery(delivery: DeliveredEvent, { onPayload }: Recording): JournalEntry {
+  const text = delivery.body ?? Buffer.from(delivery.bodyBase64 ?? '', 'base64').toString('utf8');
+  const known = { id: delivery.id, receivedAt: delivery.receivedAt, payload: text, body: null };
+  const sound = { ...known, error: null, errorCode: null };
+  let payload: unknown;
+  try {
+    payload = JSON.parse(text);
+    const event = decodeEvent(payload);
+    if (printsTooLong(text))
+      throw new Failure(
+        'EVENT_UNREADABLE',
+        `its JSON is more than ${printedBytesMax} bytes once its numbers are written out`,
+      );
+    onPayload?.(event.type, payload);
+    return { ...sound, event };
+  } catch (error) {
+    const reason =
+      error instanceof Failure ? error.message : `not JSON from character ${jsonStopsAt(text)} on`;
+    return buried({ ...sound, event: unreadable(payload) }, 'EVENT_UNREADABLE', reason);
+  }
+}
+
+/**
+ * The event as it is kept when it is dead: its bytes, and of the rest only what Postgres surely
+ * takes.
+ */
+function buried(entry: JournalEntry, errorCode: FailureCode, reason: string): JournalEntry {
+  const { type, recordId } = entry.event;
+  const event = {
+    ...entry.event,
+    type: withoutNul(type).slice(0, 200),
+    recordId: recordId && withoutNul(recordId).slice(0, 200),
+    occurredAt: null,
+  };
+  const body = Buffer.from(entry.payload ?? '', 'utf8');
+  return { ...entry, event, payload: null, body, error: withoutNul(reason), errorCode };
+}
+
+/** Postgres's own text cannot hold NUL, which an error may quote. */
+function withoutNul(text: string): string {
+  return text.replaceAll('\0', '\\0').toWellFormed().slice(0, 2_000);
+}
+
+function unreadable(payload: unknown): DecodedEvent {
+  const isObject = typeof payload === 'object' && payload !== null && !Array.isArray(payload);
+  const type = (isObject && typeOfEvent(payload as Record<string, unknown>)) || 'unknown';
+  return {
+    type,
+    kind: 'ignored',
+    deletes: false,
+    recordId: null,
+    companyId: null,
+    occurredAt: null,
+  };
+}

@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { canonicalId } from '../../contract/ids.ts';
+import { array } from '../arrays.ts';
+import { isStale } from '../catch-up/stale.ts';
+import type { Executor } from '../connect.ts';
+import { row } from '../deletes/tombstone.ts';
+import { idOf, type RecordResource, resources, tableOf } from '../resources.ts';
+import { rejectedRecords } from '../schema/metersync.ts';
+import { isAlsoListed } from './owner.ts';
+import type { RecordPage } from './page.ts';
+
+/**
+ * Which version of resources.ts wrote a row. It is counted up with each change of what that makes
+ * of a record, so that every record is written anew.
+ */
+const decoding = 2;
+
+/** Whether the rows of a resource keep a digest of their record: those of which there are many. */
+export const keepsDigests = (resource: RecordResource): boolean =>
+  resources[resource].table.digest !== undefined;
+
+/**
+ * Digests of the records of a page, in hex: of their text, and of all else that their rows are made
+ * of, but the company that lists them, as several may. None where no company does.
+ */
+export function digestsOf(
+  { companyId, apiVersion }: RecordPage,
+  texts: readonly string[],
+): string[] | undefined {
+  if (companyId === null) return undefined;
+  const context = JSON.stringify([decoding, apiVersion]);
+  return texts.map((text) => createHash('sha256').update(context).update(text).digest('hex'));
+}
+
+/**
+ * The places of a page, from 0 on, whose records are as they were when their rows were written: an
+ * upsert would leave those rows as they are. What was refused of such a record before is forgotten.
+ */
+export async function unchangedPlaces(
+  db: Executor,
+  resource: RecordResource,
+  { companyId, byId = false, readAt, confirms = false }: RecordPage,
+  ids: readonly (string | null)[],
+  digests: readonly string[],
+): Promise<Set<number>> {
+  const known = ids.map((id) => id && canonicalId(id));
+  const seen = new Set<string | null>();
+  // Of a record that a page shows twice the upsert chooses the state.
+  const twice = new Set(known.filter((id) => seen.size === seen.add(id).size));
+  const asked = array(
+    known.map((id) => (twice.has(id) ? null : id)),
+    'text',
+  );
+  // What events wait for counts as read now, and its row says so.
+  const { eventKind } = resources[resource];
+  const awaited =
+    confirms && eventKind !== null
+      ? sql`and not ${isStale(eventKind, sql`${row.id}::text`)}`
+      : sql``;
+  const listed = byId
+    ? sql``
+    : sql`and (
+              ${row.companyId} = ${companyId}::uuid
+              or ${isAlsoListed(resource, sql`${companyId}::uuid`)}
+            )`;
+  const result = await db.execute<{ place: number }>(sql`
+    with same as materialized (
+      select (place - 1)::int as place, page.id
+      from unnest(${asked}, ${array(digests, 'text')})
+        with ordinality as page (id, digest, place)
+        cross join lateral (
+          select
+          from ${tableOf(resource)} ${row}
+          where ${row.id} = ${idOf(resource, sql`page.id`)}
+            and ${row.digest} = decode(page.digest, 'hex')
+            and ${row.deletedAt} is null
+            and ${row.syncedAt} is not null
+            ${awaited}
+            ${listed}
+          offset 0
+        ) known
+    ), mended as (
+      delete from ${rejectedRecords}
+      where resource = ${resource}
+        and record_id = any(array(select id from same))
+        and rejected_at < ${readAt}::timestamptz
+    )
+    select place from same`);
+  return new Set(result.rows.map(({ place }) => place));
+}

@@ -1,0 +1,241 @@
+import { type SQL, sql } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
+import { columnNames } from '../arrays.ts';
+import { isStale } from '../catch-up/stale.ts';
+import { isListedByCompany, type RecordColumn, type Resource } from '../resources.ts';
+import { ownerOfSite, saysOwner } from './owner.ts';
+import type { RecordPage } from './page.ts';
+
+/** The row that is there, and the one that would take its place. */
+const held = (column: PgColumn): SQL => sql`held.${sql.identifier(column.name)}`;
+const excluded = (column: PgColumn): SQL => sql`excluded.${sql.identifier(column.name)}`;
+const named = (value: SQL, column: PgColumn): SQL =>
+  sql`${value} as ${sql.identifier(column.name)}`;
+
+const lines = (parts: readonly SQL[]): SQL => sql.join([...parts], sql.raw(',\n      '));
+const row = (values: readonly SQL[]): SQL => sql`(${sql.join([...values], sql`, `)})`;
+
+/** What a record makes of a column. */
+const nextOf =
+  ({ name, table: { id, raw, syncedAt, deletedAt } }: Resource) =>
+  ({ column, kept, isOwner }: RecordColumn): SQL => {
+    if (kept) return sql`coalesce(${excluded(column)}, ${held(column)})`;
+    if (!isOwner) return excluded(column);
+    if (name === 'sites') return ownerOfSite(held(id), held(column), excluded(column));
+    // A record that does not say whose it is leaves its row to whom it has been: see `noteListed`.
+    return sql`case
+        when ${held(raw)} is not null
+          and ${held(syncedAt)} is not null
+          and ${held(deletedAt)} is null
+          and not ${saysOwner(name, sql`excluded`)}
+        then ${held(column)}
+        else ${excluded(column)}
+      end`;
+  };
+
+/** What an event makes of a column. The owner of a record that was read is as the record has it. */
+const nextByEvent =
+  ({ name, table: { raw } }: Resource) =>
+  ({ column, kept, isOwner }: RecordColumn): SQL => {
+    if (kept) return sql`coalesce(${excluded(column)}, ${held(column)})`;
+    if (!isOwner) return excluded(column);
+    return sql`case
+        when ${held(raw)} is not null
+          and not ${saysOwner(name, sql`held`)}
+        then ${held(column)}
+        else ${excluded(column)}
+      end`;
+  };
+const setting = (column: PgColumn, value: SQL): SQL =>
+  sql`${sql.identifier(column.name)} = ${value}`;
+
+/** Records that were read, on their way into rows. */
+export interface RecordsRead {
+  /** Steps of a statement, of which the last one is a table `item (r, place, owner, digest)`. */
+  readonly items: SQL;
+  readonly page: Pick<RecordPage, 'companyId' | 'apiVersion' | 'readAt' | 'confirms'>;
+  /** What is read of the items, in place of all of them. */
+  readonly from?: SQL;
+  /** Values of columns that come from more than the record. */
+  readonly instead?: ReadonlyMap<PgColumn, SQL>;
+  /** Values that a new row has, and that one that is there keeps. */
+  readonly begins?: ReadonlyMap<PgColumn, SQL>;
+  /**
+   * Whether a row whose columns all agree is left as it is, though its record says more or less
+   * beside them.
+   */
+  readonly columnsAlone?: boolean;
+}
+
+/**
+ * Records as rows, as steps of a statement: `incoming`, one for each id, and `written (id,
+ * inserted, own)`, those that made or changed a row, and whether that is the page's company's. Of two records of one id the newer one is taken, of
+ * two of one age the later one of the page. A row that is seen lives.
+ */
+export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
+  const { items, page, from = sql`item`, instead = new Map(), begins = new Map() } = records;
+  const { table, columns } = resource;
+  const next = nextOf(resource);
+  const values = columns.map(({ column, of }) => named(instead.get(column) ?? of, column));
+  const firsts = [...begins.keys()];
+  const own = columns.map(({ column }) => column);
+  const copied = [table.id, ...own, ...firsts, ...(table.digest ? [table.digest] : []), table.raw];
+  const newest = table.updated
+    ? sql`${sql.identifier(table.updated.name)} desc nulls last,`
+    : sql``;
+  const first = resource.name === 'sites' ? sql`owner,` : newest;
+  const rewritten = [
+    table.raw,
+    table.apiVersion,
+    table.syncedAt,
+    ...(table.digest ? [table.digest] : []),
+  ];
+  return sql`${items}, incoming as (
+    select distinct on (id)
+      ${idOfRecord(resource)} as id,
+      ${lines([...values, ...firsts.map((column) => named(begins.get(column) as SQL, column))])},
+      digest,
+      r as raw
+    from ${from}
+    order by id, ${first} place desc
+  ), written as (
+    insert into ${table} as held (${columnNames([...copied, table.apiVersion, table.syncedAt])})
+    select ${columnNames(copied)}, ${page.apiVersion}, ${page.readAt}::timestamptz
+    from incoming
+    order by id
+    on conflict (id) do update set
+      ${lines([
+        ...columns.map((one) => setting(one.column, next(one))),
+        ...rewritten.map((column) => setting(column, excluded(column))),
+        setting(table.deletedAt, sql`null`),
+        setting(table.deletedReason, sql`null`),
+      ])}
+    where ${isNewer(resource)}
+      and ${yields(resource)}
+      and (${differs(resource, records)} or ${isAwaited(resource, page)})
+    returning id, (xmax = 0) as inserted, ${isOwn(resource, page)} as own
+  )`;
+}
+
+/** Whether a row that was written is of the company in whose listing its record stands, if in any. */
+const isOwn = ({ name }: Resource, { companyId }: Pick<RecordPage, 'companyId'>): SQL =>
+  isListedByCompany(name) && companyId !== null
+    ? sql`held.company_id is not distinct from ${companyId}::uuid`
+    : sql`true`;
+
+/** The id of a record `r`, as its table has it. */
+export const idOfRecord = ({ table }: Resource): SQL =>
+  sql.raw(
+    table.id.getSQLType() === 'uuid' ? `(r ->> 'id')::uuid` : `metersync.canonical_id(r ->> 'id')`,
+  );
+
+/**
+ * A newer state wins. At the same `updated` the read that began later wins, as it does where the
+ * service tells no `updated`; what was read wins over what an event told. An inferred tombstone
+ * yields to any read.
+ */
+function isNewer({ table }: Resource): SQL {
+  const { updated, rawUpdated, raw, syncedAt, deletedReason } = table;
+  const later = sql`${held(raw)} is null
+    or ${held(syncedAt)} is null
+    or ${excluded(syncedAt)} >= ${held(syncedAt)}`;
+  if (updated === undefined) return sql`(${later})`;
+  const toldByEvent = rawUpdated
+    ? sql`or ${held(rawUpdated)} is distinct from ${held(updated)}`
+    : sql``;
+  return sql`(
+        ${held(updated)} is null
+        or ${excluded(updated)} > ${held(updated)}
+        or ${held(deletedReason)} in ('absent', 'not_found')
+        or (${held(updated)} = ${excluded(updated)} or ${excluded(updated)} is null)
+          and (${later} ${toldByEvent})
+      )`;
+}
+
+/**
+ * The row lives; or its tombstone yields: that of an event to a newer state only, an inferred one
+ * to a later read.
+ */
+function yields({ table: { updated, deletedAt, deletedReason, syncedAt } }: Resource): SQL {
+  const readLater = sql`${excluded(syncedAt)} > ${held(deletedAt)}`;
+  if (updated === undefined) return sql`(${held(deletedAt)} is null or ${readLater})`;
+  return sql`(
+        ${held(deletedAt)} is null
+        or case ${held(deletedReason)}
+          when 'event' then ${excluded(updated)} > ${held(updated)}
+          else ${readLater}
+        end
+      )`;
+}
+
+/**
+ * A row that says the same is not touched; unless its record is spelled in another way, whose
+ * digest the next read will bring.
+ */
+function differs(resource: Resource, { columnsAlone = false }: RecordsRead): SQL {
+  const { table, columns } = resource;
+  const beside = columnsAlone ? [] : [table.raw, table.apiVersion];
+  const before = [...columns.map(({ column }) => held(column)), ...beside.map(held)];
+  const after = [...columns.map(nextOf(resource)), ...beside.map(excluded)];
+  const respelled = table.digest
+    ? sql`or ${excluded(table.digest)} is not null
+          and ${held(table.digest)} is distinct from ${excluded(table.digest)}`
+    : sql``;
+  return sql`${held(table.deletedAt)} is not null
+        or ${row(before)} is distinct from ${row(after)}
+        ${respelled}`;
+}
+
+/** Events wait for the record, and it is read for them: the row says that it was read now. */
+const isAwaited = (
+  { eventKind, table }: Resource,
+  { confirms = false }: Pick<RecordPage, 'confirms'>,
+): SQL =>
+  confirms && eventKind !== null ? isStale(eventKind, sql`${held(table.id)}::text`) : sql`false`;
+
+/**
+ * What events tell as rows, as steps of a statement: newer `updated` wins. A tie between events is
+ * broken by what they tell, the same way whatever the order; against a state that was read, an
+ * event's tie never wins, unless it deletes. A tombstone yields only to a newer state. `events` is
+ * a step `item (r, owner, record_id, deleted_at)`: where an event deletes its record, `deleted_at`
+ * says when that came (seed 2.5); also of a record never seen, so that no late event or page brings
+ * it back.
+ */
+export function upsertEvents(resource: Resource, events: SQL): SQL {
+  const { table, columns, ties } = resource;
+  const next = nextByEvent(resource);
+  const { id, updated, rawUpdated, deletedAt, deletedReason } = table;
+  if (updated === undefined || rawUpdated === undefined)
+    throw new Error(`events tell of no records without updated`);
+  const told = columns.filter(({ ofRecords }) => !ofRecords);
+  const all = [id, ...told.map(({ column }) => column), deletedAt, deletedReason];
+  const decided = ties.map((column) => sql`${sql.identifier(column.name)} desc nulls last`);
+  const ends = sql`${excluded(deletedAt)} is not null or ${excluded(updated)} > ${held(updated)}`;
+  const ending = (column: PgColumn): SQL =>
+    setting(column, sql`case when ${ends} then ${excluded(column)} else ${held(column)} end`);
+  const ended = [deletedAt, deletedReason].map(ending);
+  return sql`${events}, incoming as (
+    select distinct on (id)
+      record_id::uuid as id,
+      ${lines(told.map(({ column, of }) => named(of, column)))},
+      deleted_at,
+      case when deleted_at is not null then 'event' end as deleted_reason
+    from item
+    order by id, ${sql.identifier(updated.name)} desc, deleted_at, ${sql.join(decided, sql`, `)}
+  )
+  insert into ${table} as held (${columnNames(all)})
+  select ${columnNames(all)}
+  from incoming
+  order by id
+  on conflict (id) do update set
+    ${lines([...told.map((one) => setting(one.column, next(one))), ...ended])}
+  where ${held(updated)} is null
+    or ${excluded(updated)} > ${held(updated)}
+    or ${excluded(updated)} = ${held(updated)}
+      and ${held(deletedReason)} is distinct from 'event'
+      and (
+        ${excluded(deletedAt)} is not null
+        or ${held(rawUpdated)} is distinct from ${held(updated)}
+          and ${row(ties.map(excluded))} > ${row(ties.map(held))}
+      )`;
+}

@@ -1,0 +1,143 @@
+import type { Database, Executor, Transaction } from '../connect.ts';
+import { isRefusal, sqlMessage, warehouseFailure } from '../failures.ts';
+import { halving } from '../halving.ts';
+import { isListedByCompany, type RecordResource } from '../resources.ts';
+import { itemTexts, pageOfTexts } from './item-texts.ts';
+import { noteListed } from './owner.ts';
+import type { RecordPage, UpsertPage, WrittenRows } from './page.ts';
+import { forgetRejected, type Mended, rejectRecord } from './rejected-records.ts';
+import { digestsOf, keepsDigests, unchangedPlaces } from './unchanged.ts';
+
+export interface PageWritten extends WrittenRows {
+  readonly rejected: number;
+}
+
+/**
+ * A record of a page: its id, null where it has none, its text and the digest of that, where its
+ * row keeps one.
+ */
+interface PageRecord {
+  readonly id: string | null;
+  readonly text: string;
+  readonly digest?: string | undefined;
+}
+
+/**
+ * Ends the transaction that writes a page: forgets what was refused of it before, and notes what
+ * there is to note.
+ */
+export type Closing = (tx: Executor, mended?: Mended) => Promise<void>;
+
+const forgets: Closing = async (tx, mended) => {
+  if (mended !== undefined) await forgetRejected(tx, mended);
+};
+
+/**
+ * Writes a page in one transaction, which `closing` ends, or as part of the given one. Records that
+ * are as their rows have them are left out before anything of them is parsed. A record that
+ * Postgres refuses goes to `metersync.rejected_records` with its text, after the page was split to
+ * find it, until a later read finds it in order; its neighbours are written. `ids` are the ids of
+ * the page's items, in order, null where a record has none.
+ * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
+ */
+export async function writePage(
+  db: Database | Transaction,
+  resource: RecordResource,
+  upsert: UpsertPage,
+  page: RecordPage,
+  ids: readonly (string | null)[],
+  closing: Closing = forgets,
+): Promise<PageWritten> {
+  const write = async (
+    some: RecordPage,
+    idsOfSome: readonly (string | null)[],
+    close: Closing,
+  ): Promise<PageWritten> =>
+    await db.transaction(async (tx) => {
+      const { own, ...written } = await upsert(tx, some);
+      const { companyId, byId = false } = page;
+      if (isListedByCompany(resource) && companyId !== null && !byId && own < idsOfSome.length)
+        await noteListed(tx, resource, companyId, idsOfSome);
+      await close(tx, { resource, ids: idsOfSome, readAt: page.readAt });
+      return { ...written, rejected: 0 };
+    });
+  const writeRecords = async (
+    records: readonly PageRecord[],
+    close: Closing,
+  ): Promise<PageWritten> =>
+    await write(
+      pageOf(page, records, ids.length),
+      records.map(({ id }) => id),
+      close,
+    );
+  const writePart = (records: readonly PageRecord[]) => writeRecords(records, forgets);
+  const writeParts = async (records: readonly PageRecord[]): Promise<PageWritten> => {
+    const parts = await halving(records, writePart, async ({ id, text }, error) => {
+      const { companyId } = page;
+      await rejectRecord(db, { resource, companyId, id, text, error: sqlMessage(error) });
+      return { ...nothingWritten, rejected: 1 };
+    });
+    await closing(db);
+    return parts.reduce(sum, nothingWritten);
+  };
+  const recordsOf = (): PageRecord[] =>
+    itemTexts(page).map((text, at) => ({ id: ids[at] ?? null, text }));
+  try {
+    const changed = await changedRecords(db, resource, page, ids);
+    if (changed?.length === 0) {
+      await closing(db);
+      return nothingWritten;
+    }
+    const whole =
+      changed === undefined ? write(page, ids, closing) : writeRecords(changed, closing);
+    return await whole.catch((error: unknown) => {
+      if (!isRefusal(error)) throw error;
+      return writeParts(changed ?? recordsOf());
+    });
+  } catch (error) {
+    throw warehouseFailure(error);
+  }
+}
+
+/**
+ * The records whose rows may have to be written, with their digests; undefined where rows keep
+ * none.
+ */
+async function changedRecords(
+  db: Database | Transaction,
+  resource: RecordResource,
+  page: RecordPage,
+  ids: readonly (string | null)[],
+): Promise<PageRecord[] | undefined> {
+  if (!keepsDigests(resource) || ids.length === 0) return undefined;
+  const texts = itemTexts(page);
+  const digests = digestsOf(page, texts);
+  if (digests === undefined) return undefined;
+  // A usage row may be another document's now.
+  const tellsMore = page.documentOf !== undefined;
+  const unchanged = tellsMore ? new Set() : await unchangedPlaces(db, resource, page, ids, digests);
+  return texts.flatMap((text, at) =>
+    unchanged.has(at) ? [] : [{ id: ids[at] ?? null, text, digest: digests[at] }],
+  );
+}
+
+/**
+ * The page with these of its records; its own text where these are all, unless that joins several,
+ * which costs Postgres a copy.
+ */
+function pageOf(page: RecordPage, records: readonly PageRecord[], all: number): RecordPage {
+  const digests = records.flatMap(({ digest }) => digest ?? []);
+  if (records.length === all && page.joined !== true) return { ...page, digests };
+  const texts = records.map(({ text }) => text);
+  return pageOfTexts(page, texts, digests);
+}
+
+export const nothingWritten: PageWritten = { inserted: 0, changed: 0, rejected: 0 };
+
+export function sum(a: PageWritten, b: PageWritten): PageWritten {
+  return {
+    inserted: a.inserted + b.inserted,
+    changed: a.changed + b.changed,
+    rejected: a.rejected + b.rejected,
+  };
+}

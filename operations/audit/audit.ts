@@ -1,0 +1,402 @@
+import { randomUUID } from 'node:crypto';
+import pMap from 'p-map';
+import PQueue from 'p-queue';
+import { rewrite, usageTold } from '../../activities/reading/page-write.ts';
+import type { EndpointName } from '../../contract/endpoints.ts';
+import { type AuditResource, auditResources, companyResources } from '../../contract/names.ts';
+import { warehouseNow } from '../../db/catch-up/due.ts';
+import type { Warehouse } from '../../db/connect.ts';
+import { retireAbsent } from '../../db/deletes/absent.ts';
+import { knownCompanies, unlistedCompanies } from '../../db/read/audited-companies.ts';
+import { eventsBehind, refusals } from '../../db/read/behind-differences.ts';
+import {
+  compareIntervals,
+  countIntervals,
+  extraReadings,
+  metersWithReadings,
+} from '../../db/read/compare-readings.ts';
+import { comparePage, type Difference, type Unshown, unshownRows } from '../../db/read/compare-records.ts';
+import { writeIntervals } from '../../db/records/intervals.ts';
+import { itemTexts } from '../../db/records/item-texts.ts';
+import { forgetVersions, removeReadings } from '../../db/records/repair.ts';
+import type { RecordResource } from '../../db/resources.ts';
+import type { ServiceClient } from '../../service/client.ts';
+import { type IntervalColumns, readIntervals } from '../../service/intervals.ts';
+import type { Page } from '../../service/page.ts';
+import { walkPages } from '../../service/walk.ts';
+import { type AuditReport, addTo, type Example, emptyReport } from './report.ts';
+
+export type { AuditReport, Example } from './report.ts';
+
+export interface AuditOptions {
+  readonly warehouse: Warehouse;
+  readonly service: ServiceClient;
+  /**
+   * Listings that are read at once. Each asks for one page at a time, which the service's client may let wait for its
+   * turn, and needs a connection of the warehouse's pool.
+   */
+  readonly concurrency: number;
+  readonly companyId?: string | undefined;
+  /** Companies that settings name: they live whether the service lists them or not. */
+  readonly configured?: readonly string[] | undefined;
+  /** Only these are compared; all when absent. */
+  readonly resources?: readonly AuditResource[] | undefined;
+  /**
+   * ISO time: only records that the service changed since, and readings that start since. Those without a time of
+   * change (companies, sites, meters) are compared whole.
+   */
+  readonly since?: string | undefined;
+  readonly onProgress?: (progress: { companies: number; compared: number }) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Reads the service again and compares it with the warehouse, changing nothing. What changes at the service meanwhile
+ * shows as a difference: audit a quiet one. Memory is flat however many records there are: of as many companies as are
+ * read at once, the ids of one listing, and one page of each listing that is read.
+ */
+export async function audit(options: AuditOptions): Promise<AuditReport> {
+  return await run(new Auditor(options, null), options);
+}
+
+/**
+ * The same, and what differs is written again as the service has it: a row takes the service's state whatever version
+ * it claims to have, a row that two looks at the service don't show is tombstoned (`metersync deletes undo` takes that
+ * back), readings that it doesn't have are removed. What a read or an event touched meanwhile is left to them. The
+ * report is of what was found; `runId` is the name under which deletions are noted.
+ */
+export async function repair(
+  options: AuditOptions & { readonly apiVersion: string },
+): Promise<AuditReport & { readonly runId: string }> {
+  const runId = randomUUID();
+  const report = await run(new Auditor(options, { runId, apiVersion: options.apiVersion }), options);
+  return { ...report, runId };
+}
+
+async function run(auditor: Auditor, options: AuditOptions): Promise<AuditReport> {
+  try {
+    const companies = await auditor.companies(options.companyId);
+    await pMap(companies, (companyId) => auditor.company(companyId), { concurrency: options.concurrency });
+    await auditor.explain();
+    return auditor.report;
+  } catch (error) {
+    await auditor.stop(error);
+    throw error;
+  }
+}
+
+interface Repair {
+  readonly runId: string;
+  readonly apiVersion: string;
+}
+
+class Auditor {
+  readonly report = emptyReport();
+  readonly #warehouse: Warehouse;
+  readonly #service: ServiceClient;
+  readonly #concurrency: number;
+  /** Every walk of a listing, with what is done to the warehouse meanwhile. */
+  readonly #walks: PQueue;
+  readonly #stopped = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #onProgress: AuditOptions['onProgress'];
+  /** How many listings did not show a row that several should, by its resource and id. */
+  readonly #unshown = new Map<string, number>();
+  #companiesDone = 0;
+  readonly #resources: readonly AuditResource[];
+  readonly #since: string | null;
+  readonly #configured: readonly string[];
+  readonly #repair: Repair | null;
+
+  constructor(options: AuditOptions, repairing: Repair | null) {
+    this.#warehouse = options.warehouse;
+    this.#service = options.service;
+    this.#concurrency = options.concurrency;
+    this.#walks = new PQueue({ concurrency: options.concurrency });
+    this.#signal = AbortSignal.any([this.#stopped.signal, ...(options.signal ? [options.signal] : [])]);
+    this.#onProgress = options.onProgress;
+    this.#resources = options.resources ?? auditResources;
+    this.#since = options.since ?? null;
+    this.#configured = options.configured ?? [];
+    this.#repair = repairing;
+  }
+
+  /** Ends what is still being read, as one part of the audit has failed. */
+  async stop(reason: unknown): Promise<void> {
+    this.#stopped.abort(reason);
+    await this.#walks.onIdle();
+  }
+
+  /** Compares the list of companies and their sites; returns the companies to go on with. */
+  async companies(only: string | undefined): Promise<string[]> {
+    const { db } = this.#warehouse;
+    if (!this.#service.has('companies')) return only === undefined ? await knownCompanies(db) : [only];
+    const wanted = (['companies', 'sites'] as const).filter((resource) => this.#resources.includes(resource));
+    const beganAt = await warehouseNow(db);
+    const ids: string[] = [];
+    const sites: string[] = [];
+    for await (const page of this.#walk('companies', {})) {
+      const chosen = only === undefined ? page : onlyCompany(page, only);
+      const sitesHere = chosen.items.flatMap(siteIds);
+      for (const resource of wanted) {
+        await this.#compare(resource, null, chosen, resource === 'sites' ? sitesHere : chosen.ids);
+      }
+      ids.push(...present(chosen.ids));
+      sites.push(...sitesHere);
+    }
+    const unlisted = (await unlistedCompanies(db, this.#configured)).filter(({ id }) => !ids.includes(id));
+    const unlistedIds = unlisted.map(({ id }) => id);
+    for (const resource of wanted) {
+      const seen = resource === 'sites' ? sites : ids;
+      const extra = this.#extra(
+        resource,
+        await unshownRows(db, resource, only ?? null, seen, null, unlistedIds),
+      );
+      this.#count(resource, extra, 0);
+      if (this.#repair === null || extra.length === 0) continue;
+      if (resource === 'sites' || only === undefined)
+        await this.#retire(resource, only ?? null, {}, seen, beganAt);
+    }
+    if (only !== undefined) return [only];
+    return [...ids, ...unlisted.flatMap(({ id, wasRead }) => (wasRead ? id : []))];
+  }
+
+  /** One listing after the other, as a repair of one writes rows of another; then the readings of several meters at once. */
+  async company(companyId: string): Promise<void> {
+    for (const resource of companyResources) {
+      if (resource === 'intervals' || !this.#service.has(resource) || !this.#resources.includes(resource))
+        continue;
+      await this.#inTurn(() => this.#listing(resource, companyId));
+    }
+    if (this.#service.has('intervals') && this.#resources.includes('intervals')) {
+      const meters = await this.#inTurn(() => this.#meters(companyId));
+      const concurrency = this.#concurrency;
+      await pMap(meters, (meterId) => this.#inTurn(() => this.#meter(meterId)), { concurrency });
+    }
+    this.#companiesDone += 1;
+    this.#progress();
+  }
+
+  async #inTurn<T>(walk: () => Promise<T>): Promise<T> {
+    return await this.#walks.add(async () => {
+      this.#signal.throwIfAborted();
+      const result = await walk();
+      this.#progress();
+      return result;
+    });
+  }
+
+  #progress(): void {
+    this.#onProgress?.({ companies: this.#companiesDone, compared: this.report.compared });
+  }
+
+  async #listing(resource: Exclude<RecordResource, 'sites' | 'companies'>, companyId: string): Promise<void> {
+    const { db } = this.#warehouse;
+    const params = { companyId };
+    const beganAt = await warehouseNow(db);
+    const seen: string[] = [];
+    for await (const page of this.#walk(resource, params)) {
+      await this.#compare(resource, companyId, page);
+      seen.push(...present(page.ids));
+    }
+    const extra = this.#extra(resource, await unshownRows(db, resource, companyId, seen, this.#since));
+    this.#count(resource, extra, 0);
+    if (this.#repair !== null && extra.length > 0)
+      await this.#retire(resource, companyId, params, seen, beganAt);
+  }
+
+  /** Of rows that a listing did not show, those that no other one should or did. */
+  #extra(resource: RecordResource, unshown: readonly Unshown[]): Difference[] {
+    const extra = unshown.filter(({ id, listings }) => {
+      if (listings === 1) return true;
+      const key = `${resource} ${id}`;
+      const times = (this.#unshown.get(key) ?? 0) + 1;
+      this.#unshown.set(key, times);
+      return times === listings;
+    });
+    return extra.map(({ id }) => ({ id, state: 'extra' }));
+  }
+
+  /** Meters that the service lists; counts those that have readings in the warehouse alone. */
+  async #meters(companyId: string): Promise<Set<string>> {
+    const meters = new Set<string>();
+    if (this.#service.has('meters')) {
+      for await (const page of this.#walk('meters', { companyId })) {
+        for (const id of present(page.ids)) meters.add(id);
+      }
+    }
+    const held = await metersWithReadings(this.#warehouse.db, companyId);
+    for (const id of held) {
+      if (!meters.has(id)) this.#count('intervals', [{ id, state: 'extra' }], 0);
+    }
+    return meters;
+  }
+
+  async #meter(meterId: string): Promise<void> {
+    const { db } = this.#warehouse;
+    const beganAt = await warehouseNow(db);
+    let keys = 0;
+    let missing = 0;
+    for await (const columns of this.#readingPages(meterId)) {
+      const compared = await compareIntervals(this.#warehouse, meterId, columns, this.#since);
+      this.#count('intervals', compared.differences, compared.keys);
+      keys += compared.keys;
+      missing += compared.differences.filter((difference) => difference.state === 'missing').length;
+      if (this.#repair !== null && compared.differences.length > 0) {
+        const ids = compared.differences.map(({ id }) => id);
+        missing -= await this.#rewriteReadings(meterId, columns, ids, beganAt);
+      }
+    }
+    if ((await countIntervals(db, meterId, this.#since)) === keys - missing) return;
+    const extra = await extraReadings(db, meterId, this.#readingPages(meterId), this.#since);
+    this.#count('intervals', extra, 0);
+    if (this.#repair !== null) {
+      const ids = extra.map(({ id }) => id);
+      await removeReadings(db, meterId, ids, beganAt);
+    }
+  }
+
+  async *#readingPages(meterId: string): AsyncGenerator<IntervalColumns> {
+    const params = this.#since === null ? { meterId } : { meterId, start: this.#since };
+    for await (const page of this.#pages('intervals', params)) {
+      const columns = readIntervals(page.body, page.itemsKey, page.items);
+      if (columns.startAt.length > 0) yield columns;
+    }
+  }
+
+  /** Returns how many rows there are more than before. */
+  async #rewriteReadings(
+    meterId: string,
+    columns: IntervalColumns,
+    ids: readonly string[],
+    readAt: string,
+  ): Promise<number> {
+    const before = await countIntervals(this.#warehouse.db, meterId, this.#since);
+    await removeReadings(this.#warehouse.db, meterId, ids, readAt);
+    await writeIntervals(this.#warehouse, meterId, readAt, columns);
+    return (await countIntervals(this.#warehouse.db, meterId, this.#since)) - before;
+  }
+
+  /** Pages, each with the warehouse's time before it was asked for. */
+  async *#walk(
+    endpoint: Exclude<RecordResource, 'sites'>,
+    params: Record<string, string>,
+  ): AsyncGenerator<ReadPage> {
+    const { db } = this.#warehouse;
+    let readAt = await warehouseNow(db);
+    for await (const page of this.#pages(endpoint, params)) {
+      yield { ...page, readAt };
+      readAt = await warehouseNow(db);
+    }
+  }
+
+  #pages(endpoint: EndpointName, params: Record<string, string>): AsyncIterable<Page> {
+    const options = { client: this.#service, endpoint, params, lane: 'backfill' } as const;
+    return walkPages({ ...options, signal: this.#signal, judged: false });
+  }
+
+  async #compare(
+    resource: RecordResource,
+    companyId: string | null,
+    page: ReadPage,
+    ids: readonly (string | null)[] = page.ids,
+  ): Promise<void> {
+    const { db } = this.#warehouse;
+    const { readAt } = page;
+    const record = { body: page.body, itemsKey: page.itemsKey, companyId, apiVersion: '', readAt };
+    const differences = await comparePage(db, resource, record, this.#since);
+    this.#count(resource, differences, ids.length);
+    if (this.#repair === null || differences.length === 0) return;
+    const different = differences.map(({ id }) => id);
+    await forgetVersions(db, resource, different, readAt);
+    await this.#rewrite(resource, companyId, page);
+  }
+
+  /** Writes a page as the service has it. Lists of companies, and of their sites, are no company's own. */
+  async #rewrite(resource: RecordResource, companyId: string | null, page: ReadPage): Promise<void> {
+    const { apiVersion } = this.#repair as Repair;
+    const listing = listingOf(resource);
+    const owner = listing === 'companies' ? null : companyId;
+    const arrival = { listing, companyId: owner, readAt: page.readAt, page, ...usageTold(this.#service) };
+    await rewrite(this.#warehouse, apiVersion, arrival);
+  }
+
+  /** Returns the ids of the resource's records. */
+  async #rewriteAll(
+    resource: RecordResource,
+    companyId: string | null,
+    params: Record<string, string>,
+  ): Promise<string[]> {
+    const seen: string[] = [];
+    for await (const page of this.#walk(listingOf(resource), params)) {
+      await this.#rewrite(resource, companyId, page);
+      seen.push(...(resource === 'sites' ? page.items.flatMap(siteIds) : present(page.ids)));
+    }
+    return seen;
+  }
+
+  /** Looks once more, as a listing may hide a record while it moves, and tombstones what neither look saw. */
+  async #retire(
+    resource: RecordResource,
+    companyId: string | null,
+    params: Record<string, string>,
+    seen: readonly string[],
+    beganAt: string,
+  ): Promise<void> {
+    const ids = [...seen, ...(await this.#rewriteAll(resource, companyId, params))];
+    if (ids.length === 0) return;
+    const { runId } = this.#repair as Repair;
+    const everything = { rows: Number.MAX_SAFE_INTEGER, percent: 100 };
+    const listing = { resource, companyId, configured: this.#configured };
+    await retireAbsent(this.#warehouse.db, runId, listing, { ids, beganAt }, everything);
+  }
+
+  #count(resource: AuditResource, differences: readonly Difference[], compared: number): void {
+    addTo(this.report, resource, differences, compared);
+  }
+
+  /** Adds the events behind the examples, and what Postgres said of those that it refused. */
+  async explain(): Promise<void> {
+    const { db } = this.#warehouse;
+    const { examples } = this.report;
+    const recordOf = ({ id, resource }: Example) =>
+      resource === 'intervals' ? id.replace(/@[^@]*$/, '') : id;
+    const events = await eventsBehind(db, [...new Set(examples.map(recordOf))]);
+    const refused = await refusals(
+      db,
+      examples.filter(({ state }) => state === 'missing'),
+    );
+    this.report.examples = examples.map((example) => ({
+      ...example,
+      events: events.get(recordOf(example)) ?? [],
+      refused: refused.get(`${example.resource} ${example.id}`),
+    }));
+  }
+}
+
+type ReadPage = Pick<Page, 'body' | 'itemsKey' | 'items' | 'ids'> & { readonly readAt: string };
+
+const listingOf = (resource: RecordResource) => (resource === 'sites' ? 'companies' : resource);
+
+const present = (ids: readonly (string | null)[]): string[] => ids.filter((id) => id !== null);
+
+function siteIds(company: unknown): string[] {
+  const sites = (company as { sites?: unknown } | null)?.sites;
+  if (!Array.isArray(sites)) return [];
+  return sites.flatMap((site: { id?: unknown } | null) => (typeof site?.id === 'string' ? [site.id] : []));
+}
+
+/** The same page with one company on it, as the service sent it. */
+function onlyCompany(page: ReadPage, companyId: string): ReadPage {
+  const texts = itemTexts(page);
+  const places = [...page.ids.keys()].filter(
+    (place) => page.ids[place]?.toLowerCase() === companyId.toLowerCase(),
+  );
+  return {
+    body: `[${places.map((place) => texts[place]).join(',')}]`,
+    itemsKey: null,
+    items: places.map((place) => page.items[place]),
+    ids: places.map(() => companyId),
+    readAt: page.readAt,
+  };
+}

@@ -1,0 +1,70 @@
+import { type AuditResource, auditResources } from '../../contract/names.ts';
+import type { EventBehind } from '../../db/read/behind-differences.ts';
+import type { Difference } from '../../db/read/compare-records.ts';
+
+export interface ResourceAudit {
+  compared: number;
+  missing: number;
+  extra: number;
+  different: number;
+}
+
+export interface Example extends Difference {
+  readonly resource: AuditResource;
+  /** The last events about it, newest first. */
+  readonly events: readonly EventBehind[];
+  /** Why Postgres refused it, if it did; its text is in `metersync.rejected_records`. */
+  readonly refused?: string | undefined;
+}
+
+export interface AuditReport {
+  compared: number;
+  differences: number;
+  resources: Record<AuditResource, ResourceAudit>;
+  /** Some of the differences, for a person to look at: the first by resource and id, in whatever order they were found. */
+  examples: Example[];
+}
+
+const examplesMax = 50;
+
+export function emptyReport(): AuditReport {
+  const none = () => ({ compared: 0, missing: 0, extra: 0, different: 0 });
+  const resources = Object.fromEntries(auditResources.map((name) => [name, none()]));
+  return { compared: 0, differences: 0, resources: resources as AuditReport['resources'], examples: [] };
+}
+
+/** Adds what was compared and found. The report of an audit is the same in whatever order its parts are added. */
+export function addTo(
+  report: AuditReport,
+  resource: AuditResource,
+  differences: readonly Difference[],
+  compared: number,
+): void {
+  const counts = report.resources[resource];
+  counts.compared += compared;
+  report.compared += compared;
+  report.differences += differences.length;
+  for (const difference of differences) {
+    counts[difference.state] += 1;
+    addExample(report.examples, { ...difference, resource, events: [] });
+  }
+}
+
+function addExample(examples: Example[], example: Example): void {
+  const place = examples.findLastIndex((other) => inOrder(other, example) <= 0) + 1;
+  if (place === examplesMax) return;
+  examples.splice(place, 0, example);
+  if (examples.length > examplesMax) examples.pop();
+}
+
+const rank = new Map(auditResources.map((resource, place) => [resource, place]));
+
+function inOrder(a: Example, b: Example): number {
+  return (
+    (rank.get(a.resource) ?? 0) - (rank.get(b.resource) ?? 0) ||
+    byText(a.id, b.id) ||
+    byText(a.state, b.state)
+  );
+}
+
+const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,0 +1,241 @@
+import type { Logger } from 'pino';
+import { openService, webhooksOf } from '../../app/service.ts';
+import type { Settings } from '../../app/settings.ts';
+import type { TemporalPlace } from '../../app/temporal-place.ts';
+import type { Insecure } from '../../app/transport.ts';
+import { type Database, openWarehouse } from '../../app/warehouse.ts';
+import { type Finding, type Verdict, type VerdictWord, verdictOf, worst } from '../../contract/verdict.ts';
+import { sqlMessage } from '../../db/failures.ts';
+import { missingMigrations } from '../../db/migrate.ts';
+import { knownCompanies } from '../../db/read/audited-companies.ts';
+import type { SecretSource } from '../../receiver/secrets.ts';
+import { readDeployment } from '../health.ts';
+import { type Check, check, fail, type Verdict as Judged, notChecked, ok, warn } from './check.ts';
+import { checkEndpoints } from './endpoints.ts';
+import { checkReceiver } from './probe.ts';
+import { checkClock, checkVersion, checkWebhooks, pingService, wrongAddress } from './service.ts';
+import { checkTemporal } from './temporal.ts';
+import { askWarehouse, judgeEventTypes, judgeSchema, judgeViews } from './warehouse.ts';
+
+export interface DoctorOptions {
+  readonly settings: Settings;
+  readonly databaseUrl: string;
+  /** Undefined: this command knows of none. */
+  readonly temporal: TemporalPlace | undefined;
+  /** Its address is empty where none is configured and no sandbox runs. */
+  readonly service: { readonly url: string; readonly apiKey: string };
+  /** Connections that are not safe on their way. */
+  readonly insecure: readonly Insecure[];
+  /** The sandbox stands in for a service that is not configured, and metersync start alone knows its secret. */
+  readonly standIn: boolean;
+  /** @throws Error that says what is wrong with the secrets */
+  readonly secrets: () => SecretSource;
+  readonly log: Logger;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  /** Id of the probe's event, of no event before. */
+  readonly probeId: string;
+  /** How long the probe may take from its answer to the journal. */
+  readonly probeArrivesWithinMs: number;
+}
+
+/** Each request once, and not for long: the doctor says what it sees, and is not to wait for better. */
+const patience = { budget: { attemptsMax: 1, waitMaxMs: 0 }, timeoutMs: 15_000 };
+
+/** What the doctor saw: what a sync rests on, how the pipeline is, and one word for both. */
+export interface Examination {
+  readonly checks: readonly Check[];
+  readonly verdict: Verdict;
+}
+
+/**
+ * Checks everything that a sync rests on, from the key to the silence of events; changes nothing but for one ignored
+ * event, where the receiver's public address is known. Never rejects: what cannot be checked is a result.
+ */
+export async function examine(options: DoctorOptions): Promise<Examination> {
+  const { settings, databaseUrl, log } = options;
+  const warehouse = openWarehouse(settings, databaseUrl, log, 2);
+  try {
+    const [stored, temporal] = await Promise.all([
+      examineWarehouse(warehouse.db, options),
+      checkTemporal(options.temporal),
+    ]);
+    const service = await examineService(stored, options);
+    const secrets = await checkSecrets(options);
+    const sound = secrets.state === 'ok';
+    const receiver = sound
+      ? await checkReceiver({
+          url: settings.webhooks.publicUrl,
+          secrets: options.secrets,
+          db: stored.db,
+          id: options.probeId,
+          now: options.now,
+          arrivesWithinMs: options.probeArrivesWithinMs,
+        })
+      : { name: 'receiver', ...notChecked('no secret to sign a probe with') };
+    const health = verdictOf(
+      await readDeployment({
+        ...{
+          db: warehouse.db,
+          databaseUrl,
+          temporal: options.temporal,
+          silenceHours: settings.silenceHours,
+          timeZone: settings.service.timeZone,
+        },
+      }),
+    );
+    const checks = [
+      ...service,
+      ...stored.checks,
+      ...temporal,
+      { name: 'transport', ...judgeInsecure(options.insecure) },
+      secrets,
+      receiver,
+      await examineEvents(stored),
+    ];
+    return {
+      checks: [...checks, ...health.findings.flatMap((finding) => checkOf(finding, checks))],
+      verdict: withChecks(health, checks),
+    };
+  } finally {
+    await warehouse.close();
+  }
+}
+
+/** What is refused where STRICT_TLS is on never comes as far as here. */
+function judgeInsecure(insecure: readonly Insecure[]): Judged {
+  if (insecure.length === 0)
+    return ok('what leaves this machine goes over verified TLS, or to a host of PLAINTEXT_HOSTS');
+  return warn(
+    insecure.map(({ saw }) => saw).join('; '),
+    [...new Set(insecure.map(({ todo }) => todo))].join(' '),
+  );
+}
+
+interface Stored {
+  readonly checks: readonly Check[];
+  /** The warehouse, when its schema is that of this metersync. */
+  readonly db: Database | undefined;
+  readonly aheadMs: number | null;
+}
+
+async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOptions): Promise<Stored> {
+  let aheadMs: number | null = null;
+  const { host, pathname } = new URL(databaseUrl);
+  const where = `${host}${pathname}`;
+  const reached = await check('warehouse', 'Bring Postgres up, or correct DATABASE_URL.', async () => {
+    try {
+      // The first connection is slow, and would pass for a clock that is off.
+      await askWarehouse(db, now);
+      const asked = await askWarehouse(db, now);
+      aheadMs = asked.aheadMs;
+      return ok(`Postgres ${asked.version} at ${where}`);
+    } catch (error) {
+      return fail(
+        `Postgres at ${where}: ${sqlMessage(error)}`,
+        'Bring Postgres up, or correct DATABASE_URL.',
+      );
+    }
+  });
+  if (reached.state !== 'ok') {
+    const rest = ['schema', 'typed views'].map((name) => ({
+      name,
+      ...notChecked('Postgres did not answer'),
+    }));
+    return { checks: [reached, ...rest], db: undefined, aheadMs };
+  }
+  const schema = await check('schema', 'Run metersync migrate.', async () =>
+    judgeSchema(await missingMigrations(db)),
+  );
+  if (schema.state !== 'ok') {
+    const views = { name: 'typed views', ...notChecked('the schema is another') };
+    return { checks: [reached, schema, views], db: undefined, aheadMs };
+  }
+  const views = await check('typed views', 'See metersync views refresh.', () => judgeViews(db));
+  return { checks: [reached, schema, views], db, aheadMs };
+}
+
+async function examineService(stored: Stored, options: DoctorOptions): Promise<Check[]> {
+  const { settings, service, log, now } = options;
+  if (service.url === '') {
+    const todo = 'Set SERVICE_URL and SERVICE_API_KEY; or run metersync start, which has a sandbox stand in.';
+    return [{ name: 'service', ...notChecked('SERVICE_URL is not set, and no sandbox runs', todo) }];
+  }
+  const { client, apiVersion } = openService(
+    settings.service,
+    service.url,
+    service.apiKey,
+    log,
+    undefined,
+    patience,
+  );
+  try {
+    const { checks, pinged, failed } = await pingService(() => client.ping(), now);
+    const clock = checkClock(pinged, stored.aheadMs, settings.webhooks.toleranceSeconds);
+    const first = [...checks, checkVersion(pinged, apiVersion), clock];
+    // A service that does not answer, or refuses the key, would say the same of all that follows.
+    const withoutRest = (why: string): Check[] =>
+      ['webhooks', 'endpoints'].map((name) => ({ name, ...notChecked(why) }));
+    if (checks.some(({ name }) => name === 'service'))
+      return [...first, ...withoutRest('the service is away')];
+    if ('problem' in pinged && failed !== 'SERVICE_NOT_FOUND')
+      return [...first, ...withoutRest('the service did not take the key')];
+    const webhooks = await checkWebhooks(webhooksOf(service));
+    if (failed === 'SERVICE_NOT_FOUND' && /SERVICE_NOT_FOUND/.test(webhooks.saw))
+      return [wrongAddress(service.url), ...withoutRest('SERVICE_URL is wrong')];
+    const today = new Date(now()).toISOString().slice(0, 10);
+    const noted = stored.db === undefined ? [] : await knownCompanies(stored.db);
+    const known = [...settings.service.companies, ...noted];
+    const endpoints = await checkEndpoints(client, known, today);
+    return [...first, webhooks, ...endpoints];
+  } finally {
+    await client.close();
+  }
+}
+
+async function checkSecrets({ secrets, settings, standIn }: DoctorOptions): Promise<Check> {
+  const { webhooks } = settings;
+  if (standIn && webhooks.secrets.length === 0 && webhooks.secretsFile === undefined) {
+    return { name: 'webhook secrets', ...notChecked('the sandbox stands in for the service') };
+  }
+  const todo =
+    'Set WEBHOOK_SECRETS or WEBHOOK_SECRETS_FILE to the signing secret that the portal shows for the endpoint.';
+  return await check('webhook secrets', todo, () => {
+    const count = secrets()().length;
+    if (count === 0) return fail('the file says none: every delivery is refused', todo);
+    return ok(count === 1 ? 'one is set' : `${count} are set`);
+  });
+}
+
+async function examineEvents({ db }: Stored): Promise<Check> {
+  const name = 'event types';
+  if (db === undefined) return { name, ...notChecked('the warehouse cannot be asked') };
+  return await check(name, 'See metersync status.', () => judgeEventTypes(db));
+}
+
+const stateOf: Readonly<Record<VerdictWord, Check['state']>> = {
+  'In sync': 'ok',
+  'Catching up': 'warn',
+  'Needs you': 'warn',
+  Broken: 'fail',
+  Unknown: 'fail',
+};
+
+/** A finding of the pipeline's health as a check; none where a check of the same name says it already. */
+function checkOf({ name, word, saw, todo }: Finding, checks: readonly Check[]): Check[] {
+  return checks.some((one) => one.name === name && one.state !== 'ok')
+    ? []
+    : [{ name, state: stateOf[word], saw, todo }];
+}
+
+/** What a failed check is to the verdict: the pipeline rests on it. */
+function withChecks(health: Verdict, checks: readonly Check[]): Verdict {
+  const failed = checks.flatMap(({ name, state, saw, todo }): Finding[] =>
+    state === 'fail' ? [{ name, word: 'Broken', saw, todo }] : [],
+  );
+  const findings = [
+    ...failed,
+    ...health.findings.filter(({ name }) => !failed.some((one) => one.name === name)),
+  ];
+  return { word: worst(findings.map(({ word }) => word)), findings };
+}

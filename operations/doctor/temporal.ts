@@ -1,0 +1,80 @@
+import type { Client } from '@temporalio/client';
+import { connectClient } from '../../app/temporal.ts';
+import type { TemporalPlace } from '../../app/temporal-place.ts';
+import { codeOfReason, failureTypes } from '../../contract/failures.ts';
+import { type Check, check, ok, type Verdict, warn } from './check.ts';
+
+/** Workflows that are looked at for what they wait for. */
+const runningMax = 200;
+const lookAtOnce = 20;
+
+/** Whether Temporal answers, and nothing there is refused. */
+export async function checkTemporal(place: TemporalPlace | undefined): Promise<Check[]> {
+  // The verdict says that there is none.
+  if (place === undefined) return [];
+  const checks: Check[] = [];
+  const todo = 'Check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE, and that Temporal runs.';
+  const temporal = await check('Temporal', todo, async () => {
+    const { client, close } = await connectClient(place);
+    try {
+      checks.push(await check('payloads', todo, () => judgePayloads(client, place)));
+      return ok(`answers; namespace ${client.options.namespace}`);
+    } finally {
+      await close();
+    }
+  });
+  return [temporal, ...checks];
+}
+
+/** Whether they are encrypted, and which workflows hold some that workers refuse. */
+async function judgePayloads(client: Client, { codecKeys = [], plaintext }: TemporalPlace): Promise<Verdict> {
+  const [first] = codecKeys;
+  if (first === undefined) {
+    return ok('not encrypted: whoever reaches Temporal can read events and make some (TEMPORAL_CODEC_KEYS)');
+  }
+  const refused = await refusedWorkflows(client);
+  if (refused.length > 0) {
+    const saw = `${refused.length} workflows wait with payloads that are refused: ${refused.slice(0, 3).join(', ')}`;
+    return warn(saw, failureTypes.PAYLOAD_REFUSED.operator);
+  }
+  const under = `encrypted under the key "${first.id}"`;
+  if (plaintext !== 'accepted') return ok(`${under}; others are refused, and none waits`);
+  return warn(
+    `${under}; others are accepted, also of whoever reaches Temporal without a key`,
+    'Take TEMPORAL_PLAINTEXT out when no workflow runs that began before the keys.',
+  );
+}
+
+async function refusedWorkflows(client: Client): Promise<string[]> {
+  const running: { workflowId: string; runId: string }[] = [];
+  for await (const execution of client.workflow.list({ query: `ExecutionStatus = 'Running'` })) {
+    running.push(execution);
+    if (running.length >= runningMax) break;
+  }
+  const refused: string[] = [];
+  while (running.length > 0) {
+    const some = running.splice(0, lookAtOnce);
+    const reasons = await Promise.all(some.map((execution) => taskFailure(client, execution)));
+    const isRefused = reasons.map((reason) => codeOfReason(reason) === 'PAYLOAD_REFUSED');
+    refused.push(...some.filter((_, at) => isRefused[at]).map(({ workflowId }) => workflowId));
+  }
+  return refused;
+}
+
+/** Of a workflow whose task fails again and again: the last failure that the history tells; empty for others. */
+async function taskFailure(
+  client: Client,
+  execution: { workflowId: string; runId: string },
+): Promise<string> {
+  const { namespace } = client.options;
+  const { workflowId, runId } = execution;
+  const asked = { namespace, execution: { workflowId, runId } };
+  const { pendingWorkflowTask } = await client.workflowService.describeWorkflowExecution(asked);
+  if ((pendingWorkflowTask?.attempt ?? 0) < 2) return '';
+  const { history } = await client.workflowService.getWorkflowExecutionHistoryReverse({
+    ...asked,
+    maximumPageSize: 5,
+  });
+  const failed = history?.events?.find((event) => event.workflowTaskFailedEventAttributes);
+  return failed?.workflowTaskFailedEventAttributes?.failure?.message ?? '';
+}

@@ -1,0 +1,76 @@
+import { blockedOperator, grantWriter, mayNotMake, sawBlocked } from '../../app/typed-views.ts';
+import { type EventKind, eventTypes } from '../../contract/event.ts';
+import { counted } from '../../contract/words.ts';
+import type { Executor } from '../../db/connect.ts';
+import { describeWrong, readKnownViews, readRelations } from '../../db/fields/known-views.ts';
+import { mayMakeViews } from '../../db/fields/refresh-views.ts';
+import { typesSeen } from '../../db/read/events.ts';
+import { readNarrowViews } from '../../db/read/narrow-views.ts';
+import { readServer } from '../../db/read/session.ts';
+import { countRows } from '../../db/read/status.ts';
+import { fail, notChecked, ok, type Verdict, warn } from './check.ts';
+
+/** @returns what the server says of itself, and how far its clock is ahead of this machine's */
+export async function askWarehouse(
+  db: Executor,
+  now: () => number,
+): Promise<{ readonly version: string; readonly aheadMs: number }> {
+  const began = now();
+  const { version, nowMs } = await readServer(db);
+  return { version, aheadMs: nowMs - (began + now()) / 2 };
+}
+
+/** @param missing migrations that the warehouse lacks; negative when it has more than this metersync knows */
+export function judgeSchema(missing: number): Verdict {
+  if (missing > 0)
+    return fail(
+      `${counted(missing, 'migration')} ${missing === 1 ? 'is' : 'are'} missing`,
+      'Run metersync migrate.',
+    );
+  if (missing < 0)
+    return fail(`${-missing} migrations are newer than this metersync`, 'Upgrade this metersync.');
+  return ok('the one of this metersync');
+}
+
+export async function judgeViews(db: Executor): Promise<Verdict> {
+  const { wrong } = await readKnownViews(db, await readRelations(db));
+  if (wrong.length > 0) {
+    return warn(
+      wrong.map(describeWrong).join('; '),
+      'Run metersync migrate, which removes these rows. metersync writes none like them: see who has the role metersync_writer.',
+    );
+  }
+  if (!(await mayMakeViews(db))) return warn(mayNotMake, grantWriter);
+  const blocked = await readNarrowViews(db);
+  if (blocked.length === 0) return ok('every column has the type of its values');
+  return warn(blocked.map(sawBlocked).join('; '), blockedOperator(blocked));
+}
+
+const kindOf = (type: string): EventKind | 'ignored' =>
+  type.startsWith('connection.')
+    ? 'connection'
+    : type.startsWith('document.')
+      ? 'document'
+      : type === 'intervals.synced'
+        ? 'interval'
+        : 'ignored';
+
+const tableOf = { connection: 'connections', document: 'documents', interval: 'intervals' } as const;
+
+/** Which types of events ever came. Of what the warehouse holds rows of, events should have come too. */
+export async function judgeEventTypes(db: Executor): Promise<Verdict> {
+  const seen = await typesSeen(db);
+  if (seen.length === 0) return notChecked('no event ever came');
+  const never = eventTypes.filter((type) => !seen.includes(type));
+  const saw = never.length === 0 ? 'every type came' : `never came: ${never.join(', ')}`;
+  const rows = await countRows(db);
+  const silent = (['connection', 'document', 'interval'] as const).filter(
+    (kind) => !seen.some((type) => kindOf(type) === kind) && (rows[tableOf[kind]] ?? 0) > 0,
+  );
+  if (silent.length === 0) return ok(saw);
+  const kinds = silent.map((kind) => tableOf[kind]).join(' and ');
+  return warn(
+    `${saw}; no event at all of ${kinds}, which the warehouse holds`,
+    'Look in the portal (metersync webhooks portal) whether the endpoint is subscribed to all types.',
+  );
+}

@@ -1,0 +1,206 @@
+import type { Logger } from 'pino';
+import { openService } from '../../app/service.ts';
+import type { Settings } from '../../app/settings.ts';
+import { Failure } from '../../contract/failures.ts';
+import { companyResources } from '../../contract/names.ts';
+import { itemTexts } from '../../db/records/item-texts.ts';
+import type { ServiceClient } from '../../service/client.ts';
+import { endOf, startOf } from '../../service/intervals.ts';
+import { walkPages } from '../../service/walk.ts';
+import { type FieldDifference, VersionDiff } from './diff.ts';
+
+export type { FieldDifference } from './diff.ts';
+
+/** What is compared: versions differ in documents and usage data (seed 9), and it costs little to see that the rest is the same. */
+export const comparedResources = ['companies', ...companyResources] as const;
+export type ComparedResource = (typeof comparedResources)[number];
+
+export interface ResourceDiff {
+  readonly resource: ComparedResource;
+  /** Records that were read in both versions. */
+  readonly compared: number;
+  /** Records that one of them alone showed: the service changed meanwhile, or lists them in another order. */
+  readonly unmatched: number;
+  readonly fields: readonly FieldDifference[];
+}
+
+export interface VersionsDiff {
+  readonly from: string;
+  readonly to: string;
+  readonly resources: readonly ResourceDiff[];
+}
+
+/** Readings are taken from so many meters, where as many have any; they are looked for in so many, and of a company. */
+const metersWithReadings = 5;
+const metersMax = 100;
+const metersOfCompanyMax = 20;
+
+type Params = Readonly<Record<string, string>>;
+
+/**
+ * Reads the same records in two versions of the API and compares them field by field; at most `records` of each
+ * resource, of one company or of as many as it takes; readings of a few meters.
+ * @throws Error when the service has no such version
+ */
+export async function diffVersions(options: {
+  readonly settings: Settings['service'];
+  readonly service: { readonly url: string; readonly apiKey: string };
+  readonly from: string;
+  readonly to: string;
+  readonly companyId?: string | undefined;
+  readonly records: number;
+  readonly log: Logger;
+  readonly onProgress?: (resource: ComparedResource, compared: number) => void;
+}): Promise<VersionsDiff> {
+  const { settings, service, from, to, records, companyId, log, onProgress } = options;
+  const clients = [from, to].map(
+    (version) => openService(settings, versionUrl(service.url, version), service.apiKey, log).client,
+  ) as [ServiceClient, ServiceClient];
+  try {
+    await requireVersion(clients[0], from);
+    await requireVersion(clients[1], to);
+    const resources: ResourceDiff[] = [];
+    const companies =
+      companyId === undefined
+        ? asOftenAsAsked(companiesOf(clients[0], settings.companies))
+        : () => [companyId];
+    /** Parameters of the listings that a resource is read from, one after the other. */
+    const listings = async function* (resource: ComparedResource): AsyncGenerator<Params> {
+      if (resource === 'companies') yield {};
+      else if (resource === 'intervals') yield* metersOf(clients[0], companies());
+      else for await (const company of companies()) yield { companyId: company };
+    };
+    for (const resource of comparedResources) {
+      if (!clients[0].has(resource) || (resource === 'companies' && companyId !== undefined)) continue;
+      const diff = new VersionDiff();
+      let unmatched = 0;
+      const each = resource === 'intervals' ? Math.ceil(records / metersWithReadings) : records;
+      for await (const params of listings(resource)) {
+        const limit = Math.min(each, records - diff.records);
+        const [before, after] = (await Promise.all(
+          clients.map((client) => readRecords(client, resource, params, limit)),
+        )) as [Map<string, string>, Map<string, string>];
+        unmatched += compare(before, after, diff);
+        onProgress?.(resource, diff.records);
+        if (diff.records >= records) break;
+      }
+      resources.push({ resource, compared: diff.records, unmatched, fields: diff.differences() });
+    }
+    return { from, to, resources };
+  } finally {
+    await Promise.all(clients.map((client) => client.close()));
+  }
+}
+
+/** The service's address with another version at its end. */
+const versionUrl = (url: string, version: string): string => url.replace(/\/[^/]*\/?$/, `/${version}`);
+
+/** `GET /ping` confirms the version in use (seed 9.5). */
+async function requireVersion(client: ServiceClient, version: string): Promise<void> {
+  try {
+    await client.ping();
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== 'SERVICE_NOT_FOUND') throw error;
+    throw new Error(`the service has no version ${version}: ${error.message}`, { cause: error });
+  }
+}
+
+/** Companies that are configured, then those that the service lists, page by page as they are asked for. */
+async function* companiesOf(client: ServiceClient, configured: readonly string[]): AsyncGenerator<string> {
+  const told = new Set(configured);
+  yield* told;
+  if (!client.has('companies')) return;
+  for await (const page of walkPages({
+    client,
+    endpoint: 'companies',
+    params: {},
+    lane: 'backfill',
+    judged: false,
+  })) {
+    for (const id of page.ids) {
+      if (id === null || told.has(id)) continue;
+      told.add(id);
+      yield id;
+    }
+  }
+}
+
+/** The same items to each who asks, from their beginning, each read once and when it is needed. */
+function asOftenAsAsked<T>(source: AsyncIterator<T>): () => AsyncGenerator<T> {
+  const known: T[] = [];
+  return async function* () {
+    for (let at = 0; ; at++) {
+      if (at === known.length) {
+        const next = await source.next();
+        if (next.done) return;
+        known.push(next.value);
+      }
+      yield known[at] as T;
+    }
+  };
+}
+
+/** Meters that may have readings: some of each company's first page of them, from all over it. */
+async function* metersOf(
+  client: ServiceClient,
+  companies: AsyncIterable<string> | Iterable<string>,
+): AsyncGenerator<Params> {
+  if (!client.has('meters')) return;
+  let looked = 0;
+  for await (const companyId of companies) {
+    const { ids } = await client.page({
+      endpoint: 'meters',
+      params: { companyId },
+      page: 1,
+      lane: 'backfill',
+    });
+    const step = Math.max(1, Math.ceil(ids.length / metersOfCompanyMax));
+    for (const meterId of ids.filter((_, at) => at % step === 0)) {
+      if (meterId === null) continue;
+      if (looked >= metersMax) return;
+      looked += 1;
+      yield { meterId };
+    }
+  }
+}
+
+/** Compares what both versions showed; returns how many records only one did. */
+function compare(
+  before: ReadonlyMap<string, string>,
+  after: ReadonlyMap<string, string>,
+  diff: VersionDiff,
+): number {
+  let matched = 0;
+  for (const [id, text] of before) {
+    const other = after.get(id);
+    if (other === undefined) continue;
+    matched += 1;
+    diff.compare(id, text, other);
+  }
+  return before.size + after.size - 2 * matched;
+}
+
+/** The text of the first records of a listing, by their id; of readings by meter and time, as they may have none. */
+async function readRecords(
+  client: ServiceClient,
+  endpoint: ComparedResource,
+  params: Params,
+  limit: number,
+): Promise<Map<string, string>> {
+  const read = new Map<string, string>();
+  for await (const page of walkPages({ client, endpoint, params, lane: 'backfill', judged: false })) {
+    for (const [at, text] of itemTexts(page).entries()) {
+      const id = endpoint === 'intervals' ? placeOf(params, page.items[at]) : page.ids[at];
+      if (id !== null && id !== undefined && read.size < limit) read.set(id, text);
+    }
+    if (read.size >= limit) break;
+  }
+  return read;
+}
+
+/** Meter and time of a reading, as it says them; undefined for one without. */
+function placeOf({ meterId }: Params, reading: unknown): string | undefined {
+  const said = (reading ?? {}) as Record<string, unknown>;
+  const start = startOf(said) ?? null;
+  return start === null ? undefined : `${meterId} ${start} ${endOf(said) ?? ''}`.trimEnd();
+}
