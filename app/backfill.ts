@@ -9,8 +9,6 @@ import { type RunState, taskQueues, workflowIds, workflowNames } from '../contra
 import { chooseCompanies } from '../db/backfill/chosen-companies.ts';
 import type { Database } from '../db/connect.ts';
 
-export { type CompanyProgress, type RunProgress, readRunProgress } from '../db/read/run-progress.ts';
-
 /** Starts a backfill of all companies, or of those that are chosen, one at least; returns its run id. */
 export async function startBackfill(
   client: Client,

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { counted } from '../contract/words.ts';
-import { type Database, recordsWaiting } from './warehouse.ts';
+import type { Database } from '../db/connect.ts';
+import { recordsWaiting } from '../db/read/waiting.ts';
 
 /** What recording a group says of its events. */
 interface Recorded {

@@ -9,10 +9,6 @@ import { makePrivateFolder } from './private-file.ts';
 import type { Settings } from './settings.ts';
 import type { TemporalPlace } from './temporal-place.ts';
 
-export { childEnvironment } from '../embedded/environment.ts';
-export { readOwnFile } from '../embedded/ownership.ts';
-export { runnerOf } from '../embedded/start.ts';
-
 /** Database and Temporal: those that the environment names, or embedded ones that stand in. */
 export interface Stack {
   readonly databaseUrl: string;

@@ -4,8 +4,6 @@ import { sqlMessage, sqlState } from '../db/failures.ts';
 import { type BlockedView, type RefreshedViews, refreshViews } from '../db/fields/refresh-views.ts';
 import { roles } from '../db/roles.ts';
 
-export type { BlockedView, RefreshedViews } from '../db/fields/refresh-views.ts';
-
 /** New fields come together: their views are made once for all that came in this time. */
 const gatherMs = 3_000;
 const tryAgainMs = 60_000;

@@ -1,4 +1,5 @@
-import { companiesOfExternalId, type Database, hasCompany } from '../app/warehouse.ts';
+import { companiesOfExternalId, hasCompany } from '../db/companies.ts';
+import type { Database } from '../db/connect.ts';
 import { CommandError, UsageError } from './errors.ts';
 
 /** How a command names one company. */

@@ -1,6 +1,6 @@
-import type { CompanyProgress, RunProgress } from '../app/backfill.ts';
 import { companyResources } from '../contract/names.ts';
 import { counted, nameInWords } from '../contract/words.ts';
+import type { CompanyProgress, RunProgress } from '../db/read/run-progress.ts';
 
 /** Companies that are shown at work; more are read at once by more workers only. */
 const runningShown = 10;

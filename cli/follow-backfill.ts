@@ -1,8 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { type RunProgress, readRunProgress, runEnd } from '../app/backfill.ts';
-import type { Database } from '../app/warehouse.ts';
+import { runEnd } from '../app/backfill.ts';
 import { type RunState, workflowIds } from '../contract/names.ts';
+import type { Database } from '../db/connect.ts';
+import { type RunProgress, readRunProgress } from '../db/read/run-progress.ts';
 import { createRate, describeRun } from './describe-run.ts';
 import type { Progress } from './terminal.ts';
 

@@ -74,7 +74,7 @@ async function explain(error: unknown, debug: boolean): Promise<string> {
   const forPeople = error instanceof CommandError || isEmbeddedError(error);
   if (forPeople || isWrongUsage(error)) return error.message;
   // Loaded when it is needed: most commands end without an error.
-  const { withoutStatement } = await import('../app/warehouse.ts');
+  const { withoutStatement } = await import('../db/failures.ts');
   const { message, stack } = withoutStatement(error) as Error;
   return debug ? (stack ?? message) : message;
 }

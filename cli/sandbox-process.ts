@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { makePrivateFolder, writePrivateFile } from '../app/private-file.ts';
-import { childEnvironment, readOwnFile } from '../app/stack.ts';
+import { childEnvironment } from '../embedded/environment.ts';
+import { readOwnFile } from '../embedded/ownership.ts';
 
 /** A sandbox service in a process of its own: it shares HTTP with the pipeline and nothing else. */
 export interface SandboxProcess {

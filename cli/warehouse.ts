@@ -1,5 +1,6 @@
 import { requireSchema } from '../app/prepare.ts';
-import { type Database, openWarehouse, type Warehouse } from '../app/warehouse.ts';
+import { openWarehouse } from '../app/warehouse.ts';
+import type { Database, Warehouse } from '../db/connect.ts';
 import { type Context, openContext } from './context.ts';
 
 /** Opens the warehouse for a command that looks into it, and closes everything when the work is over. */

@@ -4,8 +4,6 @@ import { type IssuesRefreshed, refreshDataIssues, sumOfIssues } from '../db/chec
 import { allCompanies } from '../db/checks/companies-to-check.ts';
 import type { Database } from '../db/connect.ts';
 
-export { acknowledgeIssue, type IssuesRefreshed } from '../db/checks/check-data.ts';
-
 /** How far a look at all companies is. */
 export interface CheckingProgress {
   readonly done: number;

@@ -9,15 +9,6 @@ import { type KeptCursor, keptEvents } from '../db/read/kept-events.ts';
 import { type EncodedEvent, encodeEvent } from '../receiver/encoded-event.ts';
 import { sizeOfNextGroup } from '../receiver/group.ts';
 
-export type { EventFilter } from '../db/read/event-filter.ts';
-export {
-  type JournalledEvent,
-  listEvents,
-  readEvent,
-  type WholeEvent,
-} from '../db/read/events.ts';
-export { type Trace, traceRecord } from '../db/read/trace.ts';
-
 export interface ReplayReport {
   /** Events that were recorded again. */
   readonly replayed: number;

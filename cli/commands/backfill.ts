@@ -1,8 +1,10 @@
 import type { Client } from '@temporalio/client';
-import { readRunProgress, runIsStarted, startBackfill, workerIsPolling } from '../../app/backfill.ts';
+import { runIsStarted, startBackfill, workerIsPolling } from '../../app/backfill.ts';
 import { requireSchema } from '../../app/prepare.ts';
 import { connectClient } from '../../app/temporal.ts';
-import { type Database, openWarehouse } from '../../app/warehouse.ts';
+import { openWarehouse } from '../../app/warehouse.ts';
+import type { Database } from '../../db/connect.ts';
+import { readRunProgress } from '../../db/read/run-progress.ts';
 import { whyRefused } from '../../operations/named-company.ts';
 import { companyOf } from '../company.ts';
 import { readCompanyIds } from '../company-ids.ts';

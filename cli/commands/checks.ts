@@ -1,15 +1,16 @@
+import type { ClosedReason, Severity } from '../../contract/names.ts';
+import { shownTime, timeAgo } from '../../contract/times.ts';
+import { counted, nameInWords } from '../../contract/words.ts';
+import { acknowledgeIssue } from '../../db/checks/check-data.ts';
+import type { Database } from '../../db/connect.ts';
 import {
-  type Database,
   type DataIssue,
   type IssueNames,
   listDataIssues,
   namesOfIssues,
   readChecks,
-} from '../../app/warehouse.ts';
-import type { ClosedReason, Severity } from '../../contract/names.ts';
-import { shownTime, timeAgo } from '../../contract/times.ts';
-import { counted, nameInWords } from '../../contract/words.ts';
-import { acknowledgeIssue, type CheckingProgress, checkData } from '../../operations/checks.ts';
+} from '../../db/read/issues.ts';
+import { type CheckingProgress, checkData } from '../../operations/checks.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { print, printJson } from '../print.ts';
 import { createProgress, paragraph, tableOf } from '../terminal.ts';

@@ -1,12 +1,12 @@
+import { counted, nameInWords } from '../../contract/words.ts';
+import type { Database } from '../../db/connect.ts';
 import {
   approveDeletes,
-  type Database,
   type InferredDeletes,
   readDeletes,
   rejectDeletes,
   undoDeletes,
-} from '../../app/warehouse.ts';
-import { counted, nameInWords } from '../../contract/words.ts';
+} from '../../db/deletes/decide.ts';
 import { CommandError } from '../errors.ts';
 import { asJson, print } from '../print.ts';
 import { tableOf } from '../terminal.ts';

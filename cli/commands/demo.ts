@@ -7,20 +7,16 @@ import { secretsOf, startReceiver } from '../../app/receiver-part.ts';
 import type { Running } from '../../app/running.ts';
 import { webhooksOf } from '../../app/service.ts';
 import { readSettings } from '../../app/settings.ts';
-import { demoFolder, holdFolder, psqlCommand, runnerOf } from '../../app/stack.ts';
+import { demoFolder, holdFolder, psqlCommand } from '../../app/stack.ts';
 import { connectClient } from '../../app/temporal.ts';
 import { awaitTemporal } from '../../app/temporal-arrival.ts';
 import { installRuntime } from '../../app/temporal-native.ts';
-import {
-  type Database,
-  eventLatency,
-  openWarehouse,
-  readStatus,
-  type Warehouse,
-  type WarehouseStatus,
-} from '../../app/warehouse.ts';
+import { openWarehouse } from '../../app/warehouse.ts';
 import { startWorker } from '../../app/worker-part.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
+import type { Database, Warehouse } from '../../db/connect.ts';
+import { eventLatency, readStatus, type WarehouseStatus } from '../../db/read/status.ts';
+import { runnerOf } from '../../embedded/start.ts';
 import { type AuditReport, audit } from '../../operations/audit/audit.ts';
 import { type Context, openContext } from '../context.ts';
 import { CommandError } from '../errors.ts';

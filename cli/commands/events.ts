@@ -1,15 +1,9 @@
 import type { EventOutcome } from '../../contract/names.ts';
 import { shownTime, timeAgo } from '../../contract/times.ts';
 import { counted, label } from '../../contract/words.ts';
-import {
-  type EventFilter,
-  type JournalledEvent,
-  listEvents,
-  type ReplayReport,
-  readEvent,
-  replayEvents,
-  type WholeEvent,
-} from '../../operations/replay.ts';
+import type { EventFilter } from '../../db/read/event-filter.ts';
+import { type JournalledEvent, listEvents, readEvent, type WholeEvent } from '../../db/read/events.ts';
+import { type ReplayReport, replayEvents } from '../../operations/replay.ts';
 import { CommandError, UsageError } from '../errors.ts';
 import { asJson, print, printJson } from '../print.ts';
 import { createProgress, tableOf } from '../terminal.ts';

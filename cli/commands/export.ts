@@ -1,6 +1,6 @@
-import type { Warehouse } from '../../app/warehouse.ts';
 import type { ExportFormat } from '../../contract/names.ts';
 import { counted } from '../../contract/words.ts';
+import type { Warehouse } from '../../db/connect.ts';
 import { exportRelation } from '../../operations/export/export.ts';
 import { UnknownRelation } from '../../operations/export/relation.ts';
 import { type CompanyOptions, heldCompanyOf } from '../company.ts';

@@ -1,4 +1,5 @@
-import { readReport, reportPage, reportText } from '../../operations/report/report.ts';
+import { readReport } from '../../db/read/report.ts';
+import { reportPage, reportText } from '../../operations/report/report.ts';
 import { type CompanyOptions, heldCompanyOf } from '../company.ts';
 import { requireFolder, writeOutputFile } from '../output-file.ts';
 import { print, printJson, say } from '../print.ts';

@@ -1,8 +1,9 @@
 import { describeBlocked } from '../../app/typed-views.ts';
-import { openWarehouse, type ParkedWork, readStatus, type WarehouseStatus } from '../../app/warehouse.ts';
+import { openWarehouse } from '../../app/warehouse.ts';
 import { shownSeconds, timeAgo } from '../../contract/times.ts';
 import { headline, type Verdict, verdictOf, verdictStatus } from '../../contract/verdict.ts';
 import { counted, nameInWords } from '../../contract/words.ts';
+import { type ParkedWork, readStatus, type WarehouseStatus } from '../../db/read/status.ts';
 import { readDeployment } from '../../operations/health.ts';
 import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';

@@ -1,7 +1,7 @@
 import type { TracedKind } from '../../contract/names.ts';
 import { shownTime } from '../../contract/times.ts';
 import { counted, label, nameInWords } from '../../contract/words.ts';
-import { type Trace, traceRecord } from '../../operations/replay.ts';
+import { type Trace, traceRecord } from '../../db/read/trace.ts';
 import { print, printJson } from '../print.ts';
 import { paragraph } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';

@@ -1,5 +1,6 @@
-import { describeBlocked, type RefreshedViews, refreshNow } from '../../app/typed-views.ts';
+import { describeBlocked, refreshNow } from '../../app/typed-views.ts';
 import { counted } from '../../contract/words.ts';
+import type { RefreshedViews } from '../../db/fields/refresh-views.ts';
 import { print, printJson } from '../print.ts';
 import { withWarehouse } from '../warehouse.ts';
 

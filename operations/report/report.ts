@@ -1,6 +1,5 @@
 import type { Report } from '../../db/read/report.ts';
 
-export { type Report, readReport } from '../../db/read/report.ts';
 export { reportText } from './summary.ts';
 
 /** The report as one page. What draws its charts is loaded for it alone: a report in the terminal has none. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { CompanyProgress, RunProgress } from '../../app/backfill.ts';
 import { createRate, describeRun } from '../../cli/describe-run.ts';
+import type { CompanyProgress, RunProgress } from '../../db/read/run-progress.ts';
 
 const run = (more: Partial<RunProgress> = {}): RunProgress => ({
   ...{ state: 'running', error: null, workflowId: null },
