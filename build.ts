@@ -12,7 +12,7 @@ const project = import.meta.dirname;
 const dist = join(project, 'dist');
 
 /** Folders that are read as they are, by readers that look for them beside themselves: SQL, styles and a script. */
-const plain = ['db/migrations', 'db/views', 'sandbox/migrations', 'sandbox/portal/assets'];
+const plain = ['db/migrations', 'analytics', 'sandbox/migrations', 'sandbox/portal/assets'];
 
 await build();
 

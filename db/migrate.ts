@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
+import { applyViews } from './apply-views.ts';
 import type { Database, Executor, Transaction } from './connect.ts';
 import { sqlState } from './failures.ts';
 import { type RefreshedViews, refreshViewsIn } from './fields/refresh-views.ts';
@@ -11,7 +12,6 @@ import { packagedFolder } from './packaged-folder.ts';
 import { describeSessions, sessionsAtWork } from './read/sessions.ts';
 import { ensureRoles } from './roles.ts';
 import { compressRecords } from './schema/compress-raw.ts';
-import { applyViews } from './views.ts';
 
 export const newerSchema =
   'the warehouse was migrated by a newer metersync: upgrade this one (or by one before 0.1.0: load a new warehouse)';
@@ -51,7 +51,7 @@ export async function migrateWarehouse(
     await lock(tx, 'migrations', 'inTurn');
     if ((await missingMigrations(tx)) < 0) throw new Error(newerSchema);
     await migrate(tx as unknown as Database, {
-      migrationsFolder: packagedFolder('migrations'),
+      migrationsFolder: packagedFolder('db/migrations'),
       migrationsSchema,
       migrationsTable,
     });
@@ -137,7 +137,7 @@ async function hasMigrations(db: Executor): Promise<boolean> {
  * than the code.
  */
 export async function missingMigrations(db: Executor): Promise<number> {
-  const known = readMigrationFiles({ migrationsFolder: packagedFolder('migrations') }).length;
+  const known = readMigrationFiles({ migrationsFolder: packagedFolder('db/migrations') }).length;
   return known - (await appliedMigrations(db));
 }
 

@@ -76,25 +76,6 @@ CREATE FUNCTION metersync.enum_union(known text[], more text[]) RETURNS text[] L
     then metersync.union_of(known, more) end
 $$;
 --> statement-breakpoint
--- Analysts call these through the views and may not look into schema metersync: names are resolved here (begin atomic).
--- A number, be it one or the text of one.
-CREATE FUNCTION metersync.numeric_of(value jsonb) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
-BEGIN ATOMIC
-  select case jsonb_typeof(value) when 'number' then (value #>> '{}')::numeric
-    when 'string' then metersync.number_of(value #>> '{}') end;
-END;
---> statement-breakpoint
--- A time of an ISO 8601 text; one without a zone is of the given zone, whatever the session's is. NULL when it is none.
-CREATE FUNCTION metersync.time_of(value text, zone text) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-  select case
-    when metersync.date_of(value) is null or substr(value, 11)
-      !~ '^[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[-+](0\d|1[0-4])(:?[0-5]\d)?)?$' then null
-    when substr(value, 11) ~ '[-Z+]' then value::timestamptz
-    else value::timestamp at time zone zone
-  end;
-END;
---> statement-breakpoint
 -- Readings of any year may come, and a partition of each of their months would take more locks than a server has. Months within
 -- this span have one each; what lies before and after it stands in two partitions of their own.
 CREATE FUNCTION metersync.interval_months() RETURNS tstzrange LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -1139,7 +1120,7 @@ COMMENT ON COLUMN metersync.typed_columns.position IS 'Order in which the column
 COMMENT ON COLUMN metersync.typed_columns.name IS 'Name of the column.';
 COMMENT ON COLUMN metersync.typed_columns.path IS 'The field, as in ops.field_catalogue.';
 COMMENT ON COLUMN metersync.typed_columns.type IS 'Type that holds every value that was seen.';
-COMMENT ON TABLE metersync.typed_views IS 'The typed views of schema analytics, made from the field catalogue.';
+COMMENT ON TABLE metersync.typed_views IS 'The typed views of schema fields, made from the field catalogue.';
 COMMENT ON COLUMN metersync.typed_views.name IS 'Name of the view.';
 COMMENT ON COLUMN metersync.typed_views.resource IS 'Resource whose records it shows.';
 COMMENT ON COLUMN metersync.typed_views.path IS 'What of them it shows, as in ops.field_catalogue; empty: the records themselves.';

@@ -1,0 +1,47 @@
+-- Meter by meter, so that each finds its readings by their key.
+create or replace function metersync.days_to_check(company uuid) returns table (
+  meter_id text,
+  local_date date,
+  usage_units text,
+  granularity_seconds integer,
+  standard_usage numeric,
+  standard_units text,
+  readings integer,
+  expected_readings numeric,
+  covered_seconds integer,
+  day_seconds integer,
+  time_zone text,
+  time_zone_source text
+) language sql stable rows 1000
+set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+  select d.*
+  from (
+    select id
+    from utility.meters
+    where company_id = company
+    offset 0
+  ) m
+    cross join lateral (
+      select
+        d.meter_id,
+        d.local_date,
+        d.usage_units,
+        d.granularity_seconds,
+        d.standard_usage,
+        d.standard_units,
+        d.readings,
+        d.expected_readings,
+        d.covered_seconds,
+        d.day_seconds,
+        d.time_zone,
+        d.time_zone_source
+      from analytics.interval_daily d
+      where d.company_id = company
+        and d.meter_id = m.id
+      offset 0
+    ) d
+$$;
+comment on function metersync.days_to_check is 'What checks read of the days of a company''s readings.';

@@ -1,0 +1,51 @@
+-- What checks read of one company is gathered by functions whose cost rests on the company alone:
+-- each row is looked up by an index, whatever Postgres knows, or thinks to know, of the tables.
+-- They join nothing but tables, each by its key. Checks join what was gathered, which is little.
+-- metersync.bills_to_check, which does so with bills, stands where bills are made.
+create or replace function metersync.usage_to_check(company uuid) returns table (
+  usage_id uuid,
+  bill_id uuid,
+  meter_id text,
+  start_date date,
+  end_date date,
+  period daterange,
+  period_days integer,
+  date_quality text,
+  counted_days datemultirange,
+  may_overlap boolean,
+  usage numeric,
+  usage_units text,
+  standard_usage numeric,
+  standard_units text,
+  dimension text,
+  is_excluded boolean,
+  net_metering_type text,
+  electricity_type text
+) language sql stable rows 1000
+set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $$
+  select
+    u.usage_id,
+    u.bill_id,
+    u.meter_id,
+    u.start_date,
+    u.end_date,
+    u.period,
+    u.period_days,
+    u.date_quality,
+    u.counted_days,
+    u.may_overlap,
+    u.usage,
+    u.usage_units,
+    u.standard_usage,
+    u.standard_units,
+    u.dimension,
+    u.is_excluded,
+    u.net_metering_type,
+    u.electricity_type
+  from analytics.usage u
+  where u.company_id = company
+$$;
+comment on function metersync.usage_to_check is 'What checks read of a company''s usage.';

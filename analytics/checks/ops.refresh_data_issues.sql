@@ -1,0 +1,139 @@
+-- Company by company, in their order. Two that look at the same company at once would open an issue
+-- twice, or one that is gone: who notes first that it looks at it goes first, the other looks after
+-- that. Others are in nobody's way. No plan rests on what Postgres knows of the tables.
+create or replace function ops.refresh_data_issues(
+  companies uuid[],
+  kinds text[] default array['bills', 'connections', 'intervals'],
+  today date default current_date,
+  checks_off text[] default '{}'
+) returns table (opened integer, closed integer, still_open integer) language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set enable_mergejoin = off
+set max_parallel_workers_per_gather = 0
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  company uuid;
+  refreshed record;
+begin
+  opened := 0;
+  closed := 0;
+  still_open := 0;
+  if checks_off <> '{}' then
+    with off as (
+      select id
+      from ops.data_issues
+      where closed_at is null
+        and check_name = any (checks_off)
+      order by id
+      for no key update
+    )
+    update ops.data_issues i
+    set
+      closed_at = clock_timestamp(),
+      closed_reason = 'check_off'
+    from off
+    where i.id = off.id;
+    get diagnostics closed = row_count;
+  end if;
+  for company in
+    select distinct id from unnest(companies) as id where id is not null order by id
+  loop
+    insert into metersync.data_checks (company_id, run_with, seen_until, today, checks_off)
+    select company, kind, clock_timestamp(), today, checks_off
+    from unnest(kinds) as kind
+    group by kind
+    order by kind
+    on conflict (company_id, run_with) do update
+    set
+      seen_until = clock_timestamp(),
+      today = excluded.today,
+      checks_off = excluded.checks_off;
+
+    -- A statement of its own: it sees what whoever went first has done.
+    with checks as materialized (
+      select check_name, entity_type, severity
+      from ops.data_issue_checks
+      where run_with = any (kinds)
+        and check_name <> all (checks_off)
+    ), evidence as (
+      select * from metersync.find_bill_issues(company, today)
+      where 'bills' = any (kinds)
+      union all
+      select * from metersync.find_connection_issues(company, today)
+      where 'connections' = any (kinds)
+      union all
+      select * from metersync.find_interval_issues(company, today)
+      where 'intervals' = any (kinds)
+    ), found as materialized (
+      select distinct on (e.check_name, e.entity_id, e.subject)
+        e.*,
+        c.entity_type,
+        c.severity
+      from evidence e
+        join checks c on c.check_name = e.check_name
+      order by e.check_name, e.entity_id, e.subject, e.evidence::text desc
+    ), known as materialized (
+      select f.*, i.id
+      from found f
+        left join lateral (
+          select i.id
+          from ops.data_issues i
+          where i.closed_at is null
+            and i.check_name = f.check_name
+            and i.entity_type = f.entity_type
+            and i.entity_id = f.entity_id
+            and i.subject = f.subject
+          offset 0
+        ) i on true
+    ), seen as (
+      update ops.data_issues i
+      set
+        last_seen_at = clock_timestamp(),
+        evidence = k.evidence,
+        severity = k.severity
+      from known k
+      where i.id = k.id
+        and i.closed_at is null
+      returning i.id
+    ), fresh as (
+      -- Another company may have had it: a record that moves is checked for both.
+      insert into ops.data_issues
+        (check_name, severity, company_id, entity_type, entity_id, subject, evidence)
+      select check_name, severity, company, entity_type, entity_id, subject, evidence
+      from known
+      where id is null
+      on conflict do nothing
+      returning id
+    ), gone as (
+      update ops.data_issues i
+      set
+        closed_at = clock_timestamp(),
+        closed_reason = case
+          when i.check_name in (select check_name from checks) then 'evidence_gone'
+          else 'check_removed'
+        end
+      where i.closed_at is null
+        and i.company_id = company
+        and (i.check_name in (select check_name from checks)
+          or i.check_name not in (select check_name from ops.data_issue_checks))
+        and i.id not in (select id from known where id is not null)
+      returning i.id
+    )
+    select
+      (select count(*) from fresh) as opened,
+      (select count(*) from gone) as closed,
+      (select count(*) from seen) as still_open
+    into refreshed;
+    opened := opened + refreshed.opened;
+    closed := closed + refreshed.closed;
+    still_open := still_open + refreshed.still_open;
+  end loop;
+  return next;
+end
+$$;
+comment on function ops.refresh_data_issues is
+  'Looks at companies with the checks that run with the kinds given: opens an issue for new evidence, keeps those whose evidence is still there, closes the others. Checks that are off open none, and what is open of them is closed, of all companies. One that comes back is a new row.';
+-- Views and checks that were made anew may find something else.
+delete from metersync.data_checks;

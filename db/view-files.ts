@@ -1,0 +1,67 @@
+import { globSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { packagedFolder } from './packaged-folder.ts';
+
+/** A file of analytics/: what it makes, and the text that makes it. */
+interface ViewFile {
+  readonly path: string;
+  readonly text: string;
+  readonly makes: readonly string[];
+}
+
+const made = /create or replace (?:view|function) ([\w.]+)/g;
+/** Comments name what they like: they say nothing of the order. */
+const comments = /--.*$|^comment on [\s\S]*?';$/gm;
+const qualifiedName = /\b\w+\.\w+\b/g;
+
+/**
+ * The texts of analytics/, each after those whose views and functions it names: the schema first,
+ * comments last. `{{bills at="null" …}}` stands for templates/bills.sql with these arguments.
+ * @throws Error naming the files when some name one another
+ */
+export function viewTexts(folder: string = packagedFolder('analytics')): string[] {
+  const read = (path: string) => withTemplates(folder, readFileSync(join(folder, path), 'utf8'));
+  const all = (pattern: string) => globSync(pattern, { cwd: folder }).sort();
+  const files = all('{functions,views,checks}/*.sql').map((path): ViewFile => {
+    const text = read(path);
+    return { path, text, makes: [...text.matchAll(made)].map(([, name = '']) => name) };
+  });
+  return [
+    ...all('schema.sql').map(read),
+    ...inOrder(files).map(({ text }) => text),
+    ...all('comments/*.sql').map(read),
+  ];
+}
+
+/** Each file after those that make what it names; else by name. */
+function inOrder(files: readonly ViewFile[]): ViewFile[] {
+  const makerOf = new Map(files.flatMap((file) => file.makes.map((name) => [name, file] as const)));
+  const done = new Set<ViewFile>();
+  const place = (file: ViewFile, after: readonly ViewFile[]) => {
+    if (done.has(file)) return;
+    const path = [...after, file];
+    if (after.includes(file))
+      throw new Error(`files name one another: ${path.map((one) => one.path).join(' → ')}`);
+    for (const [name] of file.text.replace(comments, '').matchAll(qualifiedName)) {
+      const maker = makerOf.get(name);
+      if (maker !== undefined && maker !== file) place(maker, path);
+    }
+    done.add(file);
+  };
+  for (const file of files) place(file, []);
+  return [...done];
+}
+
+/** Puts each template in its place. */
+function withTemplates(folder: string, text: string): string {
+  return text.replace(/\{\{(\w+)(.*?)\}\}/g, (_, name: string, given: string) => {
+    const values = new Map(
+      [...given.matchAll(/(\w+)="(.*?)"/g)].map(([, key, value]) => [key, value]),
+    );
+    const template = readFileSync(join(folder, 'templates', `${basename(name)}.sql`), 'utf8');
+    return template
+      .replace(/^--.*\n/gm, '')
+      .replace(/\{\{(\w+)\}\}/g, (_all, key: string) => values.get(key) ?? '')
+      .trim();
+  });
+}
