@@ -13,17 +13,24 @@ create or replace function metersync.days_to_check(company uuid) returns table (
   time_zone text,
   time_zone_source text
 ) language sql stable rows 1000
-set enable_seqscan = off set enable_bitmapscan = off
-set enable_hashjoin = off set enable_mergejoin = off
-set plan_cache_mode = force_generic_plan
-as $$
-  select d.*
-  from (
-    select id
-    from utility.meters
-    where company_id = company
-    offset 0
-  ) m
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan as $$
+  select
+    d.*
+  from
+    (
+      select
+        id
+      from
+        utility.meters
+      where
+        company_id = company
+      offset
+        0
+    ) m
     cross join lateral (
       select
         d.meter_id,
@@ -38,10 +45,14 @@ as $$
         d.day_seconds,
         d.time_zone,
         d.time_zone_source
-      from analytics.interval_daily d
-      where d.company_id = company
+      from
+        analytics.interval_daily d
+      where
+        d.company_id = company
         and d.meter_id = m.id
-      offset 0
+      offset
+        0
     ) d
 $$;
+
 comment on function metersync.days_to_check is 'What checks read of the days of a company''s readings.';

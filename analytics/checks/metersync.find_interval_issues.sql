@@ -1,164 +1,266 @@
 -- Checks over the readings of a company: each is a step. That readings and bills differ is worked
 -- out as analytics.bill_interval_comparison does, over days and usage that are there already.
-create or replace function metersync.find_interval_issues(company uuid, today date)
-returns table (
-  check_name text,
-  entity_id text,
-  subject text,
-  evidence jsonb
-) language sql stable rows 100
-set enable_seqscan = off set enable_bitmapscan = off
-set enable_hashjoin = on set enable_mergejoin = on
-set plan_cache_mode = force_generic_plan
-as $$
-  with days as materialized (
-    select
-      *,
-      date_trunc('month', local_date::timestamp)::date as month,
-      min(local_date) over meter as first_day,
-      max(local_date) over meter as last_day
-    from metersync.days_to_check(company)
-    window meter as (partition by meter_id, usage_units)
-  ), usage as materialized (
-    select *
-    from metersync.usage_to_check(company)
-    where exists (select from days)
-      and meter_id is not null
-      and period is not null
-  ), months as (
-    select
-      meter_id,
-      usage_units,
-      time_zone,
-      month,
-      greatest(month, first_day) as first_day,
-      least((month + interval '1 month')::date, last_day + 1) as until,
-      sum(covered_seconds)::numeric as covered
-    from days
-    group by meter_id, usage_units, time_zone, month, first_day, last_day
-  ), covered_months as (
-    select
-      *,
-      extract(epoch from
-        metersync.day_start(until, time_zone) - metersync.day_start(first_day, time_zone)
-      ) as seconds
-    from months
-  ), interval_coverage as (
-    select
-      'interval_coverage',
-      meter_id,
-      to_char(month, 'YYYY-MM') || ' ' || usage_units,
-      jsonb_build_object(
-        'from', first_day,
-        'until', until,
-        'coverage', round(covered / seconds, 4),
-        'units', usage_units)
-    from covered_months
-    where covered < 0.95 * seconds
-  ), clock_change as (
-    select
-      'clock_change',
-      meter_id,
-      local_date || ' ' || usage_units,
-      jsonb_build_object(
-        'readings', readings,
-        'expected', expected_readings,
-        'time_zone', time_zone,
-        'time_zone_source', time_zone_source)
-    from days
-    where day_seconds <> 86400
-      and readings * granularity_seconds = 86400
-  ), billed_days as (
-    select
-      u.usage_id,
-      u.bill_id,
-      u.period,
-      u.standard_usage as billed,
-      u.standard_units,
-      d.standard_usage,
-      d.covered_seconds,
-      d.time_zone,
-      d.usage_units,
-      min(d.usage_units) over (partition by u.usage_id) as one_of
-    from usage u
-      join days d
-        on d.meter_id = u.meter_id
+create or replace function metersync.find_interval_issues(company uuid, today date) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 100
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = on
+set enable_mergejoin = on
+set plan_cache_mode = force_generic_plan as $$
+  with
+    days as materialized (
+      select
+        *,
+        date_trunc('month', local_date::timestamp)::date as month,
+        min(local_date) over meter as first_day,
+        max(local_date) over meter as last_day
+      from
+        metersync.days_to_check(company)
+      window
+        meter as (
+          partition by
+            meter_id,
+            usage_units
+        )
+    ),
+    usage as materialized (
+      select
+        *
+      from
+        metersync.usage_to_check(company)
+      where
+        exists (
+          select
+          from
+            days
+        )
+        and meter_id is not null
+        and period is not null
+    ),
+    months as (
+      select
+        meter_id,
+        usage_units,
+        time_zone,
+        month,
+        greatest(month, first_day) as first_day,
+        least((month + interval '1 month')::date, last_day + 1) as until,
+        sum(covered_seconds)::numeric as covered
+      from
+        days
+      group by
+        meter_id,
+        usage_units,
+        time_zone,
+        month,
+        first_day,
+        last_day
+    ),
+    covered_months as (
+      select
+        *,
+        extract(
+          epoch
+          from
+            metersync.day_start(until, time_zone) - metersync.day_start(first_day, time_zone)
+        ) as seconds
+      from
+        months
+    ),
+    interval_coverage as (
+      select
+        'interval_coverage',
+        meter_id,
+        to_char(month, 'YYYY-MM') || ' ' || usage_units,
+        jsonb_build_object(
+          'from',
+          first_day,
+          'until',
+          until,
+          'coverage',
+          round(covered / seconds, 4),
+          'units',
+          usage_units
+        )
+      from
+        covered_months
+      where
+        covered < 0.95 * seconds
+    ),
+    clock_change as (
+      select
+        'clock_change',
+        meter_id,
+        local_date || ' ' || usage_units,
+        jsonb_build_object(
+          'readings',
+          readings,
+          'expected',
+          expected_readings,
+          'time_zone',
+          time_zone,
+          'time_zone_source',
+          time_zone_source
+        )
+      from
+        days
+      where
+        day_seconds <> 86400
+        and readings * granularity_seconds = 86400
+    ),
+    billed_days as (
+      select
+        u.usage_id,
+        u.bill_id,
+        u.period,
+        u.standard_usage as billed,
+        u.standard_units,
+        d.standard_usage,
+        d.covered_seconds,
+        d.time_zone,
+        d.usage_units,
+        min(d.usage_units) over (
+          partition by
+            u.usage_id
+        ) as one_of
+      from
+        usage u
+        join days d on d.meter_id = u.meter_id
         and d.standard_units = u.standard_units
         and d.local_date >= lower(u.period)
         and d.local_date < upper(u.period)
-  ), billed_readings as (
-    select
-      usage_id,
-      bill_id,
-      billed,
-      standard_units,
-      sum(standard_usage) as usage,
-      round(
-        sum(covered_seconds) / extract(epoch from
-          metersync.day_start(upper(period), min(time_zone))
-          - metersync.day_start(lower(period), min(time_zone))),
-        4) as coverage
-    from billed_days
-    where usage_units = one_of
-    group by usage_id, bill_id, period, billed, standard_units
-  ), compared as (
-    select
-      *,
-      round((usage - billed) / nullif(abs(billed), 0), 4) as relative_difference
-    from billed_readings
-  ), interval_bill_mismatch as (
-    select
-      'interval_bill_mismatch',
-      usage_id::text,
-      '',
-      jsonb_build_object(
-        'billed', billed,
-        'readings', usage,
-        'units', standard_units,
-        'relative_difference', relative_difference,
-        'bill', bill_id)
-    from compared
-    where coverage = 1
-      and abs(relative_difference) > 0.02
-  ), qualities as (
-    select m.id, q.*
-    from utility.meters m
-      cross join lateral (
-        select
-          i.quality,
-          count(*) as readings,
-          min(i.start_at) as since,
-          count(*) filter (where metersync.amount(i.usage) is null) as unusable
-        from utility.intervals i
-        where i.meter_id = m.id
-        group by i.quality
-        offset 0
-      ) q
-    where m.company_id = company
-  ), unknown_quality as (
-    select
-      'unknown_quality',
-      id,
-      quality,
-      jsonb_build_object('quality', quality, 'readings', readings, 'since', since)
-    from qualities
-    where quality is not null
-      and analytics.standard_quality(quality) = 'unknown'
-  ), unusable_reading as (
-    select
-      'unusable_reading',
-      id,
-      '',
-      jsonb_build_object('readings', sum(unusable), 'since', min(since))
-    from qualities
-    group by id
-    having sum(unusable) > 0
-  )
-  select * from interval_coverage
-  union all select * from clock_change
-  union all select * from interval_bill_mismatch
-  union all select * from unknown_quality
-  union all select * from unusable_reading
+    ),
+    billed_readings as (
+      select
+        usage_id,
+        bill_id,
+        billed,
+        standard_units,
+        sum(standard_usage) as usage,
+        round(
+          sum(covered_seconds) / extract(
+            epoch
+            from
+              metersync.day_start(upper(period), min(time_zone)) - metersync.day_start(lower(period), min(time_zone))
+          ),
+          4
+        ) as coverage
+      from
+        billed_days
+      where
+        usage_units = one_of
+      group by
+        usage_id,
+        bill_id,
+        period,
+        billed,
+        standard_units
+    ),
+    compared as (
+      select
+        *,
+        round((usage - billed) / nullif(abs(billed), 0), 4) as relative_difference
+      from
+        billed_readings
+    ),
+    interval_bill_mismatch as (
+      select
+        'interval_bill_mismatch',
+        usage_id::text,
+        '',
+        jsonb_build_object(
+          'billed',
+          billed,
+          'readings',
+          usage,
+          'units',
+          standard_units,
+          'relative_difference',
+          relative_difference,
+          'bill',
+          bill_id
+        )
+      from
+        compared
+      where
+        coverage = 1
+        and abs(relative_difference) > 0.02
+    ),
+    qualities as (
+      select
+        m.id,
+        q.*
+      from
+        utility.meters m
+        cross join lateral (
+          select
+            i.quality,
+            count(*) as readings,
+            min(i.start_at) as since,
+            count(*) filter (
+              where
+                metersync.amount(i.usage) is null
+            ) as unusable
+          from
+            utility.intervals i
+          where
+            i.meter_id = m.id
+          group by
+            i.quality
+          offset
+            0
+        ) q
+      where
+        m.company_id = company
+    ),
+    unknown_quality as (
+      select
+        'unknown_quality',
+        id,
+        quality,
+        jsonb_build_object('quality', quality, 'readings', readings, 'since', since)
+      from
+        qualities
+      where
+        quality is not null
+        and analytics.standard_quality(quality) = 'unknown'
+    ),
+    unusable_reading as (
+      select
+        'unusable_reading',
+        id,
+        '',
+        jsonb_build_object('readings', sum(unusable), 'since', min(since))
+      from
+        qualities
+      group by
+        id
+      having
+        sum(unusable) > 0
+    )
+  select
+    *
+  from
+    interval_coverage
+  union all
+  select
+    *
+  from
+    clock_change
+  union all
+  select
+    *
+  from
+    interval_bill_mismatch
+  union all
+  select
+    *
+  from
+    unknown_quality
+  union all
+  select
+    *
+  from
+    unusable_reading
 $$;
-comment on function metersync.find_interval_issues is
-  'Evidence in a company''s data for the checks that run with intervals.';
+
+comment on function metersync.find_interval_issues is 'Evidence in a company''s data for the checks that run with intervals.';

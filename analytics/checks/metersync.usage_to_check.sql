@@ -22,10 +22,11 @@ create or replace function metersync.usage_to_check(company uuid) returns table 
   net_metering_type text,
   electricity_type text
 ) language sql stable rows 1000
-set enable_seqscan = off set enable_bitmapscan = off
-set enable_hashjoin = off set enable_mergejoin = off
-set plan_cache_mode = force_generic_plan
-as $$
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan as $$
   select
     u.usage_id,
     u.bill_id,
@@ -45,7 +46,10 @@ as $$
     u.is_excluded,
     u.net_metering_type,
     u.electricity_type
-  from analytics.usage u
-  where u.company_id = company
+  from
+    analytics.usage u
+  where
+    u.company_id = company
 $$;
+
 comment on function metersync.usage_to_check is 'What checks read of a company''s usage.';

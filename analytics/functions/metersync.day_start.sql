@@ -3,6 +3,9 @@
 -- first moment whose local date it is, and after which no earlier date comes. (At 00:01 St. John's fell back to 23:01: its day
 -- began with the second midnight.)
 create or replace function metersync.day_start(day date, zone text) returns timestamptz language sql stable parallel safe as $$
-  select day::timestamp at time zone zone - greatest(interval '0', (day::timestamp at time zone zone - interval '1 microsecond')
-    at time zone zone + interval '1 microsecond' - day::timestamp)
+  select
+    day::timestamp at time zone zone - greatest(
+      interval '0',
+      (day::timestamp at time zone zone - interval '1 microsecond') at time zone zone + interval '1 microsecond' - day::timestamp
+    )
 $$;

@@ -2,87 +2,128 @@
 -- for each, the first unit beside the first currency, so that no sum has anything twice. Rows of
 -- demand have no usage. What each view says is sorted in by place, as a join would multiply it.
 create or replace view analytics.monthly_by_site as
-with told as (
-  select
-    company_id,
-    site_id,
-    datasource_type as commodity,
-    month,
-    units,
-    usage,
-    coverage,
-    is_complete,
-    null as currency,
-    null::numeric as cost,
-    row_number() over (
-      partition by company_id, site_id, datasource_type, month
-      order by units
-    ) as place
-  from analytics.monthly_usage_by_site
-  where units is null
-    or units not in ('kW', 'kVA', 'kVAR')
-  union all
-  select
-    company_id,
-    site_id,
-    datasource_type,
-    month,
-    null,
-    null,
-    null,
-    null,
-    currency,
-    sum(cost),
-    row_number() over (
-      partition by company_id, site_id, datasource_type, month
-      order by currency
-    )
-  from analytics.monthly_cost
-  group by company_id, site_id, datasource_type, month, currency
-), placed as (
-  select
-    company_id,
-    site_id,
-    commodity,
-    month,
-    place,
-    sum(usage) as usage,
-    min(units) as units,
-    sum(cost) as cost,
-    min(currency) as currency,
-    min(coverage) as coverage,
-    bool_and(is_complete) as is_complete
-  from told
-  group by company_id, site_id, commodity, month, place
-), final as (
-  select
-    p.company_id,
-    c.name as company,
-    p.site_id,
-    s.name as site,
-    p.commodity,
-    p.month,
-    p.usage,
-    p.units,
-    p.cost,
-    p.currency,
-    p.coverage,
-    p.is_complete,
-    p.commodity as datasource_type
-  from placed p
-    left join utility.companies c on c.id = p.company_id
-    left join utility.sites s on s.id = p.site_id
-)
-select *
-from final;
+with
+  told as (
+    select
+      company_id,
+      site_id,
+      datasource_type as commodity,
+      month,
+      units,
+      usage,
+      coverage,
+      is_complete,
+      null as currency,
+      null::numeric as cost,
+      row_number() over (
+        partition by
+          company_id,
+          site_id,
+          datasource_type,
+          month
+        order by
+          units
+      ) as place
+    from
+      analytics.monthly_usage_by_site
+    where
+      units is null
+      or units not in ('kW', 'kVA', 'kVAR')
+    union all
+    select
+      company_id,
+      site_id,
+      datasource_type,
+      month,
+      null,
+      null,
+      null,
+      null,
+      currency,
+      sum(cost),
+      row_number() over (
+        partition by
+          company_id,
+          site_id,
+          datasource_type,
+          month
+        order by
+          currency
+      )
+    from
+      analytics.monthly_cost
+    group by
+      company_id,
+      site_id,
+      datasource_type,
+      month,
+      currency
+  ),
+  placed as (
+    select
+      company_id,
+      site_id,
+      commodity,
+      month,
+      place,
+      sum(usage) as usage,
+      min(units) as units,
+      sum(cost) as cost,
+      min(currency) as currency,
+      min(coverage) as coverage,
+      bool_and(is_complete) as is_complete
+    from
+      told
+    group by
+      company_id,
+      site_id,
+      commodity,
+      month,
+      place
+  ),
+  final as (
+    select
+      p.company_id,
+      c.name as company,
+      p.site_id,
+      s.name as site,
+      p.commodity,
+      p.month,
+      p.usage,
+      p.units,
+      p.cost,
+      p.currency,
+      p.coverage,
+      p.is_complete,
+      p.commodity as datasource_type
+    from
+      placed p
+      left join utility.companies c on c.id = p.company_id
+      left join utility.sites s on s.id = p.site_id
+  )
+select
+  *
+from
+  final;
+
 comment on view analytics.monthly_by_site is 'Usage and cost of each site, commodity and month, with names. Sums over any rows are right: where there are several units or currencies, each has a row of its own, and stands once.';
+
 comment on column analytics.monthly_by_site.company is 'Its name.';
+
 comment on column analytics.monthly_by_site.site is 'Its name.';
+
 comment on column analytics.monthly_by_site.commodity is 'ELECTRICITY, GAS, WATER, …; NULL for the cost of bills without usage.';
+
 comment on column analytics.monthly_by_site.month is 'First day of the month; NULL for what has no dates.';
+
 comment on column analytics.monthly_by_site.usage is 'Usage, each day counted once (monthly_usage_by_site); NULL where none is known, and in rows of a further currency.';
+
 comment on column analytics.monthly_by_site.units is 'Standard unit of usage.';
+
 comment on column analytics.monthly_by_site.cost is 'Cost of the commodity''s meters alone, in currency; NULL where none is known, and in rows of a further unit.';
+
 comment on column analytics.monthly_by_site.currency is 'Currency of cost: never add those of several.';
+
 comment on column analytics.monthly_by_site.coverage is 'Part of the days of all its meters that bills are for.';
+
 comment on column analytics.monthly_by_site.is_complete is 'Whether each day of each meter is billed, and once.';

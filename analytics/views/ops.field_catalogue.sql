@@ -1,17 +1,45 @@
 create or replace view ops.field_catalogue as
-select f.resource, f.api_version, f.path, f.types, f.first_seen_at, f.last_seen_at, f.records,
+select
+  f.resource,
+  f.api_version,
+  f.path,
+  f.types,
+  f.first_seen_at,
+  f.last_seen_at,
+  f.records,
   round(f.records::numeric / nullif(root.records, 0), 4) as share,
-  case when hidden.hidden then null else f.example end as example,
-  case when hidden.hidden then null else nullif(f.enum_values, '{}') end as enum_values,
+  case
+    when hidden.hidden then null
+    else f.example
+  end as example,
+  case
+    when hidden.hidden then null
+    else nullif(f.enum_values, '{}')
+  end as enum_values,
   f.collapsed
-from metersync.field_catalogue f
-  join metersync.field_catalogue root
-    on root.resource = f.resource and root.api_version = f.api_version and root.path = ''
+from
+  metersync.field_catalogue f
+  join metersync.field_catalogue root on root.resource = f.resource
+  and root.api_version = f.api_version
+  and root.path = ''
   cross join lateral (
-    select f.resource like 'events/%'
+    select
+      f.resource like 'events/%'
       or f.path ~* 'secret|password|passphrase|passcode|token|credential|api[-_ ]?key|security[-_ ]?(question|answer)|mfa' as hidden
   ) hidden;
+
 comment on view ops.field_catalogue is 'Every field that a record was ever seen to have, for each resource and version of the API: what the service sends, learnt from what it sent.';
-select metersync.comment_columns('ops.field_catalogue', jsonb_build_object('share', 'Share of the resource''s records that have it, as read.') || (
-  select jsonb_object_agg(a.attname, col_description(a.attrelid, a.attnum)) from pg_attribute a
-  where a.attrelid = 'metersync.field_catalogue'::regclass and a.attnum > 0));
+
+select
+  metersync.comment_columns (
+    'ops.field_catalogue',
+    jsonb_build_object('share', 'Share of the resource''s records that have it, as read.') || (
+      select
+        jsonb_object_agg(a.attname, col_description(a.attrelid, a.attnum))
+      from
+        pg_attribute a
+      where
+        a.attrelid = 'metersync.field_catalogue'::regclass
+        and a.attnum > 0
+    )
+  );
