@@ -87,37 +87,3 @@ test('a warehouse that a newer version migrated keeps its views', async () => {
   await expect(migrateWarehouse(warehouse.db)).rejects.toThrow('migrated by a newer metersync');
   expect((await run('select version from metersync_migrations.views')).rows).toEqual([{ version: 'later' }]);
 });
-
-test('typed views that an earlier version made in schema analytics move to fields, with what was granted and built on them', async () => {
-  const typed = (schema: string) =>
-    run(`select relname as name from pg_class c
-      where relnamespace = '${schema}'::regnamespace and metersync.is_typed_view(oid) order by 1`);
-  const before = await typed('fields');
-  for (const { name } of before.rows) await run(`alter view fields.${name} set schema analytics`);
-  await run('create view analytics.mine as select id, raw from utility.sites');
-  await run('create view public.mine as select id from analytics.documents');
-  await run('grant select (id) on analytics.sites to public');
-  await run('drop schema fields cascade');
-  await fromEarlierVersion();
-  await migrateWarehouse(warehouse.db);
-  expect([(await typed('fields')).rows, (await typed('analytics')).rows]).toEqual([before.rows, []]);
-  await run('select * from analytics.mine, public.mine');
-  await run(`drop view public.mine`);
-  expect(
-    (await run(`select * from metersync.grants_on('fields.sites') g where g like '%(id)%'`)).rows,
-  ).toEqual([{ g: 'grant SELECT (id) on fields.sites to public' }]);
-
-  // A worker of that version went on, and made one again, with something built on it.
-  await run(`create view analytics.sites as select id from utility.sites`);
-  await run(
-    `do $$ begin execute format('comment on view analytics.sites is %L', obj_description('fields.sites'::regclass)); end $$`,
-  );
-  await run('create view public.mine as select id from analytics.sites');
-  await fromEarlierVersion();
-  await migrateWarehouse(warehouse.db);
-  expect((await typed('analytics')).rows).toEqual([{ name: 'sites' }]);
-  await run('drop view public.mine');
-  await fromEarlierVersion();
-  await migrateWarehouse(warehouse.db);
-  expect((await typed('analytics')).rows).toEqual([]);
-});
