@@ -57,7 +57,7 @@ module.exports = {
     {
       name: 'packages-are-declared',
       severity: 'error',
-      from: { pathNot: '^(test|bench)/|^[^/]+$' },
+      from: { pathNot: '^(test|bench|verify)/|^[^/]+$' },
       to: { dependencyTypes: ['npm-no-pkg', 'npm-dev', 'unknown'] },
     },
   ],
