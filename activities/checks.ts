@@ -5,7 +5,7 @@ import { type CompanyToCheck, refreshDataIssues, sumOfIssues } from '../db/check
 import { companiesReconciled, companiesToCheck, forgetChanged } from '../db/checks/companies-to-check.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { heartbeat } from './heartbeat.ts';
-import { failing } from './map-failures.ts';
+import { mapFailures } from './map-failures.ts';
 
 export interface DataCheck {
   /** The run after which it is: of its companies, if some were chosen, else of all whose data may have changed. */
@@ -26,7 +26,7 @@ export function checkActivities({ checks: { db }, checksOff: off, log }: Activit
 
   return {
     /** Opens and closes issues, company by company; another attempt goes on where this one stopped. */
-    checkData: failing(async (input: DataCheck): Promise<void> => {
+    checkData: mapFailures(async (input: DataCheck): Promise<void> => {
       const { runId, kinds } = input;
       const { info, cancellationSignal } = Context.current();
       const after = (info.heartbeatDetails as string | undefined) ?? '';

@@ -4,7 +4,7 @@ import { eventTypes } from '../contract/event.ts';
 import type { CatchUpKind } from '../contract/names.ts';
 import { type Recorded, recordEvents } from '../db/events/record-events.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { failing } from './map-failures.ts';
+import { mapFailures } from './map-failures.ts';
 
 /** Under which name the catalogue keeps the fields of a type of events: a sender may invent any number of types. */
 const catalogued = (type: string): string =>
@@ -13,7 +13,7 @@ const catalogued = (type: string): string =>
 export function recordActivities(deps: ActivityDependencies) {
   return {
     /** Journal and effect of a group of events, in one transaction; idempotent on event ids. */
-    recordGroup: failing(
+    recordGroup: mapFailures(
       async ({ events, replay }: EventGroup): Promise<Recorded> => {
         const workflow = Context.current().info.workflowExecution;
         const payloads = new Map<string, unknown[]>();
@@ -38,7 +38,7 @@ export function recordActivities(deps: ActivityDependencies) {
       { giveUp: false },
     ),
 
-    wakeCatchUps: failing(async ({ kinds }: { kinds: readonly CatchUpKind[] }): Promise<void> => {
+    wakeCatchUps: mapFailures(async ({ kinds }: { kinds: readonly CatchUpKind[] }): Promise<void> => {
       await Promise.all(kinds.map((kind) => deps.wake(kind)));
     }),
   };

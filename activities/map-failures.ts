@@ -10,7 +10,7 @@ type Activity<I, O> = (input: I) => Promise<O>;
  * Tells Temporal about failures in the words of the catalogue: whether trying again can help, and when the service
  * asked to be left alone until. `giveUp: false` is for work that must not be given up, whatever the failure.
  */
-export function failing<I, O>(
+export function mapFailures<I, O>(
   activity: Activity<I, O>,
   final: { giveUp: boolean } = { giveUp: true },
 ): Activity<I, O> {

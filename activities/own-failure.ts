@@ -18,7 +18,7 @@ export const lastingAttempts = 8;
  * The reason when work failed for its own sake: the service refuses it, or fails it and answers others meanwhile. It is
  * undefined for trouble that everybody shares: a service or a warehouse that is away is waited for together.
  */
-export async function ownTrouble(
+export async function ownFailure(
   deps: ActivityDependencies,
   error: unknown,
 ): Promise<WaitingReason | undefined> {
@@ -75,7 +75,7 @@ export async function refusal(deps: ActivityDependencies, error: unknown): Promi
   Context.current().cancellationSignal.throwIfAborted();
   const failure = asFailure(error);
   if (failure !== undefined && failure.action !== 'retry') return failure;
-  await ownTrouble(deps, error);
+  await ownFailure(deps, error);
   throw error;
 }
 
@@ -96,7 +96,7 @@ function unexpected(error: unknown): WaitingReason {
  * Works for each, at once. Those that the service fails alone are noted in `failed` and left out of the answer, by id, as are
  * those that it refuses for a reason that is `theirs`; any other refusal is thrown, as is trouble that everybody shares.
  */
-export async function eachAlone<T>(
+export async function settleEach<T>(
   deps: ActivityDependencies,
   failed: Map<string, WaitingReason>,
   ids: readonly string[],
@@ -116,7 +116,7 @@ export async function eachAlone<T>(
     const refused =
       failure?.action === 'park' && failure.code !== 'SERVICE_KEY_REFUSED' && theirs(failure.code);
     const passes = failure?.action === 'retry';
-    const reason = passes || refused ? await ownTrouble(deps, end.reason) : undefined;
+    const reason = passes || refused ? await ownFailure(deps, end.reason) : undefined;
     if (reason === undefined) throw end.reason;
     failed.set(id, refused ? { ...reason, code: 'SERVICE_RECORD_REFUSED' } : reason);
   }

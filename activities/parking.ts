@@ -7,7 +7,7 @@ import { parkedCodes, parkService, reviveParked } from '../db/catch-up/parking.t
 import { parkOwner } from '../db/catch-up/settle.ts';
 import { withoutStatement } from '../db/failures.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { ownTrouble } from './own-failure.ts';
+import { ownFailure } from './own-failure.ts';
 
 /** A refusal that is the same for everything that is asked. */
 const refusesAll: readonly FailureCode[] = ['SERVICE_KEY_REFUSED'];
@@ -28,7 +28,7 @@ const endTogether: readonly FailureCode[] = [
  * revives those that wait for the same refusal. Trouble that everybody shares is thrown, for Temporal to retry: then
  * those have their turn that still have something due.
  */
-export async function eachUnlessParked(
+export async function runOrPark(
   deps: ActivityDependencies,
   kind: CatchUpKind,
   owners: readonly string[],
@@ -43,7 +43,7 @@ export async function eachUnlessParked(
       await work(owner);
     } catch (error) {
       Context.current().cancellationSignal.throwIfAborted();
-      const reason = await ownTrouble(deps, error);
+      const reason = await ownFailure(deps, error);
       if (reason === undefined) throw error;
       deps.log.warn({ kind, owner, code: reason.code, err: withoutStatement(error) }, 'parked');
       const asksService = reason.code.startsWith('SERVICE_') && !refusesAll.includes(reason.code);

@@ -22,7 +22,7 @@ import { walkPages } from '../service/walk.ts';
 import { missedGraceSeconds } from './backfill/listing.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { heartbeat } from './heartbeat.ts';
-import { failing } from './map-failures.ts';
+import { mapFailures } from './map-failures.ts';
 import { refusal } from './own-failure.ts';
 import { write } from './reading/page-write.ts';
 import { walkListing } from './reading/walk-listing.ts';
@@ -45,7 +45,7 @@ interface ListingReconcile {
 
 export function reconcileActivities(deps: ActivityDependencies) {
   return {
-    beginReconcile: failing(async ({ runId }: { runId: string }): Promise<void> => {
+    beginReconcile: mapFailures(async ({ runId }: { runId: string }): Promise<void> => {
       await startWhole(deps, runId, 'reconcile');
     }),
 
@@ -54,7 +54,7 @@ export function reconcileActivities(deps: ActivityDependencies) {
      * resources that no other company need be asked for: the filter is ignored, or the key refused. What the service
      * refuses for good fails that resource alone; what passes is retried by Temporal.
      */
-    reconcileCompany: failing(
+    reconcileCompany: mapFailures(
       async ({ runId, companyId, resources }: CompanyReconcile): Promise<{ vain: ReconciledResource[] }> => {
         const vain: ReconciledResource[] = [];
         for (const listing of await changedUntimed(deps.warehouse.db, runId, companyId)) {

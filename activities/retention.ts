@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { dropPayloads } from '../db/events/retention.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { failing } from './map-failures.ts';
+import { mapFailures } from './map-failures.ts';
 
 /** Events whose payloads one statement drops: their rows are locked for some milliseconds. */
 const eventsTogether = 1_000;
@@ -9,7 +9,7 @@ const eventsTogether = 1_000;
 export function retentionActivities(deps: ActivityDependencies) {
   return {
     /** Drops what was signed of events that were settled long ago, little by little; returns how many. */
-    dropPayloads: failing(async (_: object): Promise<{ events: number }> => {
+    dropPayloads: mapFailures(async (_: object): Promise<{ events: number }> => {
       const days = deps.journalPayloadDays;
       if (days === 0) return { events: 0 };
       const { cancellationSignal } = Context.current();

@@ -3,25 +3,25 @@ import type { RunKind, RunState } from '../contract/names.ts';
 import { concludeRun, failPartsLeft, failWhole, runsUnderWay } from '../db/backfill/run-end.ts';
 import { finishRun, type RunKey, startRun } from '../db/backfill/runs.ts';
 import type { ActivityDependencies } from './dependencies.ts';
-import { failing } from './map-failures.ts';
+import { mapFailures } from './map-failures.ts';
 
 export function runActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;
   return {
     /** Fails a part of a run; or all of it, with the parts that nobody reads any more. */
-    failRun: failing(async (input: RunKey & { error: string; kind?: RunKind }): Promise<void> => {
+    failRun: mapFailures(async (input: RunKey & { error: string; kind?: RunKind }): Promise<void> => {
       const { runId, companyId, resource, error, kind } = input;
       if (companyId !== null || resource !== null) return await failPart(deps, input, error, kind);
       await startWhole(deps, runId, kind);
       await failWhole(db, runId, error);
     }),
 
-    concludeRun: failing(
+    concludeRun: mapFailures(
       async (input: { runId: string }): Promise<RunState> => await concludeRun(db, input.runId),
     ),
 
     /** Fails runs whose workflow is over, though it did not say so: it was terminated, timed out, or Temporal lost it. */
-    endLostRuns: failing(async (_: object): Promise<void> => {
+    endLostRuns: mapFailures(async (_: object): Promise<void> => {
       for (const { runId, workflowId } of await runsUnderWay(db)) {
         const ended = workflowId === null ? 'gone' : await endOf(deps, workflowId);
         if (ended === undefined) continue;

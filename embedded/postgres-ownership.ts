@@ -4,7 +4,7 @@ import pg from 'pg';
  * Gives a database and all that the connected superuser owns in it to another role, or nothing of it; with `groups` also
  * the choice of who has the roles without a login. Postgres's own `reassign owned` refuses the superuser that it was made with.
  */
-export async function handOver(
+export async function moveToCompany(
   client: pg.Client,
   database: string,
   to: string,

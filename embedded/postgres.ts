@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import pg from 'pg';
 import { bounds } from './bounds.ts';
-import { handOver } from './postgres-ownership.ts';
+import { moveToCompany } from './postgres-ownership.ts';
 import type { Addresses } from './running.ts';
 
 /** The embedded Postgres, as its users see it. */
@@ -103,7 +103,7 @@ async function ensureOwned(
     await client.query(`create database ${pg.escapeIdentifier(name)} owner ${pg.escapeIdentifier(owner)}`);
   } else if (rows[0].owner !== owner) {
     // Of an earlier version, in which the superuser owned everything.
-    await connected(postgresUrl(address, name), (inside) => handOver(inside, name, owner, createRoles));
+    await connected(postgresUrl(address, name), (inside) => moveToCompany(inside, name, owner, createRoles));
   }
 }
 

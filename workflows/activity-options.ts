@@ -8,13 +8,13 @@ import { taskQueues } from '../contract/names.ts';
  */
 
 /** First try of short work on the warehouse: within the workflow task, 1.3 times as fast as a remote activity. */
-export const local = proxyLocalActivities<Activities>({
+export const quickLocal = proxyLocalActivities<Activities>({
   startToCloseTimeout: '8 seconds',
   retry: { maximumAttempts: 2, initialInterval: '50 milliseconds' },
 });
 
 /** The same work when the warehouse is in trouble: tried until it succeeds, for no event may be lost. */
-export const patient = proxyActivities<Activities>({
+export const quickUnlimited = proxyActivities<Activities>({
   taskQueue: taskQueues.events,
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '500 milliseconds', backoffCoefficient: 2, maximumInterval: '30 seconds' },

@@ -8,7 +8,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { type CatchUpKind, queryNames, signalNames } from '../contract/names.ts';
-import { catchingUp, catchUpBounds, local, patient } from './activity-options.ts';
+import { catchingUp, catchUpBounds, quickLocal, quickUnlimited } from './activity-options.ts';
 import { localFirst } from './local-first.ts';
 
 export interface CatchUpProgress {
@@ -37,8 +37,8 @@ export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
     woken = false;
     const most = { kind, limit: ownersPerChunk * chunksAtOnce };
     const due = await soon(
-      () => local.dueOwners(most),
-      () => patient.dueOwners(most),
+      () => quickLocal.dueOwners(most),
+      () => quickUnlimited.dueOwners(most),
     );
     if (due.length > 0) {
       const chunks = shared(due, chunksAtOnce);
@@ -52,8 +52,8 @@ export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
       continue;
     }
     const { asleep, dueInMs } = await soon(
-      () => local.trySleep({ kind }),
-      () => patient.trySleep({ kind }),
+      () => quickLocal.trySleep({ kind }),
+      () => quickUnlimited.trySleep({ kind }),
     );
     if (asleep && !(await condition(() => woken, catchUpBounds.lingerMs))) return;
     if (dueInMs !== null && dueInMs > 0) await condition(() => woken, dueInMs);

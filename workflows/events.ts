@@ -1,18 +1,18 @@
 import type { EventGroup } from '../contract/delivery.ts';
-import { local, patient } from './activity-options.ts';
+import { quickLocal, quickUnlimited } from './activity-options.ts';
 import { localFirst } from './local-first.ts';
 
 /** Writes a group of events to the warehouse, and wakes whoever reads again what they told of. */
 export async function applyEvents(group: EventGroup): Promise<void> {
   const recorded = await localFirst(
-    () => local.recordGroup(group),
-    () => patient.recordGroup(group),
+    () => quickLocal.recordGroup(group),
+    () => quickUnlimited.recordGroup(group),
   );
   if (recorded.wake.length > 0) {
     const kinds = recorded.wake;
     await localFirst(
-      () => local.wakeCatchUps({ kinds }),
-      () => patient.wakeCatchUps({ kinds }),
+      () => quickLocal.wakeCatchUps({ kinds }),
+      () => quickUnlimited.wakeCatchUps({ kinds }),
     );
   }
 }

@@ -1,13 +1,13 @@
 import { type CatchUpKind, catchUpKinds } from '../contract/names.ts';
-import { patient } from './activity-options.ts';
+import { quickUnlimited } from './activity-options.ts';
 
 /** Started by a schedule once a minute, so that no lost wake-up leaves an event waiting, and no lost run seems to go on. */
 export async function wakeCatchUps(): Promise<void> {
   const kinds: CatchUpKind[] = [];
   for (const kind of catchUpKinds) {
-    const due = await patient.dueOwners({ kind, limit: 1 });
+    const due = await quickUnlimited.dueOwners({ kind, limit: 1 });
     if (due.length > 0) kinds.push(kind);
   }
-  if (kinds.length > 0) await patient.wakeCatchUps({ kinds });
-  await patient.endLostRuns({});
+  if (kinds.length > 0) await quickUnlimited.wakeCatchUps({ kinds });
+  await quickUnlimited.endLostRuns({});
 }

@@ -5,7 +5,7 @@ import { companiesAfter } from '../../db/backfill/order.ts';
 import { finishedResources, isReadElsewhere, notePartsMissing } from '../../db/backfill/runs.ts';
 import type { Allowance } from '../allowance.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { failing } from '../map-failures.ts';
+import { mapFailures } from '../map-failures.ts';
 import { refusal } from '../own-failure.ts';
 import { reviveService } from '../parking.ts';
 import { failPart, startWhole } from '../runs.ts';
@@ -34,7 +34,7 @@ export function backfillActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;
   return {
     /** Begins a run, reads the list of companies and notes those of the settings; tells whether there is such a list. */
-    beginRun: failing(async ({ runId }: { runId: string }): Promise<{ readonly listed: boolean }> => {
+    beginRun: mapFailures(async ({ runId }: { runId: string }): Promise<{ readonly listed: boolean }> => {
       await startWhole(deps, runId);
       const listed = await backfillCompanies(deps, runId);
       await noteConfigured(deps, { runId, listed });
@@ -42,7 +42,7 @@ export function backfillActivities(deps: ActivityDependencies) {
     }),
 
     /** The companies that a run reads next: of those that were chosen for it, or of all that are known. */
-    nextCompanies: failing(async (input: NextCompanies): Promise<CompaniesNext> => {
+    nextCompanies: mapFailures(async (input: NextCompanies): Promise<CompaniesNext> => {
       const { runId, after, limit, listed } = input;
       const chosen = await isOfChosen(db, runId);
       const next = chosen
@@ -55,7 +55,7 @@ export function backfillActivities(deps: ActivityDependencies) {
       return { companies: noted, last };
     }),
 
-    companiesAfter: failing(async (input: { after: string | null; limit: number }): Promise<string[]> => {
+    companiesAfter: mapFailures(async (input: { after: string | null; limit: number }): Promise<string[]> => {
       return await companiesAfter(db, input.after, input.limit);
     }),
 
@@ -63,26 +63,26 @@ export function backfillActivities(deps: ActivityDependencies) {
      * Reads what the service has of a company, resource by resource, less what the run has already finished. What the
      * service refuses for good fails that resource alone; what passes is retried by Temporal.
      */
-    readCompany: failing(async (input: CompanyReading): Promise<CompanyStep> => {
+    readCompany: mapFailures(async (input: CompanyReading): Promise<CompanyStep> => {
       // Read with others by another run, it has no workflow whose id would tell.
       if (input.cursor === null && (await isReadElsewhere(db, input))) throw busy(input.companyId);
       return await readCompany(deps, input, await finishedResources(db, input.runId, input.companyId));
     }),
 
     /** The same for several companies, as long as each is small. */
-    readCompanies: failing(
+    readCompanies: mapFailures(
       async (input: CompaniesReading): Promise<CompaniesStep> =>
         await readTogether(deps, input, (...company) => readCompany(deps, ...company)),
     ),
 
     /** Fails, for Temporal to try again, while another run reads the company. */
-    awaitTurn: failing(async ({ companyId }: { companyId: string }): Promise<void> => {
+    awaitTurn: mapFailures(async ({ companyId }: { companyId: string }): Promise<void> => {
       const ended = await deps.howEnded(workflowIds.backfillCompany(companyId));
       if (ended === undefined) throw busy(companyId);
     }),
 
     /** Fails the resource of a company that could not be read however often it was tried; whether any is left. */
-    giveUpResource: failing(
+    giveUpResource: mapFailures(
       async (input: { runId: string; companyId: string; error: string }): Promise<{ done: boolean }> => {
         const [resource, ...left] = await unfinished(deps, input);
         if (resource === undefined) return { done: true };
@@ -92,7 +92,7 @@ export function backfillActivities(deps: ActivityDependencies) {
     ),
 
     /** Fails what the run has still to read of a company. */
-    giveUpCompany: failing(
+    giveUpCompany: mapFailures(
       async (input: { runId: string; companyId: string; error: string }): Promise<void> =>
         await giveUp(deps, input, input.error),
     ),

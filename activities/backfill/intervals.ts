@@ -20,7 +20,7 @@ import { atMostEvery } from '../at-most-every.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { heartbeat } from '../heartbeat.ts';
 import { asFailure } from '../map-failures.ts';
-import { ownTrouble } from '../own-failure.ts';
+import { ownFailure } from '../own-failure.ts';
 import { type RangePlace, type RangeRead, rangeStart, readRange } from '../reading/read-range.ts';
 import { missedGraceSeconds } from './listing.ts';
 
@@ -143,7 +143,7 @@ async function backfillMeter(
     const { cancellationSignal, info } = Context.current();
     cancellationSignal.throwIfAborted();
     if (info.attempt <= meterAttempts && asFailure(error)?.action === 'retry') throw error;
-    const reason = await ownTrouble(deps, error);
+    const reason = await ownFailure(deps, error);
     if (reason === undefined || reason.code === 'SERVICE_KEY_REFUSED') throw error;
     // A meter that cannot be read must not keep the others from being read.
     const { code } = reason;

@@ -2,8 +2,8 @@ import type { CatchUpKind } from '../../contract/names.ts';
 import { dueOwners } from '../../db/catch-up/due.ts';
 import { trySleep } from '../../db/events/wake.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { failing } from '../map-failures.ts';
-import { eachUnlessParked } from '../parking.ts';
+import { mapFailures } from '../map-failures.ts';
+import { runOrPark } from '../parking.ts';
 import { catchUpConnections } from './connections.ts';
 import { catchUpDocuments } from './documents.ts';
 import { catchUpIntervals } from './intervals.ts';
@@ -22,21 +22,23 @@ export function catchUpActivities(dependencies: ActivityDependencies) {
 
   return {
     /** Companies (meters, for intervals) that have events waiting to be read again, longest waiting first. */
-    dueOwners: failing(async ({ kind, limit }: { kind: CatchUpKind; limit: number }): Promise<string[]> => {
-      return await dueOwners(db, kind, limit);
-    }),
+    dueOwners: mapFailures(
+      async ({ kind, limit }: { kind: CatchUpKind; limit: number }): Promise<string[]> => {
+        return await dueOwners(db, kind, limit);
+      },
+    ),
 
     /**
      * Reads again what the events of these owners are about. What fails for one of them alone is parked with the
      * reason; trouble that everybody shares is retried by Temporal.
      */
-    catchUpOwners: failing(
+    catchUpOwners: mapFailures(
       async ({ kind, owners }: { kind: CatchUpKind; owners: readonly string[] }): Promise<void> => {
-        await eachUnlessParked(deps, kind, owners, catchUpOf[kind]);
+        await runOrPark(deps, kind, owners, catchUpOf[kind]);
       },
     ),
 
-    trySleep: failing(
+    trySleep: mapFailures(
       async ({ kind }: { kind: CatchUpKind }): Promise<{ asleep: boolean; dueInMs: number | null }> => {
         return await db.transaction((tx) => trySleep(tx, kind));
       },

@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../../contract/failures.ts';
 import { liveUsage, warehouseNow } from '../../db/catch-up/due.ts';
-import { handOver } from '../../db/catch-up/settle.ts';
+import { moveToCompany } from '../../db/catch-up/settle.ts';
 import type { WaitingReason } from '../../db/catch-up/stale.ts';
 import { writeDocumentSets } from '../../db/records/document-sets.ts';
 import type { RecordAnswer } from '../../service/client.ts';
@@ -9,7 +9,7 @@ import type { Page } from '../../service/page.ts';
 import type { PageManifest } from '../../service/stability.ts';
 import { walkPages } from '../../service/walk.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { eachAlone } from '../own-failure.ts';
+import { settleEach } from '../own-failure.ts';
 import { noteFields, write } from '../reading/page-write.ts';
 import { readWhole } from '../reading/read-whole.ts';
 
@@ -80,7 +80,7 @@ export async function readOneByOne(
     const together = tried.working.has('document') && tried.working.has('documentUsage');
     const early = together && has(reads, 'documentUsage') ? readUsageOf(reads, some) : undefined;
     early?.catch(() => {});
-    const records = await eachAlone(
+    const records = await settleEach(
       deps,
       reads.failed,
       some,
@@ -105,7 +105,7 @@ export async function readOneByOne(
       await writeRecords(reads, read, unlisted);
       noteAsked(asked, pick(usage, found));
     }
-    for (const id of await handOver(deps.warehouse.db, companyId, found)) reads.moved.add(id);
+    for (const id of await moveToCompany(deps.warehouse.db, companyId, found)) reads.moved.add(id);
   }
   const here = (id: string): boolean => !reads.moved.has(id);
   return {
@@ -167,7 +167,7 @@ async function readUsageOf(
 ): Promise<ReadonlyMap<string, UsageRead>> {
   const { deps, tried, failed } = reads;
   const known = await liveUsage(deps.warehouse.db, ids);
-  const answers = await eachAlone(
+  const answers = await settleEach(
     deps,
     failed,
     ids,

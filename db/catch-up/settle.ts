@@ -213,7 +213,7 @@ const shownBy = (readAt: SQL): SQL => sql`case
  * Gives what waits for documents that turned out to be another company's to that company, whose
  * listings tell of them: their usage, their meters. Returns those documents.
  */
-export async function handOver(
+export async function moveToCompany(
   db: Executor,
   companyId: string,
   documentIds: readonly string[],

@@ -11,7 +11,7 @@ import { applyDocumentSites, applyDocuments } from './documents.ts';
 import { insertJournal, type JournalEntry, type Recording } from './journal.ts';
 import { noteStale } from './note-stale.ts';
 import { printedBytesMax, printsTooLong } from './printed-size.ts';
-import { holdAwake, wokenPerhapsInVain } from './wake.ts';
+import { holdAwake, maybeMissedWakeups } from './wake.ts';
 
 /** What recording a group led to. */
 export interface Recorded {
@@ -110,7 +110,7 @@ async function recordTogether(
   // A replay of what waits counts it no second time, and what was tried for it counts no more.
   if (recording.replay !== undefined) await refreshEach(tx, recordsOf(waiting));
   const known = entries.filter((entry) => !fresh.has(entry.id)).map((entry) => entry.id);
-  if (known.length > 0) for (const kind of await wokenPerhapsInVain(tx, known)) wake.add(kind);
+  if (known.length > 0) for (const kind of await maybeMissedWakeups(tx, known)) wake.add(kind);
   return {
     fresh: fresh.size,
     duplicates: known.length,

@@ -19,7 +19,7 @@ export async function holdAwake(tx: Executor): Promise<void> {
  * those of events that still wait, and those that are marked awake, as what they were marked for
  * may wait no more.
  */
-export async function wokenPerhapsInVain(
+export async function maybeMissedWakeups(
   tx: Executor,
   eventIds: readonly string[],
 ): Promise<CatchUpKind[]> {

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { resources } from '../resources.ts';
 import { connections } from '../schema/utility.ts';
 import { relatedSites, replaceSites, tellsSites } from './connection-sites.ts';
-import { lookAgain } from './missing.ts';
+import { requeueMissing } from './missing.ts';
 import { countRows, items, type UpsertPage, type WrittenRow } from './page.ts';
 import { upsertRecords } from './upsert.ts';
 
@@ -24,6 +24,6 @@ export const upsertConnections: UpsertPage = async (tx, page) => {
     ), ${relatedSites}
     ${replaceSites}`);
   const changed = rows.filter(({ inserted }) => !inserted);
-  if (changed.length > 0) await lookAgain(tx, 'connections', changed);
+  if (changed.length > 0) await requeueMissing(tx, 'connections', changed);
   return countRows(rows);
 };

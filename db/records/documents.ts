@@ -4,7 +4,7 @@ import { sqlMessage } from '../failures.ts';
 import { halving } from '../halving.ts';
 import { resources } from '../resources.ts';
 import { documents } from '../schema/utility.ts';
-import { lookAgain } from './missing.ts';
+import { requeueMissing } from './missing.ts';
 import { moveUsage } from './owner.ts';
 import { countRows, items, type RecordPage, type UpsertPage, type WrittenRow } from './page.ts';
 import { rejectRecord, usageOfDocument } from './rejected-records.ts';
@@ -61,7 +61,7 @@ export const upsertDocuments: UpsertPage = async (tx, page) => {
   const changed = rows.filter(({ inserted }) => !inserted);
   await moveUsage(tx, changed);
   if (usage !== 'none') await writeUsage(tx, page, rows);
-  if (changed.length > 0) await lookAgain(tx, 'documents', changed);
+  if (changed.length > 0) await requeueMissing(tx, 'documents', changed);
   return countRows(rows);
 };
 

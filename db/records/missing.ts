@@ -9,7 +9,7 @@ import { events, settlements } from '../schema/metersync.ts';
  * A record is seen after all, in a state as new as events told of in vain: they wait to be settled
  * again.
  */
-export async function lookAgain(
+export async function requeueMissing(
   tx: Executor,
   resource: 'documents' | 'connections',
   seen: readonly { readonly id: string }[],

@@ -1,14 +1,14 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import { sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { failing } from '../../activities/map-failures.ts';
+import { mapFailures } from '../../activities/map-failures.ts';
 import { Failure, type FailureCode, failureTypes } from '../../contract/failures.ts';
 import { activityEnvironment } from '../support/activities.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 /** What Temporal is told when an activity throws. */
 async function toldBy(work: () => Promise<unknown>, final?: { giveUp: boolean }): Promise<unknown> {
-  const activity = failing(work, ...(final === undefined ? [] : [final]));
+  const activity = mapFailures(work, ...(final === undefined ? [] : [final]));
   return await activityEnvironment()
     .run(activity, undefined)
     .catch((error: unknown) => error);
@@ -82,7 +82,7 @@ describe('what Temporal is told of a failure', () => {
 
   test('cancelled work says so, whatever it failed with on its way out', async () => {
     const environment = activityEnvironment();
-    const activity = failing(async () => {
+    const activity = mapFailures(async () => {
       environment.cancel('CANCELLED');
       await Context.current().cancelled.catch(() => {});
       throw new Failure('SERVICE_UNREACHABLE', 'the request was aborted');

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { failing } from '../../activities/map-failures.ts';
+import { mapFailures } from '../../activities/map-failures.ts';
 import { createLog } from '../../app/log.ts';
 import { sqlState, withoutStatement } from '../../db/failures.ts';
 import { rejection } from '../service/setup.ts';
@@ -64,7 +64,7 @@ describe.each(names)('of %s that fails', (name) => {
   });
 
   test('Temporal is told no more, neither of a refusal nor of a mistake', async () => {
-    const activity = failing(async () => void (await attempts[name]()));
+    const activity = mapFailures(async () => void (await attempts[name]()));
     const error = await rejection(activityEnvironment().run(activity, undefined));
     expect(everything(error)).toContain('SQLSTATE');
     expect(everything(error)).not.toMatch(/geheim|Failed query/);

@@ -19,7 +19,7 @@ import {
 } from '../../../../db/catch-up/due.ts';
 import { parkedCodes, parkService, reviveParked } from '../../../../db/catch-up/parking.ts';
 import {
-  handOver,
+  moveToCompany,
   parkOwner,
   postponeDocuments,
   postponeFailed,
@@ -83,7 +83,7 @@ export const catchUp: readonly Work[] = [
           numbers(1, 100).map((n) => idOf('usage', plot, n)),
         );
         await usageToldByRecords(db, ids);
-        await handOver(db, companyId, ids);
+        await moveToCompany(db, companyId, ids);
         await surroundings(db, 'documents', companyId, ids);
         await unreadNeighbours(db, companyId, ids);
         await settleRecords(db, 'documents', ids, readAt, ids.slice(0, 5), companyId);
