@@ -9,15 +9,15 @@ import { serviceParked } from './parking.ts';
 import { eventKind, keyOf } from './stale.ts';
 
 /**
- * Rows of stale records of which the owners are told, longest due first, before owners are looked
- * for one by one.
+ * Stale records whose owners are returned, longest due first, before each owner is looked up by
+ * itself.
  */
 const dueRowsMax = 500;
 
 /**
- * Companies, or meters for intervals, that have something due; those that are due longest come
- * first, so that none keeps others waiting by being tried again. None while nothing may be asked of
- * the service. Of the given ones alone where they are given.
+ * Returns companies, or meters for intervals, that have something due, at most `limit`. The longest
+ * due come first, so that retries of one owner do not delay the others. Returns none while the
+ * service is parked. `among` restricts the search to these owners.
  */
 export async function dueOwners(
   db: Executor,
@@ -28,11 +28,11 @@ export async function dueOwners(
   if (among !== undefined) return (await ownersOf(db, firstDueOf(kind, among), limit)).owners;
   const longest = await ownersOf(db, dueLongest(kind), limit);
   if (longest.owners.length >= limit || longest.rows < dueRowsMax) return longest.owners;
-  // A few owners have much that is due: each owner that waits is looked up once.
+  // A few owners have many due records: look up each waiting owner once.
   return (await ownersOf(db, firstDueOfEach(kind), limit)).owners;
 }
 
-/** The owners of rows `(owner, due_at)`, and of how many rows they are. */
+/** The owners of rows `(owner, due_at)`, and how many rows those are. */
 async function ownersOf(
   db: Executor,
   due: SQL,
@@ -107,7 +107,7 @@ export async function warehouseNow(db: Executor): Promise<string> {
   return result.rows[0]?.now ?? '';
 }
 
-/** What waits of an owner, longest first, as a table `due (record_id, due_at)`. */
+/** The due records of an owner, longest first, as a table `due (record_id, due_at)`. */
 const dueOf = (kind: 'connections' | 'documents', companyId: string, limit: number): SQL => sql`(
         select record_id, due_at
         from ${staleRecords}
@@ -120,14 +120,14 @@ const dueOf = (kind: 'connections' | 'documents', companyId: string, limit: numb
 /** The warehouse's clock as a table `clock (now)`, before anything is read. */
 const clock = sql.raw('(select clock_timestamp()::text as now) clock');
 
-/** The clock that came with rows; there is one also where nothing is due. */
+/** The clock that came with rows; there is a row even where nothing is due. */
 function clockOf(rows: readonly { readonly now: string }[]): string {
   const [first] = rows;
   if (first === undefined) throw new Error('a clock without a time');
   return first.now;
 }
 
-/** Records of a company that wait to be read, longest waiting first, and the warehouse's clock. */
+/** Reads a company's due records, longest due first, and the warehouse's clock. */
 export async function dueRecords(
   db: Executor,
   kind: 'connections' | 'documents',
@@ -142,9 +142,7 @@ export async function dueRecords(
   return { readAt: clockOf(rows), due: rows.flatMap(({ record_id }) => record_id ?? []) };
 }
 
-/**
- * A record that is looked for, by its id and when it was created: texts that compare as times do.
- */
+/** A record to look for: its id, and when it was created as text that sorts as times do. */
 export interface WantedDocument {
   readonly id: string;
   readonly key: string | null;
@@ -153,16 +151,14 @@ export interface WantedDocument {
 const comparable = (time: SQL): SQL<string> =>
   sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')`;
 
-/**
- * Documents of a company that wait to be read, longest waiting first, and the warehouse's clock.
- */
+/** Reads a company's due documents, longest due first, and the warehouse's clock. */
 export async function dueDocuments(
   db: Executor,
   companyId: string,
   limit: number,
 ): Promise<{ readAt: string; due: WantedDocument[] }> {
   const { rows } = await db.execute<{ now: string; id: string | null; key: string | null }>(sql`
-    select clock.now, due.record_id as id, ${comparable(sql`known.created`)} as key
+    select clock.now, due.record_id as id, ${comparable(sql`existing.created`)} as key
     from ${clock}
       left join lateral ${dueOf('documents', companyId, limit)} on true
       left join lateral (
@@ -170,13 +166,13 @@ export async function dueDocuments(
         from ${documents}
         where id = due.record_id::uuid
         offset 0
-      ) known on true
+      ) existing on true
     order by due.due_at, due.record_id`);
   const due = rows.flatMap(({ id, key }) => (id === null ? [] : [{ id, key }]));
   return { readAt: clockOf(rows), due };
 }
 
-/** Ids of the usage rows of documents that live, by the id of the document. */
+/** Reads the ids of live usage rows, by the id of their document. */
 export async function liveUsage(
   db: Executor,
   documentIds: readonly string[],
@@ -197,7 +193,7 @@ export async function liveUsage(
   return new Map(result.rows.map(({ document_id, ids }) => [document_id, ids]));
 }
 
-/** When records were created, by their ids; those of which it is not known are left out. */
+/** Reads when records were created, by their ids; leaves out those without a known time. */
 export async function createdTimes(
   db: Executor,
   listing: 'documents' | 'usageData',
@@ -214,8 +210,8 @@ export async function createdTimes(
 }
 
 /**
- * The usage rows of documents, where each document's record tells its usage and the warehouse holds
- * just these rows; else undefined.
+ * Reads the usage rows of documents. Undefined unless each document's record lists its usage and
+ * the warehouse holds exactly these rows.
  */
 export async function usageToldByRecords(
   db: Executor,
@@ -226,13 +222,13 @@ export async function usageToldByRecords(
   const { rows } = await db.execute<{
     id: string | null;
     key: string | null;
-    told: boolean | null;
+    complete: boolean | null;
   }>(sql`
     with asked as (
       select
         d.id,
         jsonb_typeof(d.raw -> 'usageData') = 'array' and held.ids is not distinct from listed.ids
-          as told
+          as complete
       from ${documents} d
         cross join lateral (
           select ${sorted(sql`u.id::text`)} as ids
@@ -247,7 +243,7 @@ export async function usageToldByRecords(
       where d.id = any(${array(documentIds, 'uuid')})
         and d.deleted_at is null
     )
-    select theirs.id, ${comparable(sql`theirs.created`)} as key, asked.told
+    select theirs.id, ${comparable(sql`theirs.created`)} as key, asked.complete
     from asked
       left join lateral (
         select id, created
@@ -256,6 +252,6 @@ export async function usageToldByRecords(
           and deleted_at is null
         offset 0
       ) theirs on true`);
-  if (rows.some(({ told }) => !told)) return undefined;
+  if (rows.some(({ complete }) => !complete)) return undefined;
   return rows.flatMap(({ id, key }) => (id === null ? [] : [{ id, key }]));
 }

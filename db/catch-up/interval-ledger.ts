@@ -12,8 +12,8 @@ import { companies, intervals, meters } from '../schema/utility.ts';
 import { keyOf, staleOf, type WaitingReason } from './stale.ts';
 
 /**
- * Looks at a range that shows fewer readings than its event told of, some seconds apart in all:
- * then what it shows is taken, and the shortfall kept.
+ * Attempts to read a range that has fewer readings than its event reported, some seconds apart in
+ * all. After them the readings found are accepted, and the shortfall is kept.
  */
 export const shortfallAttemptsMax = 4;
 
@@ -26,10 +26,7 @@ export interface TimeRange {
   readonly end: string;
 }
 
-/**
- * How dense a meter's readings are, as its events say: seconds of its shortest and of its longest
- * ones.
- */
+/** Seconds of a meter's shortest and longest readings, as its events report them. */
 export interface Granularity {
   readonly shortest: number;
   readonly longest: number;
@@ -38,16 +35,16 @@ export interface Granularity {
 const usualSeconds = 900;
 const daySeconds = 86_400;
 
-/** What is due of a meter, and what whoever reads it has to know. */
+/** The due ranges of a meter, and what their reader needs to know. */
 export interface DueRanges {
   /** The warehouse's clock before anything is read. */
   readonly readAt: string;
-  /** Overlapping and touching ones merged. */
+  /** Due ranges; overlapping and touching ones are merged. */
   readonly ranges: readonly DueRange[];
   readonly granularity: Granularity;
   /** Whether the meter has a row. */
   readonly known: boolean;
-  /** Whether Postgres refused any reading, of whichever meter, that it may take by now. */
+  /** Whether Postgres refused a reading of any meter, which it may accept now. */
   readonly anyRefused: boolean;
 }
 
@@ -56,7 +53,7 @@ export interface DueRange extends TimeRange {
   readonly seconds: number;
 }
 
-/** Announced ranges of a meter that are due, the first of them. */
+/** Reads the first `limit` due ranges of a meter. */
 export async function dueRanges(db: Executor, meterId: string, limit: number): Promise<DueRanges> {
   const result = await db.execute<{
     now: string;
@@ -91,27 +88,27 @@ export async function dueRanges(db: Executor, meterId: string, limit: number): P
       ) every
       order by span
       limit ${limit}
-    ), told as (
+    ), reported as (
       select min(seconds)::float8 as shortest, max(seconds)::float8 as longest
       from due
         cross join lateral jsonb_array_elements_text(
           metersync.elements(payload -> 'granularitySeconds')
-        ) told
+        ) entry
         cross join lateral (
-          select case when told ~ '^[1-9]\\d{0,8}$' then told::bigint end
+          select case when entry ~ '^[1-9]\\d{0,8}$' then entry::bigint end
         ) as t (seconds)
     )
     select
       clock.now,
-      told.shortest,
-      told.longest,
+      reported.shortest,
+      reported.longest,
       ${isoTime(sql`lower(span)`)} as start,
       ${isoTime(sql`upper(span)`)} as end,
       extract(epoch from upper(span) - lower(span))::float8 as seconds,
       exists (select from ${meters} where id = ${meterId}) as known,
       exists (select from ${rejectedRecords} where resource = 'intervals') as any_refused
     from (select clock_timestamp()::text as now) clock
-      cross join told
+      cross join reported
       left join merged on true
     order by span`);
   const [first] = result.rows;
@@ -131,23 +128,21 @@ export async function dueRanges(db: Executor, meterId: string, limit: number): P
   };
 }
 
-/**
- * How far the pieces of a range are: where the next begins, and how many times the usual width it
- * has.
- */
+/** Where the next piece of a range begins, and its width as a multiple of the usual one. */
 export interface RangeProgress {
   readonly from: string;
   readonly width: number;
 }
 
-/** Longest reading by which pieces overlap: what an event says is a claim. A quarter of a year. */
+/**
+ * Longest overlap of pieces, in seconds: a quarter of a year. An event may claim any granularity.
+ */
 const overlapSecondsMax = 93 * daySeconds;
 
 /**
- * The next piece of a range, of so many readings of the length that events told, and where the one
- * after it begins; null behind the last. Each begins earlier than the one before ends by the length
- * of the longest reading: the service may leave out a reading that crosses the bounds that it is
- * asked for.
+ * Returns the next piece of a range, wide enough for `readings` readings of the reported length,
+ * and where the piece after it begins; null after the last. Pieces overlap by the length of the
+ * longest reading: the service may leave out a reading that crosses the bounds of a request.
  */
 export async function nextPiece(
   db: Executor,
@@ -158,7 +153,7 @@ export async function nextPiece(
 ): Promise<{ piece: TimeRange; next: string | null }> {
   const overlap = Math.min(longest, overlapSecondsMax);
   const seconds = Math.max(shortest * readings, overlap) * width;
-  // Most are one piece: their length says so.
+  // Most ranges fit in one piece.
   if (from === start && length !== undefined && length <= seconds)
     return { piece: { start, end }, next: null };
   const result = await db.execute<
@@ -173,7 +168,7 @@ export async function nextPiece(
           ${start}::timestamptz as starts,
           ${from}::timestamptz as begins,
           ${end}::timestamptz as ends
-      ) whole
+      ) bounds
       cross join lateral (
         select extract(epoch from ends - begins)::float8 <= ${seconds}::float8 as is_last
       ) length
@@ -186,9 +181,8 @@ export async function nextPiece(
 }
 
 /**
- * The width of the next piece, after one that held so many readings: a stretch that holds few is
- * gone through in steps that double, so that a range costs what there is in it, however wide an
- * event claims that it is.
+ * Returns the width of the next piece from how many readings the last one held. Sparse stretches
+ * double the width: the cost follows the readings in a range, not the width that an event claims.
  */
 export function nextWidth(width: number, held: number, readings: number): number {
   if (held * 2 <= readings) return width * 2;
@@ -196,8 +190,8 @@ export function nextWidth(width: number, held: number, readings: number): number
 }
 
 /**
- * Notes that a range of a meter, or all of it, was fetched; events whose readings came late are
- * counted anew.
+ * Notes that a range of a meter, or all of it, was fetched. Recounts events whose readings came
+ * late.
  */
 export async function noteFetched(
   db: Executor,
@@ -220,7 +214,7 @@ export async function noteFetched(
       and tstzrange(e.range_start, e.range_end, '[]') <@ ${fetched}`);
 }
 
-/** How many readings the warehouse has in the range of an event. */
+/** Counts the readings that the warehouse has in the range of an event. */
 const readingsIn = (event: SQL): SQL => sql`
 
         select count(*)
@@ -229,19 +223,19 @@ const readingsIn = (event: SQL): SQL => sql`
           and i.start_at between ${event}.range_start and ${event}.range_end
       `;
 
-/** An event whose range shows fewer readings than it told of. */
+/** An event whose range has fewer readings than it reported. */
 export interface Shortfall extends Record<string, unknown> {
   readonly id: string;
   readonly told: number;
   readonly found: number;
-  /** Whether it is looked at again. */
+  /** Whether the range is read again. */
   readonly waits: boolean;
 }
 
 /**
- * Settles the announcements of a meter that the given ranges, read from `readAt` on, cover. Where
- * fewer readings are found than an event told of it waits, and is settled short after some looks.
- * Returns those.
+ * Settles a meter's events whose ranges were fully read from `readAt` on. An event waits where
+ * fewer readings are found than it reported, and is settled short after `shortfallAttemptsMax`
+ * attempts. Returns the short ones.
  */
 export async function settleRanges(
   db: Executor,
@@ -257,7 +251,7 @@ export async function settleRanges(
     ranges.map(({ end }) => end),
     'text',
   );
-  const { code, message } = notAllShown;
+  const { code, message } = readingsMissing;
   const result = await db.execute<Shortfall & { lacks: boolean }>(sql`
     with fetched as materialized (
       select range_agg(tstzrange(starts::timestamptz, ends::timestamptz, '[]')) as spans
@@ -270,7 +264,7 @@ export async function settleRanges(
         s.owner,
         s.since,
         s.due_at,
-        e.interval_count as told,
+        e.interval_count as reported,
         (${readingsIn(sql`e`)}) as found,
         case when s.error_code = ${code} then s.attempts else 0 end as tried
       from fetched
@@ -286,7 +280,7 @@ export async function settleRanges(
     ), judged as materialized (
       select *, lacks and tried < ${shortfallAttemptsMax} as waits
       from waiting
-        cross join lateral (select coalesce(found < told, false) as lacks) l
+        cross join lateral (select coalesce(found < reported, false) as lacks) l
     ), settled as (
       insert into ${settlements} (${columnNames(settledColumns)})
       select
@@ -298,7 +292,7 @@ export async function settleRanges(
         'infinity',
         'applied',
         tried,
-        told,
+        reported,
         found
       from judged
       where not waits
@@ -316,7 +310,7 @@ export async function settleRanges(
         and j.key = s.key
         and j.due_at <= ${readAt}::timestamptz
     )
-    select record_id as id, told::float8 as told, found::float8 as found, waits, lacks
+    select record_id as id, reported::float8 as told, found::float8 as found, waits, lacks
     from judged
     where not waits
       or due_at <= ${readAt}::timestamptz`);
@@ -340,12 +334,12 @@ const settledColumns = [
   settlements.intervalsFound,
 ];
 
-const notAllShown: WaitingReason = {
+const readingsMissing: WaitingReason = {
   code: 'READINGS_NOT_SHOWN',
   message: 'the service shows fewer readings than this event told of',
 };
 
-/** The company that a meter belongs to, as the meter's row or an event of its intervals says. */
+/** Returns the company of a meter, from the meter's row or an event of its intervals. */
 export async function companyOfMeter(
   db: Executor,
   meterId: string,

@@ -7,10 +7,7 @@ import { parked, runs, settlements, staleRecords } from '../schema/metersync.ts'
 import { companies } from '../schema/utility.ts';
 import { eventKind, keyOf, refreshEach, type StaleKind, type StaleRecord } from './stale.ts';
 
-/**
- * Whether nothing may be asked of the service now, as it refused for a reason that is the same for
- * all.
- */
+/** Whether the service is parked: it refused for a reason that holds for every request. */
 export const serviceParked: SQL = sql`exists (
       select
       from ${parked}
@@ -18,8 +15,8 @@ export const serviceParked: SQL = sql`exists (
     )`;
 
 /**
- * Parks everything that is asked of the service, for 10 seconds at first and a quarter of an hour
- * in the end. Those who were refused at the same time count as one attempt.
+ * Parks all requests to the service, for 10 seconds at first and at most a quarter of an hour.
+ * Refusals at the same time count as one attempt.
  */
 export async function parkService(db: Executor, code: FailureCode, message: string): Promise<void> {
   const until = (attempts: SQL): SQL => sql`clock_timestamp() + least(
@@ -40,22 +37,19 @@ export async function parkService(db: Executor, code: FailureCode, message: stri
     });
 }
 
-/** Attempts that fail follow one another sooner than this while an outage lasts. */
+/** While an outage lasts, failed attempts follow one another within this time. */
 const outageSeconds = 240;
 
 /**
- * Whether what is noted of the service holds: while nothing is asked, nobody learns that an outage
- * is over.
+ * Whether the noted state of the service still holds. A noted outage lapses: while nothing is
+ * asked, no success can end it.
  */
 export const stillParked: SQL = sql`(
         ${parked.code} <> 'SERVICE_OUTAGE'
         or ${parked.nextAttemptAt} > clock_timestamp() - make_interval(secs => ${outageSeconds})
       )`;
 
-/**
- * Notes that the service fails all that it is asked. Nothing waits for that: whoever failed tries
- * again.
- */
+/** Notes that the service fails every request. Nothing is parked: whoever failed tries again. */
 export async function noteOutage(db: Executor, message: string): Promise<void> {
   const now = sql`clock_timestamp()`;
   await db
@@ -72,7 +66,7 @@ export async function noteOutage(db: Executor, message: string): Promise<void> {
     });
 }
 
-/** The failures for which the service, or the work of some of the given owners, is parked. */
+/** Reads the failures for which the service, or the work of some of the given owners, is parked. */
 export async function parkedCodes(
   db: Executor,
   kind: CatchUpKind,
@@ -86,7 +80,7 @@ export async function parkedCodes(
     select asked.owner, array_agg(distinct latest.error_code)
     from unnest(${array(owners, 'text')}) as asked (owner)
       cross join lateral (
-        -- What is parked is due last: what came since is due now.
+        -- Parked records are due last; records that came since are due now.
         select error_code
         from ${staleRecords}
         where queue = ${keyOf(eventKind[kind], sql`asked.owner`)}
@@ -101,22 +95,24 @@ export async function parkedCodes(
   };
 }
 
-/** What was revived, and the catch-ups to wake for it. */
+/** How many events were revived, and the catch-ups to wake for them. */
 export interface Revived {
   readonly events: number;
   readonly kinds: readonly CatchUpKind[];
 }
 
 /**
- * Makes due at once what waits for one of these failures. `over` ends the parking of the service:
- * the cause is known to be gone; otherwise it is only tried again, from the first pause on.
+ * Makes due at once what waits for one of these failures. With `over` the cause is known to be
+ * gone, and the parking of the service ends. Without it the service is only tried again, from the
+ * first pause on.
  */
 export async function reviveParked(
   db: Database,
   codes: readonly FailureCode[],
   how: { over: boolean },
 ): Promise<Revived> {
-  // Together: events whose end is forgotten and that nothing waits for would be pending for ever.
+  // One transaction: an event whose settlement is deleted but that has no stale record would stay
+  // pending forever.
   return await db.transaction((tx) => reviveTogether(tx, codes, how));
 }
 
@@ -132,8 +128,8 @@ async function reviveTogether(
     const anew = { attempts: 0, nextAttemptAt: sql`clock_timestamp()` };
     await db.update(parked).set(anew).where(isChosen);
   }
-  // What was given up is looked for again only when somebody says that the cause is gone.
-  const found = over ? [] : await forgetGivenUp(db, chosen);
+  // Missing events are tried again only when the cause is known to be gone.
+  const found = over ? [] : await forgetMissing(db, chosen);
   await refreshEach(db, found);
   const result = await db.execute<{ kind: StaleKind; events: number }>(sql`
     with parked as materialized (
@@ -167,10 +163,10 @@ async function reviveTogether(
 }
 
 /**
- * Forgets that events were given up for one of these failures. Returns their records, a row for
- * each time.
+ * Deletes the settlements of events that are missing for one of these failures. Returns their
+ * records, one row per settlement.
  */
-async function forgetGivenUp(db: Executor, codes: SQL): Promise<StaleRecord[]> {
+async function forgetMissing(db: Executor, codes: SQL): Promise<StaleRecord[]> {
   const { rows } = await db.execute<StaleRecord>(sql`
     delete from ${settlements}
     where outcome = 'missing'
@@ -179,10 +175,7 @@ async function forgetGivenUp(db: Executor, codes: SQL): Promise<StaleRecord[]> {
   return rows;
 }
 
-/**
- * Whether a company has a row that lives: what was tried of one that is gone is nobody's work any
- * more.
- */
+/** Whether a company has a live row: failures of a company that is gone need no retry. */
 export const livesCompany = (companyId: SQL): SQL => sql`exists (
         select
         from ${companies} c
@@ -192,8 +185,8 @@ export const livesCompany = (companyId: SQL): SQL => sql`exists (
       )`;
 
 /**
- * Companies that live and whose last reading failed for one of these reasons; `everything` when the
- * list of them could not be read.
+ * Reads live companies whose last read failed for one of these reasons. `everything` is true when
+ * the list of companies itself could not be read.
  */
 export async function failedParts(
   db: Executor,

@@ -9,25 +9,24 @@ import { documents, usageData } from '../schema/utility.ts';
 import { eventKind, keyOf, postpone, refreshStale, staleOf, type WaitingReason } from './stale.ts';
 
 /**
- * Tries after which a record that the service never showed is no longer looked for: four minutes,
- * as they lie further apart each time. A later sight of it has its events looked at again.
+ * Attempts after which a record that the service never listed is tombstoned: four minutes, as each
+ * back-off is longer. A later sight of the record reopens its events.
  */
 export const notShownAttemptsMax = 8;
 
 /**
- * Tries after which the service is believed that shows an older state than an event told of each
- * time, or does not prove what it does not show: an hour and a half. The event is `missing` then,
- * until its state is seen.
+ * Attempts after which the service's older state is accepted, or its unproved absence: an hour and
+ * a half. The event is then `missing`, until its state is read.
  */
 export const olderShownAttemptsMax = 15;
 
 /**
- * Settles what waited for the given records before the read began: events whose state, or a newer
- * one, is now in the warehouse are applied, those of records that are gone are superseded, those of
- * records that Postgres refused are dead. What was due and is none of these waits, each time
- * longer. `notShown` are records that the service proved not to have: when that has been so for a
- * while they are taken for gone, and what told of them is `missing`. A record that has moved to
- * another company is not postponed for the given one.
+ * Settles the events that waited for the given records before the read began. Events whose state,
+ * or a newer one, is now in the warehouse are applied. Those of deleted records are superseded,
+ * those of records that Postgres refused are dead. Other due records back off. `notShown` are
+ * records that the service proved not to have: after `notShownAttemptsMax` attempts they are
+ * tombstoned, and their events are `missing`. A record that moved to another company is not
+ * postponed for the given one.
  */
 export async function settleRecords(
   db: Executor,
@@ -37,8 +36,8 @@ export async function settleRecords(
   notShown: readonly string[] = [],
   companyId?: string,
 ): Promise<{ applied: number; waiting: number }> {
-  if (notShown.length > 0) await giveUpNotShown(db, kind, notShown, companyId);
-  const { settled, left } = await settleShown(db, kind, recordIds, readAt);
+  if (notShown.length > 0) await tombstoneNotShown(db, kind, notShown, companyId);
+  const { settled, left } = await settleCovered(db, kind, recordIds, readAt);
   if (left.length === 0) return { applied: settled, waiting: 0 };
   const reason = {
     code: 'RECORD_NOT_SHOWN',
@@ -50,21 +49,22 @@ export async function settleRecords(
     attemptsMax: olderShownAttemptsMax,
     ...(companyId === undefined ? {} : { owner: companyId }),
   });
-  if (givenUp.length > 0) await takeOlder(db, kind, givenUp);
+  if (givenUp.length > 0) await acceptOlder(db, kind, givenUp);
   return { applied: settled, waiting };
 }
 
-/** Settles what the read showed. Returns how many records it settled, and which others wait. */
-async function settleShown(
+/** Settles what the read covers. Returns how many records it settled, and which others wait. */
+async function settleCovered(
   db: Executor,
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
   readAt: string,
 ): Promise<{ settled: number; left: string[] }> {
   const judged = await settleJudged(db, kind, recordIds, readAt);
-  // Told of again while it was read, or settled in part: what is still pending of it is looked up.
+  // Looks up what is still pending of records that new events named during the read, or that were
+  // settled in part.
   const again = judged.filter(({ wholly, partly, before }) => partly || (wholly && !before));
-  const idOf = (one: Judged): string => one.record_id;
+  const idOf = ({ record_id }: Judged): string => record_id;
   if (again.length > 0) await refreshStale(db, eventKind[kind], again.map(idOf));
   return {
     settled: judged.filter(({ wholly, partly }) => wholly || partly).length,
@@ -72,13 +72,13 @@ async function settleShown(
   };
 }
 
-/** What a read showed of a record that events wait for. */
+/** How a read settles a stale record. */
 type Judged = RowOf<typeof staleRecords.recordId> & {
   /** Whether some of its events are settled. */
   readonly partly: boolean;
-  /** Whether all of them are. */
+  /** Whether all of its events are settled. */
   readonly wholly: boolean;
-  /** Whether none came after the read began. */
+  /** Whether no event came after the read began. */
   readonly before: boolean;
 };
 
@@ -105,11 +105,11 @@ async function settleJudged(
         w.*,
         r.outcome,
         r.shown,
-        coalesce(w.wanted <= r.shown, false) as all_shown,
+        coalesce(w.wanted <= r.shown, false) as all_covered,
         refused.error as refused
       from waiting w
         left join lateral (
-          select ${outcomeOf} as outcome, ${shownBy(read)} as shown
+          select ${outcomeOf} as outcome, ${coveredBy(read)} as shown
           from ${tableOf(kind)}
           where id = w.record_id::uuid
           offset 0
@@ -123,11 +123,10 @@ async function settleJudged(
           offset 0
         ) refused on true
     ), partly as materialized (
-      -- Of a record that was shown in an older state than all of its events told of, some may be
-      -- settled.
+      -- Where the record is older than its newest event, its older events may still be settled.
       select j.record_id
       from judged j
-      where not j.all_shown
+      where not j.all_covered
         and j.shown is not null
         and exists (
           select from ${events} e
@@ -154,7 +153,7 @@ async function settleJudged(
         case outcome when 'missing' then error_code end,
         attempts
       from judged
-      where all_shown
+      where all_covered
         or record_id in (select record_id from partly)
       union all
       select
@@ -169,21 +168,21 @@ async function settleJudged(
         ${refusedCode},
         attempts
       from judged
-      where not all_shown
+      where not all_covered
         and refused is not null
     ), done as (
       delete from ${staleRecords}
       where key = any(array(
         select key
         from judged
-        where (all_shown or refused is not null)
+        where (all_covered or refused is not null)
           and told_at <= ${read}
       ))
     )
     select
       record_id,
       record_id in (select record_id from partly) as partly,
-      all_shown or refused is not null as wholly,
+      all_covered or refused is not null as wholly,
       told_at <= ${read} as before
     from judged`);
   return rows;
@@ -191,7 +190,7 @@ async function settleJudged(
 
 const refusedCode: FailureCode = 'WAREHOUSE_VALUE_REFUSED';
 
-/** Of a row: what events become that its state covers. */
+/** The outcome of events that a row's state covers. */
 const outcomeOf = sql.raw(`case
             when deleted_reason = 'not_found' then 'missing'
             when deleted_at is not null then 'superseded'
@@ -199,10 +198,10 @@ const outcomeOf = sql.raw(`case
           end`);
 
 /**
- * Of a row: the state up to which it covers what events told of. A record without `updated` covers
- * all that came before it was read.
+ * The newest state that a row covers. A record without `updated` covers every event that came
+ * before its read.
  */
-const shownBy = (readAt: SQL): SQL => sql`case
+const coveredBy = (readAt: SQL): SQL => sql`case
             when deleted_reason in ('not_found', 'absent', 'listed') then 'infinity'
             when deleted_reason = 'event' then greatest(updated, raw_updated)
             when raw is not null and raw_updated is null and synced_at >= ${readAt} then 'infinity'
@@ -210,8 +209,8 @@ const shownBy = (readAt: SQL): SQL => sql`case
           end`;
 
 /**
- * Gives what waits for documents that turned out to be another company's to that company, whose
- * listings tell of them: their usage, their meters. Returns those documents.
+ * Moves the stale records of documents to the company that turned out to own them. Only its
+ * listings contain their usage and meters. Returns those documents.
  */
 export async function moveToCompany(
   db: Executor,
@@ -245,9 +244,9 @@ export async function moveToCompany(
 }
 
 /**
- * Has the events of a document wait that could not be read, each time longer. What the service does
- * not answer for when an older state would be believed is `missing`; a document that was never read
- * is gone then.
+ * Backs off events of a document that could not be read. When the service does not answer for it
+ * for `olderShownAttemptsMax` attempts, they are `missing`, and a document that was never read is
+ * tombstoned.
  */
 export async function postponeFailed(
   db: Executor,
@@ -269,9 +268,8 @@ export async function postponeFailed(
 }
 
 /**
- * Has the events of documents of whose usage not all was shown wait, each time longer. When one of
- * a document has waited as long as an older state needs to be believed, they are `missing`: the
- * usage stays as it is.
+ * Backs off events of documents whose usage was incomplete. After `olderShownAttemptsMax` attempts
+ * they are `missing`, and the usage stays as it is.
  */
 export async function postponeDocuments(
   db: Executor,
@@ -287,11 +285,10 @@ export async function postponeDocuments(
 }
 
 /**
- * Events told of a newer state than the service shows whenever it is asked: its record is the
- * truth, and whatever is read next is taken, as long as it is not older than what other events
- * still wait for.
+ * Accepts an older state: events named a newer one that the service never returned. The next read
+ * is then taken, unless it is older than a state that other events still wait for.
  */
-async function takeOlder(
+async function acceptOlder(
   db: Executor,
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
@@ -308,8 +305,8 @@ async function takeOlder(
       and r.deleted_at is null`);
 }
 
-/** Tombstones records that the service was asked for long enough, and what usage they have. */
-async function giveUpNotShown(
+/** Tombstones records that the service did not have for long enough, and their usage. */
+async function tombstoneNotShown(
   db: Executor,
   kind: 'connections' | 'documents',
   recordIds: readonly string[],
@@ -350,7 +347,7 @@ async function giveUpNotShown(
       and u.deleted_at is null`);
 }
 
-/** Postpones what is due of an owner: its work is parked with a reason that `status` shows. */
+/** Postpones the due records of an owner: its work is parked with a reason that `status` prints. */
 export async function parkOwner(
   db: Executor,
   kind: CatchUpKind,

@@ -20,7 +20,7 @@ export const eventKind: Readonly<Record<CatchUpKind, StaleKind>> = {
 export const keyOf = (kind: StaleKind, id: SQL | string): SQL =>
   typeof id === 'string' ? sql`${`${kind}/${id}`}` : sql`${`${kind}/`} || ${id}`;
 
-/** Whether a record is to be read again; in a statement that asks of each row. */
+/** Whether a record is stale; for statements that test each row. */
 export const isStale = (kind: 'connection' | 'document', recordId: SQL): SQL => sql`exists (
           select
           from ${staleRecords} s
@@ -29,9 +29,8 @@ export const isStale = (kind: 'connection' | 'document', recordId: SQL): SQL => 
         )`;
 
 /**
- * Stale records as a table `s`, locked in the order of all. They are looked up by nothing but their
- * keys, or their queue: of another condition beside these the planner may think that its index is
- * the better one.
+ * Stale records as a table `s`, locked in the order of all. They are looked up by their keys or
+ * their queue alone: with another condition the planner may prefer its index.
  */
 export const staleOf = {
   records: (kind: CatchUpKind, ids: readonly string[]): SQL => {
@@ -63,7 +62,7 @@ export const staleOf = {
         ) s`,
 } as const;
 
-/** Why records wait: a failure of the catalogue, in words. */
+/** Why records wait: a failure of the catalogue, and its message. */
 export interface WaitingReason {
   readonly code: FailureCode;
   readonly message: string;
@@ -71,22 +70,22 @@ export interface WaitingReason {
 
 /** How records are postponed. */
 export interface Postponement {
-  /** Those among them that waited by then; all when absent. */
+  /** Only records that were stale by then; all when absent. */
   readonly since?: string;
-  /** Those among them that are still of this owner; all when absent. */
+  /** Only records that this owner still has; all when absent. */
   readonly owner?: string;
-  /** Those among them that were due then; those that are due now when it is absent. */
+  /** Only records that were due then; by default, those due now. */
   readonly dueAt?: string;
   /** Seconds that each waits at least. */
   readonly leastSeconds?: number;
-  /** Tries for the same reason after which what waits is given up; never when absent. */
+  /** Attempts for the same reason after which a record's events are missing; never when absent. */
   readonly attemptsMax?: number;
 }
 
 /**
- * Has stale records wait, longer each time that they wait for the same reason: from one second to a
- * quarter of an hour. Those that were tried too often are given up: the events that these tries
- * were for are `missing`. Returns how many wait, and the ids of records that were given up.
+ * Backs off stale records: from one second to a quarter of an hour, longer with each attempt that
+ * fails for the same reason. Those with `attemptsMax` attempts are given up: the events of these
+ * attempts are `missing`. Returns how many wait, and the ids of records that were given up.
  */
 export async function postpone(
   db: Executor,
@@ -133,7 +132,7 @@ export async function postpone(
         error_code = ${code},
         error = ${message},
         due_at = case
-          -- What came while it was read is read at once.
+          -- Records named again during the read are due at once.
           when s.told_at > ${triedAt} then s.told_at
           else clock_timestamp() + greatest(
             interval '1 second' * ${leastSeconds}::int,
@@ -154,7 +153,7 @@ export async function postpone(
   };
 }
 
-/** Makes due at once what waits for records; returns how many of them something waits for. */
+/** Makes stale records due at once; returns how many there are. */
 export async function lookAtOnce(
   db: Executor,
   kind: 'connection' | 'document',
@@ -178,24 +177,21 @@ export interface StaleRecord extends Record<string, unknown> {
   readonly record_id: string;
 }
 
-/**
- * The same as `refreshStale`, for records of several kinds, which are locked in the order of all.
- */
+/** Refreshes stale records of several kinds, locked in the order of all. */
 export async function refreshEach(db: Executor, records: readonly StaleRecord[]): Promise<void> {
   const byKind = Map.groupBy(records, ({ kind }) => kind);
-  for (const [kind, some] of [...byKind].sort(([one], [other]) => (one < other ? -1 : 1))) {
+  for (const [kind, ofKind] of [...byKind].sort(([a], [b]) => (a < b ? -1 : 1))) {
     await refreshStale(
       db,
       kind,
-      some.map(({ record_id }) => record_id),
+      ofKind.map(({ record_id }) => record_id),
     );
   }
 }
 
 /**
- * Makes stale records what the journal says is pending of them: where events of a record were
- * settled and others were not, and where what was settled waits again. They are tried from the
- * beginning.
+ * Rebuilds stale records from the journal's pending events: after some of a record's events were
+ * settled, or settled ones became pending again. Attempts begin anew.
  */
 export async function refreshStale(
   db: Executor,
@@ -208,7 +204,7 @@ export async function refreshStale(
       : sql`e.record_id = asked.record_id and e.kind = ${kind}`;
   await db.execute(sql`
     with pending as materialized (
-      select asked.record_id, known.told_at as known_told_at, told.*
+      select asked.record_id, existing.told_at as existing_told_at, reported.*
       from (
           select distinct unnest(${array(recordIds, 'text')}) as record_id
           order by 1
@@ -218,7 +214,7 @@ export async function refreshStale(
           from ${staleRecords} s
           where s.key = ${keyOf(kind, sql`asked.record_id`)}
           offset 0
-        ) known on true
+        ) existing on true
         cross join lateral (
           select
             count(*)::int as events,
@@ -231,13 +227,13 @@ export async function refreshStale(
           from ${events} e
           where ${ofRecord}
             and e.outcome = 'pending'
-        ) told
+        ) reported
     ), settled as (
       delete from ${staleRecords} s
       using pending p
       where s.key = ${keyOf(kind, sql`p.record_id`)}
         and p.events = 0
-        and s.told_at = p.known_told_at
+        and s.told_at = p.existing_told_at
     )
     insert into ${staleRecords} as s
       (kind, record_id, owner, events, since, told_at, wanted, due_at)
@@ -245,7 +241,7 @@ export async function refreshStale(
     from pending
     where events > 0
     order by record_id
-    -- Events that came meanwhile, which this statement cannot see, are kept.
+    -- Keeps events that came meanwhile, which this statement cannot see.
     on conflict (key) do update set
       events = greatest(excluded.events, case when s.told_at > excluded.told_at then s.events end),
       since = least(excluded.since, case when s.told_at > excluded.told_at then s.since end),

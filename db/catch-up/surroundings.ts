@@ -4,23 +4,23 @@ import { isAdmitted, sitesToAdmit } from '../backfill/strangers.ts';
 import type { Executor } from '../connect.ts';
 import { companies, meters, sites, usageData } from '../schema/utility.ts';
 
-/** What of a company needs its listing read. */
+/** Which listings of a company need to be read. */
 export interface Unread {
-  /** Whether the company, or a site of it that lives, is known by name only. */
+  /** Whether the company, or a live site of it, is known by name only. */
   readonly companies: boolean;
-  /** Whether a meter is, or is told otherwise by the usage of the given documents. */
+  /** Whether a meter is known by name only, or contradicts the usage of the given documents. */
   readonly meters: boolean;
   /** The warehouse's clock. */
   readonly now: string;
 }
 
-/** What stands around records of a company that were just read. */
+/** What surrounds the just read records of a company. */
 export interface Surroundings extends Unread {
   /** Whether the company has a row, and so has each site that events of the records name. */
   readonly admitted: boolean;
 }
 
-/** What stands around records that were read. */
+/** Reads what surrounds records that were just read. */
 export async function surroundings(
   db: Executor,
   kind: 'connections' | 'documents',
@@ -36,7 +36,7 @@ export async function surroundings(
   return only(result.rows);
 }
 
-/** The same of what is unread alone. */
+/** Reads which listings of a company need to be read. */
 export async function unreadNeighbours(
   db: Executor,
   companyId: string,

@@ -6,22 +6,22 @@ import { companies, sites } from '../schema/utility.ts';
 import { untouchedSince } from './absent.ts';
 import { row } from './tombstone.ts';
 
-/** A company with sites that its record no longer names, or that is gone itself. */
+/** A company with sites that its record no longer names, or that is tombstoned itself. */
 export interface AbsentSites {
   readonly companyId: string;
-  /** Whether it is tombstoned, as the list of companies does not show it. */
+  /** Whether it is tombstoned, because the list of companies does not contain it. */
   readonly gone: boolean;
   /** Its sites that the record names. */
   readonly named: readonly string[];
   readonly absent: number;
-  /** Whether the record was already so before the pass. */
+  /** Whether the record already had these sites before the pass. */
   readonly confirmed: boolean;
 }
 
 /**
- * Lists companies that a pass saw with fewer sites, where nothing else touched those since it
- * began, and companies that are gone and whose sites are not. A company's sites are one set, where
- * its record has a list of them.
+ * Lists companies whose sites became fewer: those that a pass read with fewer sites, untouched
+ * since it began, and tombstoned ones with live sites. A company's sites are one set if its record
+ * has a list of them.
  */
 export async function absentSites(
   db: Executor,
@@ -61,7 +61,9 @@ export async function absentSites(
   return result.rows;
 }
 
-/** Companies that a pass saw, or that are gone, and whether they were so before it. */
+/**
+ * Companies that a pass read or that are tombstoned, and whether that state is older than the pass.
+ */
 const companiesSeen = (companyIds: readonly string[], began: SQL): SQL => sql`
   select
     ${companies.id},
@@ -76,7 +78,7 @@ const companiesSeen = (companyIds: readonly string[], began: SQL): SQL => sql`
     )
     and jsonb_typeof(${companies.raw} -> 'sites') = 'array'`;
 
-/** Clears the quarantine of sites that are in no doubt any more, of companies that a pass saw. */
+/** Clears the quarantine of sites that are no longer in doubt, for companies that a pass read. */
 export async function clearSiteQuarantine(
   db: Executor,
   companyIds: readonly string[],

@@ -12,28 +12,33 @@ import { note, row, tombstone } from './tombstone.ts';
 
 const event = alias(journal, 'event');
 
-/** A listing of a company. Without one, the list of companies, or the sites of all of them. */
+/**
+ * A listing of a company. Without a company: the list of companies, or the sites of all of them.
+ */
 export interface Listing {
   readonly resource: RecordResource;
   readonly companyId: string | null;
-  /** Companies that settings name: they need no list to live. */
+  /** Companies that settings name: they live without being in a list. */
   readonly configured?: readonly string[];
 }
 
-/** What a pass showed, and when it began by the warehouse's clock. */
+/** What a pass listed, and when it began by the warehouse's clock. */
 export interface Seen {
   readonly ids: readonly string[];
   readonly beganAt: string;
 }
 
-/** Whether nothing of the service ever told of a company, and no setting names it. */
+/**
+ * Whether a company is a claim: the service never listed it, no record of it was read, no setting
+ * names it.
+ */
 const claimed = ({ configured = [] }: Listing): SQL => sql`${row.raw} is null
   and not (${row.id}::text = any(${array(printedUuids(configured), 'text')}))
   and not ${recordRead(sql`${row.id}`)}`;
 
 /**
- * Whether the listing should show a row. Companies of which records were read, or that settings
- * name, may be in no list. So may sites of companies whose records have no list of them.
+ * Whether the listing should contain a row. A company may be in no list if its records were read or
+ * settings name it. A site may be in none if its company's record has no list of sites.
  */
 const listed = (listing: Listing): SQL => {
   const { resource, companyId } = listing;
@@ -61,8 +66,8 @@ const hasListOfSites = sql`exists (
     )`;
 
 /**
- * Whether no read and no event touched a row since the moment. With `offset 0` events are looked up
- * for each row, and not all of the journal for a few.
+ * Whether no read and no event touched a row since the moment. `offset 0` makes the planner look up
+ * the events of each row, not read the whole journal for a few rows.
  */
 export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
   const isAbout =
@@ -80,16 +85,19 @@ export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
     )`;
 };
 
-/** Whether a pass did not show a row, which no other lists and nothing else touched since it began. */
+/**
+ * Whether a row is absent: the pass did not list it, no other listing does, and nothing touched it
+ * since.
+ */
 const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
   const seen = printedUuids(ids);
-  // An empty list of companies is no word about those that it never showed.
-  const told =
+  // An empty list of companies proves nothing about companies that it never listed.
+  const neverListed =
     resource === 'companies' && ids.length === 0 ? sql`${row.raw} is not null and` : sql``;
-  const listed =
+  const inNoOther =
     resource === 'companies' ? sql`` : sql`and not exists (select${alsoListing(resource)})`;
-  return sql`${told} not (${row.id}::text = any(${array(seen, 'text')}))
-    ${listed}
+  return sql`${neverListed} not (${row.id}::text = any(${array(seen, 'text')}))
+    ${inNoOther}
     and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)}`;
 };
 
@@ -109,31 +117,31 @@ export async function countAbsent(
   return result.rows[0] ?? { live: 0, absent: 0 };
 }
 
-/** Whether the cap counts a row: what no read ever showed has nothing to lose. */
+/** Whether the cap counts a row: one that was never read has no data to lose. */
 const capped = sql`${row.raw} is not null`;
 
 /**
- * How many absent rows a run may tombstone: the smaller of both, where the share is 3 rows at
- * least. More wait until somebody decides.
+ * How many absent rows a run may tombstone: the smaller of `rows` and `percent` of the live rows,
+ * where the share is never below 3 rows. More are quarantined until an operator decides.
  */
 export interface DeletesCap {
   readonly rows: number;
   readonly percent: number;
 }
 
-/** Rows that are no flood however few live beside them. */
+/** Rows that a run may always tombstone, however few live beside them. */
 const leastShare = 3;
 
-/** Whether so many rows are more than a run may tombstone. */
+/** Whether this many rows are more than a run may tombstone. */
 export const overCap = ({ rows, percent }: DeletesCap, gone: number, live: number): boolean =>
   gone > Math.min(rows, Math.max(leastShare, Math.floor((live * percent) / 100)));
 
 /**
- * Tombstones the rows that stable passes did not see; a later read that sees the record undoes it.
- * Rows that something else touched since the first pass began are left alone. Quarantined are more
- * rows than the cap, and those whose deletion somebody rejected or undid: they live until somebody
- * decides. Returns also how many of those that are tombstoned events wait for: of a deletion that
- * was lost. They are looked for once more, at once, and settled.
+ * Tombstones the rows that stable passes did not list; a later read of the record undoes it. Rows
+ * touched since the first pass began are left alone. Quarantined are rows beyond the cap, and rows
+ * whose deletion an operator rejected or undid: they live until an operator decides. Returns also
+ * how many of the tombstoned rows have pending events, as a deletion event was lost. Those are due
+ * at once, and settle with the next catch-up.
  */
 export async function retireAbsent(
   db: Database,
@@ -158,7 +166,7 @@ export async function retireAbsent(
   });
 }
 
-/** Notes the absent rows of a listing: each is tombstoned now, or waits for a decision. */
+/** Notes the absent rows of a listing: each is tombstoned now or quarantined. */
 async function noteAbsent(
   tx: Executor,
   runId: string,
@@ -202,7 +210,7 @@ const notedColumns = [
   deletes.absentSince,
 ];
 
-/** Whether somebody rejected or undid the deletion of a row before. */
+/** Whether an operator rejected or undid an earlier deletion of the row. */
 const keptBefore = (resource: RecordResource): SQL => sql`exists (
   select
   from ${deletes} ${note}
@@ -212,7 +220,10 @@ const keptBefore = (resource: RecordResource): SQL => sql`exists (
   offset 0
 )`;
 
-/** Counts what a run tombstoned of a listing, over all its attempts; with companies their sites. */
+/**
+ * Counts the rows of a listing that a run tombstoned, over all its attempts; for companies also
+ * their sites.
+ */
 export const tombstonedBy = (runId: string, { resource, companyId }: Listing): SQL => sql`
   select count(*)
   from ${deletes}
@@ -235,7 +246,7 @@ export async function countTombstoned(
   return result.rows[0]?.rows ?? 0;
 }
 
-/** Forgets what an earlier pass left to decide: a later one has judged the listing anew. */
+/** Forgets what an earlier pass quarantined: a later pass has judged the listing again. */
 export const clearingQuarantine = ({ resource, companyId }: Listing): SQL => sql`
   delete from ${deletes}
   where ${deletes.state} = 'quarantined'

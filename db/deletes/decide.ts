@@ -7,13 +7,13 @@ import { keyOfNoted, note, revive, row, tombstone } from './tombstone.ts';
 
 type State = typeof deletes.$inferSelect.state;
 
-/** Inferred deletions of one listing in one run, by what became of them. */
+/** Inferred deletions of one listing in one run, in one state. */
 export interface InferredDeletes {
   readonly runId: string;
   readonly companyId: string | null;
   readonly resource: string;
   readonly state: State;
-  /** Whether it was absent from a listing, or listed as deleted. */
+  /** Whether the rows were absent from a listing, or listed as deleted. */
   readonly reason: typeof deletes.$inferSelect.reason;
   readonly rows: number;
   readonly notedAt: string;
@@ -21,7 +21,7 @@ export interface InferredDeletes {
   readonly examples: readonly string[];
 }
 
-/** Reads inferred deletions, the newest first: those that wait for a decision, or all. */
+/** Reads inferred deletions, the newest first: quarantined ones, or all. */
 export async function readDeletes(
   db: Executor,
   { all }: { all: boolean },
@@ -29,7 +29,11 @@ export async function readDeletes(
   const { runId, companyId, resource, state, reason, recordId, notedAt } = deletes;
   return await db
     .select({
-      ...{ runId, companyId, resource, state, reason },
+      runId,
+      companyId,
+      resource,
+      state,
+      reason,
       rows: count(),
       notedAt: sql<string>`${max(notedAt)}`,
       examples: sql<string[]>`(array_agg(${recordId} order by ${recordId}))[1:3]`,
@@ -41,8 +45,8 @@ export async function readDeletes(
 }
 
 /**
- * Tombstones what a run quarantined. What something touched since it was absent is spared: it is
- * quarantined no more, and the next backfill looks at it again.
+ * Tombstones what a run quarantined, except rows touched since they were absent: those leave the
+ * quarantine, and the next backfill judges them again.
  */
 export async function approveDeletes(
   db: Database,
@@ -64,12 +68,14 @@ export async function approveDeletes(
   });
 }
 
-/** Keeps what a run quarantined: no later run tombstones it either unless somebody approves. */
+/** Keeps what a run quarantined. No later run tombstones it unless an operator approves. */
 export async function rejectDeletes(db: Executor, runId: string): Promise<{ kept: number }> {
   return { kept: await decide(db, runId, 'quarantined', 'rejected') };
 }
 
-/** Revives what a run tombstoned and nothing has buried since; later runs ask first. */
+/**
+ * Revives what a run tombstoned, unless something else tombstoned it since; later runs ask first.
+ */
 export async function undoDeletes(db: Database, runId: string): Promise<{ revived: number }> {
   return await db.transaction(async (tx) => {
     let revived = 0;
@@ -82,7 +88,7 @@ export async function undoDeletes(db: Database, runId: string): Promise<{ revive
   });
 }
 
-/** Locks a run's notes of a resource, in the order of all; returns how many there are. */
+/** Locks a run's notes of a resource in the order of their ids; returns how many there are. */
 async function lockNotes(
   tx: Executor,
   runId: string,
@@ -98,7 +104,7 @@ async function lockNotes(
   return locked.length;
 }
 
-/** Marks what was quarantined and is tombstoned now. */
+/** Marks the quarantined rows that are tombstoned now as applied. */
 async function noteTombstoned(
   tx: Executor,
   runId: string,
@@ -117,7 +123,7 @@ async function noteTombstoned(
       )`);
 }
 
-/** Marks all notes of a run that are in one state with another; returns how many. */
+/** Moves all notes of a run from one state to another; returns how many. */
 async function decide(db: Executor, runId: string, from: State, to: State): Promise<number> {
   const result = await db
     .update(deletes)

@@ -5,7 +5,7 @@ import { idOf, type RecordResource, tableOf } from '../resources.ts';
 import { deletes } from '../schema/metersync.ts';
 import { documents, usageData } from '../schema/utility.ts';
 
-/** A row of any resource: the columns that statements name of it are in the tables of all. */
+/** A row of any resource, with only columns that the tables of all resources have. */
 export const row = alias(documents, 'row');
 
 /** What a run noted of a row. */
@@ -15,8 +15,9 @@ export const note = alias(deletes, 'note');
 export const usage = alias(usageData, 'usage');
 
 /**
- * Tombstones the rows that a run noted so; returns how many. A document that the service lists as
- * deleted takes its usage with it, and takes over `updated`: no late event brings it back.
+ * Tombstones the rows whose note meets a condition; returns how many. A document that the service
+ * lists as deleted takes its usage with it. It also takes over `updated`, so that no late event
+ * revives it.
  */
 export async function tombstone(
   tx: Executor,
@@ -25,9 +26,9 @@ export async function tombstone(
   which: SQL,
 ): Promise<number> {
   await lockRows(tx, runId, resource, which);
-  const buried = await tombstoneRows(tx, runId, resource, which);
+  const tombstoned = await tombstoneRows(tx, runId, resource, which);
   if (resource === 'documents') await tombstoneUsage(tx, runId);
-  return buried;
+  return tombstoned;
 }
 
 async function tombstoneRows(
@@ -40,12 +41,12 @@ async function tombstoneRows(
   const takenOver =
     resource === 'documents'
       ? sql`,
-      updated = greatest(${row.updated}, ${noted.told(sql`${note.updated}`)})`
+      updated = greatest(${row.updated}, ${noted.valueOf(sql`${note.updated}`)})`
       : sql``;
   const result = await tx.execute(sql`
     update ${tableOf(resource)} ${row}
     set deleted_at = clock_timestamp(),
-      deleted_reason = ${noted.told(sql`${note.reason}`)}${takenOver}
+      deleted_reason = ${noted.valueOf(sql`${note.reason}`)}${takenOver}
     where ${noted.is(which)}`);
   return result.rowCount ?? 0;
 }
@@ -60,8 +61,8 @@ async function tombstoneUsage(tx: Executor, runId: string): Promise<void> {
 const isApplied = sql`${note.state} = 'applied' and ${row.deletedReason} = ${note.reason}`;
 
 /**
- * Locks the rows that a run noted so, in the order of their keys: writers lock in it too, documents
- * before their usage.
+ * Locks the rows whose note meets a condition, in the order of their keys. Writers lock in that
+ * order too, documents before their usage.
  */
 async function lockRows(
   tx: Executor,
@@ -77,14 +78,16 @@ async function lockRows(
     for no key update`);
 }
 
-/** Revives rows that a run tombstoned and nothing buried since; documents with their usage. */
+/**
+ * Revives rows that a run tombstoned and nothing else tombstoned since; documents with their usage.
+ */
 export async function revive(
   tx: Executor,
   runId: string,
   resource: RecordResource,
 ): Promise<number> {
   await lockRows(tx, runId, resource, isApplied);
-  // The usage first: it is known by the tombstones of its documents.
+  // The usage first: it is found by the tombstones of its documents.
   if (resource === 'documents') await reviveUsage(tx, runId);
   return await reviveRows(tx, runId, resource);
 }
@@ -100,12 +103,12 @@ async function reviveUsage(tx: Executor, runId: string): Promise<void> {
 
 async function reviveRows(tx: Executor, runId: string, resource: RecordResource): Promise<number> {
   const noted = notedBy(runId, resource);
-  // What a tombstone took over of `updated` is given back, so that what is read next is not older.
+  // Gives back what the tombstone took over of `updated`, so that the next read is not older.
   const givenBack =
     resource === 'documents'
       ? sql`,
       updated = case
-        when ${row.updated} = ${noted.told(sql`${note.updated}`)}
+        when ${row.updated} = ${noted.valueOf(sql`${note.updated}`)}
           then coalesce(${row.rawUpdated}, ${row.updated})
         else ${row.updated}
       end`
@@ -122,8 +125,8 @@ async function reviveRows(tx: Executor, runId: string, resource: RecordResource)
 export const keyOfNoted = (resource: RecordResource): SQL => idOf(resource, sql`${note.recordId}`);
 
 /**
- * Conditions on what a run noted of a row. The keys of all noted rows are picked first, then the
- * note of each is looked up: however many are noted, rows are found by their keys.
+ * Conditions on the note of a row. The keys of all noted rows are picked first, then the note of
+ * each is looked up. Rows are so found by their keys, however many are noted.
  */
 const notedBy = (runId: string, resource: RecordResource) => {
   const own = sql`${note.runId} = ${runId}::uuid and ${note.resource} = ${resource}`;
@@ -133,11 +136,11 @@ const notedBy = (runId: string, resource: RecordResource) => {
       and ${note.recordId} = ${row.id}::text`;
   const keys = sql`array(select ${keyOfNoted(resource)} from ${deletes} ${note} where ${own})`;
   return {
-    /** Whether it is noted so. */
+    /** Whether the row's note meets a condition. */
     is: (which: SQL): SQL => sql`${row.id} = any(${keys})
       and exists (select ${ofRow} and ${which} offset 0)`,
     /** A column of the note. */
-    told: (column: SQL): SQL => sql`(select ${column} ${ofRow})`,
+    valueOf: (column: SQL): SQL => sql`(select ${column} ${ofRow})`,
   };
 };
 
@@ -148,7 +151,7 @@ const deletedWith = sql`(
   where ${documents.id} = ${usageData.documentId}
 )`;
 
-/** Whether a usage row is of a document that a run tombstoned because the service lists it so. */
+/** Whether a usage row belongs to a document that a run tombstoned as listed as deleted. */
 const isUsageOfListed = (runId: string): SQL => sql`${usageData.id} = any(array(
   select theirs.id
   from ${deletes} ${note}

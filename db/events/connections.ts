@@ -8,8 +8,8 @@ import { connectionStatusChanges, connections } from '../schema/utility.ts';
 import { toldByEvents } from './told.ts';
 
 /**
- * What events tell of connections. Each change of status that one tells is a row of history too;
- * several events of one change share it.
+ * Applies events to connections. Each change of status that an event reports is also a row of
+ * history; several events of one change share it.
  */
 export async function applyConnections(tx: Executor, eventIds: readonly string[]): Promise<void> {
   const events = sql`${toldByEvents('connection', eventIds)}, changed as (
@@ -33,10 +33,9 @@ export async function applyConnections(tx: Executor, eventIds: readonly string[]
 }
 
 /**
- * The sites that a connection serves, which its record may not tell (service-facts 2): then the
- * newest event that tells them is believed, also when the record was read before the event came.
- * The connections' rows are locked by now, so that of two groups the later one sees the other's
- * events.
+ * Applies the sites that events list to connections whose records may not list them (service-facts
+ * 2). The newest event with a list wins, even if the record was read before the event came. The
+ * connections' rows are locked by now, so the later of two groups sees the other's events.
  */
 export async function applyConnectionSites(
   tx: Executor,
@@ -48,7 +47,7 @@ export async function applyConnectionSites(
       from item
       where ${tellsSites(sql`r`)}
       order by record_id, occurred_at desc, r -> 'sitesRelations' desc
-    ), telling as (
+    ), listing as (
       select c.id as connection_id, l.relations
       from latest l
         join ${connections} c on c.id = l.record_id::uuid

@@ -6,8 +6,8 @@ import { documents } from '../schema/utility.ts';
 import { toldByEvents } from './told.ts';
 
 /**
- * What events tell of documents: the header columns of those that were created or updated, and
- * tombstones with the state at deletion (seed 2.5).
+ * Applies events to documents: header columns of those created or updated, and tombstones with the
+ * state at deletion (seed 2.5).
  */
 export async function applyDocuments(tx: Executor, eventIds: readonly string[]): Promise<void> {
   await tx.execute(
@@ -15,12 +15,10 @@ export async function applyDocuments(tx: Executor, eventIds: readonly string[]):
   );
 }
 
-/**
- * The site of a document whose record was read before its event came, and tells none: the event's.
- */
+/** Sets the site of documents whose record has none and was read before the event came. */
 export async function applyDocumentSites(tx: Executor, eventIds: readonly string[]): Promise<void> {
   await tx.execute(sql`
-    with ${toldByEvents('document', eventIds)}, told as (
+    with ${toldByEvents('document', eventIds)}, named as (
       select distinct on (record_id)
         record_id::uuid as id,
         occurred_at,
@@ -30,12 +28,12 @@ export async function applyDocumentSites(tx: Executor, eventIds: readonly string
         and metersync.id_of(r -> 'site') is not null
       order by record_id, occurred_at desc, site_id desc
     )
-    update ${documents} d set site_id = told.site_id
-    from told
-    where d.id = told.id
-      and d.raw_updated = told.occurred_at
+    update ${documents} d set site_id = named.site_id
+    from named
+    where d.id = named.id
+      and d.raw_updated = named.occurred_at
       and d.updated = d.raw_updated
       and metersync.id_of(d.raw -> 'site') is null
       and metersync.id_of(d.raw #> '{usageData,0,site}') is null
-      and d.site_id is distinct from told.site_id`);
+      and d.site_id is distinct from named.site_id`);
 }

@@ -8,7 +8,7 @@ import { events, journal } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 
 /**
- * An event on its way into the journal. `payload` is JSON text; `body` bytes that jsonb cannot
+ * An event to insert into the journal. `payload` is JSON text; `body` holds bytes that jsonb cannot
  * hold.
  */
 export interface JournalEntry {
@@ -21,7 +21,7 @@ export interface JournalEntry {
   readonly errorCode: FailureCode | null;
 }
 
-/** Who records events, and which of those that the journal knows are recorded anew. */
+/** Which workflow records events, and which existing ones it records anew. */
 export interface Recording {
   readonly workflow?: { readonly workflowId: string; readonly runId: string } | undefined;
   readonly replay?: Replay | undefined;
@@ -30,8 +30,8 @@ export interface Recording {
 }
 
 /**
- * Without a replay a delivery revives what came to nothing: to send such an event again is to ask
- * for another try.
+ * The outcomes that a delivery records anew. Without a replay: dead and missing events, since
+ * sending one again asks for another attempt.
  */
 const revived: Readonly<Record<Replay | 'none', readonly string[]>> = {
   none: ['dead', 'missing'],
@@ -45,10 +45,7 @@ function arrivedAs(entry: JournalEntry): string {
   return entry.event.deletes ? 'applied' : 'pending';
 }
 
-/**
- * The columns of an event when it comes; those that another delivery of it, which is applied,
- * brings anew.
- */
+/** The columns of a new event, and below those that a repeated delivery overwrites. */
 const inserted = [
   journal.id,
   journal.type,
@@ -73,16 +70,13 @@ const recordedAnew = inserted.filter(
 );
 
 /**
- * Inserts events into the journal. Returns what each of those is that are new, or that are tried
- * again: the dead, the missing and those that a replay asks for. This is where idempotence lives:
- * any other event that is here already has had, or will have, its effect.
- *
- * What they tell of companies that are known is written with them: `public_id`, which events alone
- * may tell. No event makes the row of a company (see db/backfill/strangers.ts), and what the API's record
- * tells is the truth.
- *
- * Events that take effect at once leave nothing to read. Where the company of one is not known it
- * waits all the same, as the service has to be asked about the company.
+ * Inserts events into the journal. Returns how each arrived that is new or recorded anew: the dead,
+ * the missing and those that a replay names. This makes recording idempotent: any other event in
+ * the journal has had, or will have, its effect.
+ * Also writes `public_id`, which may be in events alone, to existing companies. The API's record
+ * outranks it. No event makes the row of a company (see db/backfill/strangers.ts).
+ * Events that take effect at once leave nothing to read. If their company does not exist they wait
+ * all the same, until the service is asked about it.
  */
 export async function insertJournal(
   tx: Executor,
@@ -90,12 +84,11 @@ export async function insertJournal(
   { workflow, replay }: Recording,
 ): Promise<Map<string, string>> {
   const again = array(revived[replay ?? 'none'], 'text');
-  // The outcome of an event that another group is recording now cannot be seen: it is not tried
-  // again.
+  // An event that another group is recording now has no visible outcome: it is not revived.
   const isRevived = (id: SQL): SQL => sql`(
-          select known.outcome
-          from ${events} known
-          where known.id = ${id}
+          select existing.outcome
+          from ${events} existing
+          where existing.id = ${id}
         ) = any(${again})`;
   const incoming = unnested('t', entries, [
     ['id', 'text', (e) => e.id],
@@ -132,8 +125,8 @@ export async function insertJournal(
         decode(body, 'base64'),
         case
           when arrived_as = 'applied' and not exists (
-            select from ${companies} known
-            where known.id = t.company_id
+            select from ${companies} existing
+            where existing.id = t.company_id
             offset 0
           )
           then 'pending'
@@ -145,10 +138,10 @@ export async function insertJournal(
         ${workflow?.runId ?? null}::text
       from ${incoming}
         cross join lateral (select t.payload::jsonb as r offset 0) parsed
-      -- What is known is passed over before the conflict, which would lock it.
+      -- Existing events are skipped before the conflict, which would lock them.
       where not exists (
-          select from ${journal} known
-          where known.id = t.id
+          select from ${journal} existing
+          where existing.id = t.id
         )
         or ${isRevived(sql`t.id`)}
       order by id
@@ -166,7 +159,7 @@ export async function insertJournal(
       where kind in ('connection', 'document')
         and payload #>> '{company,publicId}' is not null
       order by company_id, occurred_at desc nulls last, payload -> 'company'
-    ), told as (
+    ), filled as (
       update ${companies} c set
         public_id = (select n.public_id from named n where n.id = c.id)
       where c.id = any(array(select id from named order by id))

@@ -7,14 +7,12 @@ import { catchUps, events, journal, settlements, staleRecords } from '../schema/
 import { connections, documents, usageData } from '../schema/utility.ts';
 
 /**
- * Notes the records that events leave to be read again, and wakes the catch-ups that sleep; returns
- * the kinds of those. Events of a state that is older than what was last read, or that a tombstone
- * covers, wait for nothing: they are superseded. So is what waited, or had been given up, for the
- * documents that `deleted` names, whose usage goes with them. A deletion that waits took its
- * effect, and waits for its company alone.
- *
- * It is the last statement on records: their rows are locked by then, so that of two groups the
- * later one sees what the earlier one made of them.
+ * Makes the records of events stale, and wakes sleeping catch-ups; returns the kinds of those.
+ * Events older than the last read state, or covered by a tombstone, are superseded at once. So are
+ * waiting and missing events of the documents in `deleted`, whose usage goes with them. A deletion
+ * that waits has taken effect, and waits for its company alone.
+ * This is the last statement on records: their rows are locked by now, so the later of two groups
+ * sees what the earlier one wrote.
  */
 export async function noteStale(
   tx: Executor,
@@ -22,7 +20,7 @@ export async function noteStale(
   deleted: readonly string[],
 ): Promise<CatchUpKind[]> {
   const result = await tx.execute<{ wake: CatchUpKind | null; refresh: string | null }>(sql`
-    with told as materialized (
+    with reported as materialized (
       select
         e.kind,
         case e.kind when 'interval' then e.id else e.record_id end as record_id,
@@ -99,7 +97,7 @@ export async function noteStale(
         min(recorded_at) as since,
         max(recorded_at) as read_at,
         max(occurred_at) as shown
-      from told
+      from reported
       where superseded
       group by kind, record_id
       union all
@@ -132,8 +130,8 @@ export async function noteStale(
         max(recorded_at),
         max(occurred_at),
         min(recorded_at)
-      from told
-      -- What waited is read before a row of it is changed here: else it would be passed over.
+      from reported
+      -- Reads "waited" before its rows are changed here: else they would be skipped.
       where not superseded
         and (select count(*) from waited) >= 0
       group by kind, record_id

@@ -1,8 +1,8 @@
 /**
  * Bytes that a payload may take as Postgres prints it. A number such as 1e131071 is five bytes of a
- * signed body and 131,072 digits of what is read back: a few kilobytes of them are gigabytes. So
- * much still fits one payload of Temporal's (2 MiB) as base64, in which a replay sends it again,
- * and a body of the receiver's 1 MiB takes no more unless it is made for it.
+ * signed body and 131,072 digits when read back: a few kilobytes of them are gigabytes. This many
+ * bytes still fit one Temporal payload (2 MiB) as base64, as a replay sends them. A body within the
+ * receiver's 1 MiB exceeds it only if built to.
  */
 export const printedBytesMax = 1_500_000;
 
@@ -12,15 +12,15 @@ const token = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE]([-+]?\d+))?|[,:]/
 const exponent = /\d[eE][-+]?\d/;
 
 /**
- * Whether JSON is longer than that as Postgres prints it. What is short and has no exponent is not
- * looked through.
+ * Whether JSON exceeds `printedBytesMax` as Postgres prints it. Short text without an exponent is
+ * not scanned.
  */
 export function printsTooLong(json: string): boolean {
   const mayBe = 2 * Buffer.byteLength(json) > printedBytesMax || exponent.test(json);
   return mayBe && printedBytes(json) > printedBytesMax;
 }
 
-/** Bytes that Postgres prints at most of JSON, as which the text has been read before. */
+/** Returns the most bytes that Postgres prints for valid JSON. */
 export function printedBytes(json: string): number {
   let bytes = Buffer.byteLength(json);
   for (const [text, exponent] of json.matchAll(token)) {

@@ -13,9 +13,9 @@ import { noteStale } from './note-stale.ts';
 import { printedBytesMax, printsTooLong } from './printed-size.ts';
 import { holdAwake, maybeMissedWakeups } from './wake.ts';
 
-/** What recording a group led to. */
+/** The result of recording a group. */
 export interface Recorded {
-  /** Events that were new to the journal, or are tried again. */
+  /** Events that were new to the journal, or were recorded anew. */
   readonly fresh: number;
   readonly duplicates: number;
   readonly dead: number;
@@ -25,8 +25,8 @@ export interface Recorded {
 
 /**
  * Writes a group of verified events: journal and effect in one transaction, idempotent on event
- * ids. An event that cannot be applied is kept as `dead` with its error and its bytes, after the
- * group was split to find it; its neighbours commit.
+ * ids. If an event cannot be applied the group is split to find it. It is kept as `dead` with its
+ * error and bytes; its neighbours commit.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble; nothing is half done then.
  */
 export async function recordEvents(
@@ -60,7 +60,7 @@ async function recordSplitting(
       if (only.error !== null) throw error;
       return await recordSplitting(
         db,
-        [buried(only, 'WAREHOUSE_VALUE_REFUSED', sqlMessage(error))],
+        [asDead(only, 'WAREHOUSE_VALUE_REFUSED', sqlMessage(error))],
         recording,
       );
     }
@@ -107,19 +107,20 @@ async function recordTogether(
         )
       : [],
   );
-  // A replay of what waits counts it no second time, and what was tried for it counts no more.
+  // Corrects what a replay of waiting events counted twice, and resets their attempts.
   if (recording.replay !== undefined) await refreshEach(tx, recordsOf(waiting));
-  const known = entries.filter((entry) => !fresh.has(entry.id)).map((entry) => entry.id);
-  if (known.length > 0) for (const kind of await maybeMissedWakeups(tx, known)) wake.add(kind);
+  const existing = entries.filter((entry) => !fresh.has(entry.id)).map((entry) => entry.id);
+  if (existing.length > 0)
+    for (const kind of await maybeMissedWakeups(tx, existing)) wake.add(kind);
   return {
     fresh: fresh.size,
-    duplicates: known.length,
+    duplicates: existing.length,
     dead: entries.filter((entry) => fresh.has(entry.id) && entry.error !== null).length,
     wake: [...wake],
   };
 }
 
-/** The records that events leave to be read again: of an interval the event itself. */
+/** The records that events make stale; for an interval the event itself. */
 function recordsOf(entries: readonly JournalEntry[]): StaleRecord[] {
   return entries.flatMap(({ id, event: { kind, recordId } }) =>
     kind === 'ignored' || recordId === null
@@ -128,11 +129,11 @@ function recordsOf(entries: readonly JournalEntry[]): StaleRecord[] {
   );
 }
 
-/** Reads a delivery for the journal. What cannot be read is dead from the start, with its bytes. */
+/** Reads a delivery for the journal. Unreadable ones are dead from the start, with their bytes. */
 function readDelivery(delivery: DeliveredEvent, { onPayload }: Recording): JournalEntry {
   const text = delivery.body ?? Buffer.from(delivery.bodyBase64 ?? '', 'base64').toString('utf8');
-  const known = { id: delivery.id, receivedAt: delivery.receivedAt, payload: text, body: null };
-  const sound = { ...known, error: null, errorCode: null };
+  const common = { id: delivery.id, receivedAt: delivery.receivedAt, payload: text, body: null };
+  const sound = { ...common, error: null, errorCode: null };
   let payload: unknown;
   try {
     payload = JSON.parse(text);
@@ -147,15 +148,12 @@ function readDelivery(delivery: DeliveredEvent, { onPayload }: Recording): Journ
   } catch (error) {
     const reason =
       error instanceof Failure ? error.message : `not JSON from character ${jsonStopsAt(text)} on`;
-    return buried({ ...sound, event: unreadable(payload) }, 'EVENT_UNREADABLE', reason);
+    return asDead({ ...sound, event: unreadable(payload) }, 'EVENT_UNREADABLE', reason);
   }
 }
 
-/**
- * The event as it is kept when it is dead: its bytes, and of the rest only what Postgres surely
- * takes.
- */
-function buried(entry: JournalEntry, errorCode: FailureCode, reason: string): JournalEntry {
+/** Turns an event into a dead one: its bytes, and only values that Postgres surely accepts. */
+function asDead(entry: JournalEntry, errorCode: FailureCode, reason: string): JournalEntry {
   const { type, recordId } = entry.event;
   const event = {
     ...entry.event,
@@ -167,7 +165,7 @@ function buried(entry: JournalEntry, errorCode: FailureCode, reason: string): Jo
   return { ...entry, event, payload: null, body, error: withoutNul(reason), errorCode };
 }
 
-/** Postgres's own text cannot hold NUL, which an error may quote. */
+/** Escapes NUL, which an error may quote and Postgres's text cannot hold. */
 function withoutNul(text: string): string {
   return text.replaceAll('\0', '\\0').toWellFormed().slice(0, 2_000);
 }

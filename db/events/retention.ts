@@ -3,9 +3,9 @@ import type { Executor } from '../connect.ts';
 import { events, journal } from '../schema/metersync.ts';
 
 /**
- * Drops what was signed of the oldest events that were settled and received more than so many days
- * ago; returns of how many. Their rows stay, so that a late delivery still finds its id. What
- * waits, is dead or missing keeps its bytes however old it is: they are nowhere else.
+ * Drops the payloads of the oldest settled events that were received more than `days` ago; returns
+ * how many. Their rows stay, so that a late delivery still finds its id. Pending, dead and missing
+ * events keep their bytes at any age: no other copy exists.
  */
 export async function dropPayloads(
   db: Executor,

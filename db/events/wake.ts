@@ -7,17 +7,17 @@ import { lock } from '../locks.ts';
 import { catchUps, events, parked, staleRecords } from '../schema/metersync.ts';
 
 /**
- * Whoever records events holds this, and a catch-up that wants to sleep waits for it: neither
- * misses the other.
+ * Keeps catch-ups from falling asleep while events are recorded. A catch-up that wants to sleep
+ * waits for this lock, so neither misses the other.
  */
 export async function holdAwake(tx: Executor): Promise<void> {
   await lock(tx, 'catchUps', 'beside');
 }
 
 /**
- * Catch-ups to wake for a group that is recorded again, whose first wake-up may have been lost:
- * those of events that still wait, and those that are marked awake, as what they were marked for
- * may wait no more.
+ * Returns the catch-ups to wake for a group that is recorded again, whose first wake-up may be
+ * lost. Those are the ones of pending events, and those marked awake: the events that they were
+ * marked for may be settled by now.
  */
 export async function maybeMissedWakeups(
   tx: Executor,
@@ -33,9 +33,9 @@ export async function maybeMissedWakeups(
 }
 
 /**
- * Puts a catch-up to sleep unless something is due. Returns whether nothing waits at all, and
- * otherwise when something that waits becomes due (milliseconds from now; 0 when it is due already,
- * null when nothing waits).
+ * Puts a catch-up to sleep unless something is due. `asleep` is true when nothing waits at all.
+ * `dueInMs` is when the next record is due: milliseconds from now, 0 when due, null when nothing
+ * waits.
  */
 export async function trySleep(
   tx: Executor,
@@ -53,7 +53,7 @@ export async function trySleep(
     limit 1`);
   const due = waiting.rows[0]?.due_in_ms ?? null;
   if (due !== null && due <= 0) return { asleep: false, dueInMs: 0 };
-  // Also while it waits for what was postponed: what comes meanwhile must not wait as long.
+  // Marked asleep also while postponed records wait: new events must not wait as long.
   await tx.update(catchUps).set({ awake: false }).where(eq(catchUps.kind, kind));
   return { asleep: due === null, dueInMs: due === null ? null : Math.ceil(due) };
 }
