@@ -4,8 +4,8 @@ import type { Executor } from '../connect.ts';
 import { runCompanies } from '../schema/metersync.ts';
 
 /**
- * Chooses companies for a run that is to begin, however many: neither an argument nor the history
- * of a workflow holds their ids.
+ * Chooses companies for a run that is about to begin. Their number has no bound, so neither
+ * arguments nor workflow histories hold the ids.
  */
 export async function chooseCompanies(
   db: Executor,
@@ -19,7 +19,7 @@ export async function chooseCompanies(
     on conflict (run_id, company_id) do update set refused = false`);
 }
 
-/** Whether companies were chosen for a run: else it reads all. */
+/** Whether companies were chosen for a run; if not, it reads all. */
 export async function isOfChosen(db: Executor, runId: string): Promise<boolean> {
   const chosen = await db
     .select({ companyId: runCompanies.companyId })
@@ -29,7 +29,7 @@ export async function isOfChosen(db: Executor, runId: string): Promise<boolean> 
   return chosen.length > 0;
 }
 
-/** Companies that were chosen for a run, in order, after the given one. */
+/** Lists companies chosen for a run, in order, after the given one. */
 export async function chosenAfter(
   db: Executor,
   runId: string,
@@ -46,7 +46,7 @@ export async function chosenAfter(
   return next.map((row) => row.companyId);
 }
 
-/** Notes which of them the service does not have. */
+/** Notes which chosen companies the service does not have. */
 export async function refuseChosen(
   db: Executor,
   runId: string,
@@ -64,7 +64,7 @@ export async function refuseChosen(
     );
 }
 
-/** Companies that were chosen for a run and that the service has, in order. */
+/** Lists the chosen companies that the service has, in order. */
 export async function chosenCompanies(db: Executor, runId: string): Promise<string[]> {
   const { companyId, refused } = runCompanies;
   const chosen = await db

@@ -10,7 +10,7 @@ import { pages, runs } from '../schema/metersync.ts';
 import { missedBy } from './missed.ts';
 import { isRun, type RunCounts, type RunKey } from './runs.ts';
 
-/** What a page of a listing showed. */
+/** What a page of a listing contained. */
 export interface ManifestPage {
   readonly asked: number;
   readonly currentPage: number;
@@ -19,7 +19,7 @@ export interface ManifestPage {
   readonly ids: readonly (string | null)[];
 }
 
-/** A pass over a listing: of a company, or the list of companies itself when there is none. */
+/** A pass over a listing of a company; without a company, over the list of companies itself. */
 interface PassKey {
   readonly runId: string;
   readonly companyId: string | null;
@@ -27,7 +27,7 @@ interface PassKey {
   readonly pass: number;
 }
 
-/** Stands for the company in the manifest of the list of companies. */
+/** The company id of the list of companies in its manifest. */
 const noCompany = '00000000-0000-0000-0000-000000000000';
 
 const isOfListing = ({ runId, companyId, resource }: Omit<PassKey, 'pass'>): SQL | undefined =>
@@ -38,16 +38,16 @@ const isOfListing = ({ runId, companyId, resource }: Omit<PassKey, 'pass'>): SQL
   );
 
 /**
- * Notes what pages held, with their rows or after them; returns the warehouse's clock. What was
- * refused before of records that are in order now is forgotten.
+ * Notes the contents of pages, in the transaction of their rows or after it. Also forgets refusals
+ * of records that were read without error since. Returns the warehouse's clock.
  */
 export async function notePages(
   db: Executor,
   key: PassKey,
-  shown: readonly (ManifestPage & { readonly readAt: string })[],
+  read: readonly (ManifestPage & { readonly readAt: string })[],
   mended: Mended = { resource: key.resource, ids: [], readAt: '-infinity' },
 ): Promise<string> {
-  const incoming = unnested('page', shown, [
+  const incoming = unnested('page', read, [
     ['asked', 'int', ({ asked }) => asked],
     ['current_page', 'int', ({ currentPage }) => currentPage],
     ['total', 'bigint', ({ total }) => total],
@@ -91,7 +91,7 @@ const noted = [
   pages.readAt,
 ];
 
-/** Reads what a pass has read so far, in the order of its pages, and when it began. */
+/** Reads the pages that a pass has read so far, in order, and when it began. */
 export async function readManifest(
   db: Executor,
   key: PassKey,
@@ -110,18 +110,18 @@ export interface ListingEnd {
   readonly state: RunState;
   readonly error?: string | undefined;
   readonly counts: Omit<RunCounts, 'tombstoned' | 'missed' | 'drift' | 'requests'>;
-  /** How long an event may be on its way before the change that it tells of counts as missed. */
+  /** How long an event may be under way before its change counts as missed, in seconds. */
   readonly graceSeconds: number;
-  /** Whether the listing lacks nothing: then what an earlier run left to decide is out of date. */
+  /** Whether the listing is complete: then an earlier run's quarantine is out of date. */
   readonly lacksNothing: boolean;
-  /** Whether an earlier run read the listing, and this one changed or buried a row. */
+  /** Whether an earlier run read the listing, and this one changed or tombstoned a row. */
   readonly mayHaveMissed: boolean;
 }
 
 /**
  * Ends the part of a run that read a listing, and forgets the listing's manifest. Postgres counts
- * what it has: rows that were tombstoned or missed, pages that were asked for, and those that
- * moved. A page moved if another one answered, or one with another total.
+ * rows that were tombstoned or missed, pages requested, and pages that moved. A page moved if
+ * another page answered, or a page with another total.
  */
 export async function finishListing(
   db: Executor,

@@ -12,10 +12,10 @@ const event = alias(journal, 'event');
 const part = alias(runs, 'part');
 
 /**
- * Counts rows that a run changed, or found gone, though an event should have told of it. They
- * changed at the service after the last complete run of the listing began, which cannot have seen
- * it. They changed a while before this run began: the event is not just on its way. And no event of
- * the journal tells of that state or a newer one.
+ * Counts rows that a run changed or found gone without the event that should report it. They
+ * changed at the service after the last complete run of the listing began, which cannot have read
+ * that. They changed at least `graceSeconds` before this run began, so the event is not just under
+ * way. And the journal has no event of that state or a newer one.
  */
 export async function countMissed(
   db: Executor,
@@ -26,11 +26,11 @@ export async function countMissed(
   return await only(db, missedBy(runId, listing, graceSeconds));
 }
 
-/** The same, as a query of one number. */
+/** Builds the query that counts missed rows; it returns one number. */
 export function missedBy(runId: string, listing: Listing, graceSeconds: number): SQL {
   const { resource } = listing;
   if (resource === 'usageData') return missedUsage(runId, listing, graceSeconds);
-  // Meters are counted with their usage: nothing else says when one changed.
+  // Meters are counted with their usage: no field of theirs says when they changed.
   return resources[resource].eventKind === null
     ? sql`0`
     : missedRecords(runId, listing, graceSeconds);
@@ -41,7 +41,7 @@ async function only(db: Executor, missed: SQL): Promise<number> {
   return result.rows[0]?.missed ?? 0;
 }
 
-/** When this run began to read what the condition names, as `this`. */
+/** When this run began to read the parts of the condition, as `this`. */
 const thisRun = (runId: string, which: SQL): SQL => sql`(
         select min(${part.startedAt}) as at
         from ${runs} ${part}
@@ -49,7 +49,7 @@ const thisRun = (runId: string, which: SQL): SQL => sql`(
           and ${which}
       ) this`;
 
-/** When the last other run began that read the same to its end, as `before`. */
+/** When the last other run that completed these parts began, as `before`. */
 const runBefore = (runId: string, which: SQL): SQL => sql`(
         select max(${part.startedAt}) as at
         from ${runs} ${part}
@@ -88,12 +88,12 @@ function missedRecords(runId: string, { resource, companyId }: Listing, graceSec
 }
 
 /**
- * Of usage the events of its document tell, whichever of the run's parts read the row. Counted with
- * it are the meters that it names and that the run changed: of a new one, and of one that usage
- * moved to, these events tell too.
+ * Counts missed usage. Events of its document report usage, whichever part of the run read the row.
+ * Also counts meters that the usage names and the run changed: the same events report new meters,
+ * and meters that usage moved to.
  */
 function missedUsage(runId: string, { companyId }: Listing, graceSeconds: number): SQL {
-  const noneToldSince = (moment: SQL): SQL => sql`not exists (
+  const noEventSince = (moment: SQL): SQL => sql`not exists (
             select
             from ${journal} ${event}
             where ${event.recordId} = ${usage.documentId}::text
@@ -120,14 +120,14 @@ function missedUsage(runId: string, { companyId }: Listing, graceSeconds: number
           then ${usage.syncedAt} >= this.at
             and ${usage.updated} >= before.at
             and ${usage.updated} < this.at - make_interval(secs => ${graceSeconds})
-            and ${noneToldSince(sql`${usage.updated}`)}
+            and ${noEventSince(sql`${usage.updated}`)}
         else ${usage.deletedReason} = 'absent'
           and ${usage.deletedAt} >= this.at
-          and ${noneToldSince(sql`before.at`)}
+          and ${noEventSince(sql`before.at`)}
       end`;
 }
 
-/** The same of a meter's readings: of those that say when they changed. */
+/** Counts missed readings of a meter, among those with `updated`. */
 export async function countMissedReadings(
   db: Executor,
   runId: string,

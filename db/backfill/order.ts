@@ -3,7 +3,7 @@ import type { RowOf } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { companies, intervals, meters } from '../schema/utility.ts';
 
-/** Ids of companies to backfill, in order, after the given one. */
+/** Lists ids of companies to backfill, in order, after the given one. */
 export async function companiesAfter(
   db: Executor,
   after: string | null,
@@ -18,7 +18,7 @@ export async function companiesAfter(
   return next.map(({ id }) => id);
 }
 
-/** Meters of a company that live, in order, after the given one. */
+/** Lists live meters of a company, in order, after the given one. */
 export async function metersAfter(
   db: Executor,
   companyId: string,
@@ -28,7 +28,7 @@ export async function metersAfter(
   const result = await db.execute<RowOf<typeof meters.id>>(sql`
     select id
     from (
-      -- Those of the company first: for a few in order all meters would be gone through.
+      -- The company's meters first: ordered with a limit, the planner would scan all meters.
       select ${meters.id}
       from ${meters}
       where ${meters.companyId} = ${companyId}::uuid
@@ -42,7 +42,7 @@ export async function metersAfter(
   return result.rows.map(({ id }) => id);
 }
 
-/** Whether any reading of a meter is held. */
+/** Whether the warehouse has any reading of a meter. */
 export async function hasReadings(db: Executor, meterId: string): Promise<boolean> {
   const held = await db
     .select({ meterId: intervals.meterId })

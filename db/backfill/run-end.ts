@@ -7,10 +7,10 @@ import type { Executor } from '../connect.ts';
 import { runCompanies, runs } from '../schema/metersync.ts';
 import { clock, failure, isRun } from './runs.ts';
 
-/** Companies whom a run's error names, of those that the service does not have. */
+/** How many companies that the service does not have a run's error names. */
 const refusedNamed = 5;
 
-/** Runs that have not ended, and the workflow of each. */
+/** Lists runs that have not ended, and the workflow of each. */
 export async function runsUnderWay(
   db: Executor,
 ): Promise<{ readonly runId: string; readonly workflowId: string | null }[]> {
@@ -21,15 +21,15 @@ export async function runsUnderWay(
     .where(and(isNull(runs.companyId), isNull(runs.resource), isNull(runs.finishedAt)));
 }
 
-/** Fails a run that has not ended, and what of it is still said to be read. */
+/** Fails a run that has not ended, and its parts that are still running. */
 export async function failWhole(db: Executor, runId: string, error: string): Promise<void> {
   await failRunning(db, runId, error);
   await sumUp(db, runId, error);
 }
 
-/** Fails parts whose run has ended: an activity may begin one before it hears of the end. */
+/** Fails running parts of ended runs: an activity may begin one before it hears of the end. */
 export async function failPartsLeft(db: Executor): Promise<void> {
-  const whole = alias(runs, 'whole');
+  const run = alias(runs, 'run');
   await db.execute(sql`
     update ${runs} set
       state = 'failed',
@@ -39,16 +39,16 @@ export async function failPartsLeft(db: Executor): Promise<void> {
       and ${runs.finishedAt} is null
       and exists (
         select
-        from ${runs} ${whole}
-        where ${whole.runId} = ${runs.runId}
-          and ${whole.companyId} is null
-          and ${whole.resource} is null
-          and ${whole.finishedAt} is not null
+        from ${runs} ${run}
+        where ${run.runId} = ${runs.runId}
+          and ${run.companyId} is null
+          and ${run.resource} is null
+          and ${run.finishedAt} is not null
         offset 0
       )`);
 }
 
-/** Fails the parts of a run that are still said to be read. */
+/** Fails the running parts of a run. */
 async function failRunning(db: Executor, runId: string, error: string): Promise<void> {
   await db
     .update(runs)
@@ -56,15 +56,15 @@ async function failRunning(db: Executor, runId: string, error: string): Promise<
     .where(and(eq(runs.runId, runId), eq(runs.state, 'running'), isNotNull(runs.resource)));
 }
 
-/** Ends a run: its own row sums up those of its parts. */
+/** Ends a run: its own row sums up its parts. */
 export async function concludeRun(db: Executor, runId: string): Promise<RunState> {
   await failRunning(db, runId, 'it ended without a word');
   return await sumUp(db, runId);
 }
 
 /**
- * Sums up a run: the worst part names its state, the most frequent failure its code. One that has
- * not ended fails with `error`, if that is given, whatever its parts say.
+ * Sums up a run: the worst part decides its state, the most frequent failure its code. With
+ * `error`, a run that has not ended fails, whatever the state of its parts.
  */
 async function sumUp(db: Executor, runId: string, error?: string): Promise<RunState> {
   const result = await db.execute<RowOf<typeof runs.state>>(sql`
@@ -84,11 +84,12 @@ async function sumUp(db: Executor, runId: string, error?: string): Promise<RunSt
       from ${runCompanies}
       where ${runCompanies.runId} = ${runId}::uuid
         and ${runCompanies.refused}
-    ), whole as (
+    ), summary as (
       select
         case
           when bool_or(state in ('failed', 'partial'))
-            -- Neither the list of companies nor what has no endpoint makes a run that read nothing partial.
+            -- A run that read nothing failed: the list of companies, and parts without an endpoint,
+            -- do not make it partial.
             then case
               when bool_or(state <> 'failed' and company_id is not null and requests > 0)
                 then 'partial'
@@ -117,20 +118,20 @@ async function sumUp(db: Executor, runId: string, error?: string): Promise<RunSt
       group by refused.companies, refused.words
     )
     update ${runs} set
-      state = ${error === undefined ? sql`whole.state` : sql`'failed'`},
+      state = ${error === undefined ? sql`summary.state` : sql`'failed'`},
       finished_at = clock_timestamp(),
-      error = ${error === undefined ? sql`whole.error` : error},
-      error_code = ${error === undefined ? sql`whole.error_code` : codeOfReason(error)},
-      pages = whole.pages,
-      rows_inserted = whole.inserted,
-      rows_changed = whole.changed,
-      rows_unchanged = whole.unchanged,
-      rows_tombstoned = whole.tombstoned,
-      rows_rejected = whole.rejected,
-      rows_missed = whole.missed,
-      drift = whole.drift,
-      requests = whole.requests
-    from whole
+      error = ${error === undefined ? sql`summary.error` : error},
+      error_code = ${error === undefined ? sql`summary.error_code` : codeOfReason(error)},
+      pages = summary.pages,
+      rows_inserted = summary.inserted,
+      rows_changed = summary.changed,
+      rows_unchanged = summary.unchanged,
+      rows_tombstoned = summary.tombstoned,
+      rows_rejected = summary.rejected,
+      rows_missed = summary.missed,
+      drift = summary.drift,
+      requests = summary.requests
+    from summary
     where ${isRun({ runId, companyId: null, resource: null })}
       ${error === undefined ? sql`` : sql`and ${runs.finishedAt} is null`}
     returning ${runs.state}`);

@@ -14,7 +14,7 @@ export interface RunKey {
   readonly resource: string | null;
 }
 
-/** What a part of a run read and changed: its certificate, in numbers. */
+/** The certificate of a part of a run: how much it read and changed. */
 export interface RunCounts {
   readonly pages: number;
   readonly passes: number;
@@ -25,19 +25,21 @@ export interface RunCounts {
   readonly unchanged: number;
   readonly tombstoned: number;
   readonly rejected: number;
-  /** Changed or gone though an event should have told of it. */
+  /** Rows changed or gone without the event that should report it. */
   readonly missed?: number;
-  /** Pages that moved while they were read, over all passes. */
+  /** Pages that moved during the read, over all passes. */
   readonly drift?: number;
-  /** Pages that were asked for, over all passes. */
+  /** Pages requested, over all passes. */
   readonly requests?: number;
 }
 
-/** Whether a column has a value, or none. An index serves `is null`, not `is not distinct from`. */
+/**
+ * Whether a column has a value, or is null. An index serves `is null`, not `is not distinct from`.
+ */
 const is = (column: PgColumn, value: string | null): SQL =>
   value === null ? isNull(column) : eq(column, value);
 
-/** Whether a row is that of a run or of a part. */
+/** Whether a row is that of this run or part. */
 export const isRun = ({ runId, companyId, resource }: RunKey): SQL | undefined =>
   and(eq(runs.runId, runId), is(runs.companyId, companyId), is(runs.resource, resource));
 
@@ -47,11 +49,11 @@ export const clock = sql`clock_timestamp()`;
 export interface Started {
   /** When, by the warehouse's clock. */
   readonly now: string;
-  /** Whether an earlier run read the same to its end. */
+  /** Whether another run already read the same part to its end. */
   readonly readBefore: boolean;
 }
 
-/** Begins a run or a part, or begins it again; of a run it notes the workflow. */
+/** Begins a run or a part, or begins it again; also notes the workflow of a run. */
 export async function startRun(
   db: Executor,
   key: RunKey,
@@ -93,7 +95,7 @@ export async function startRun(
   return result.rows[0] ?? { now: '', readBefore: true };
 }
 
-/** Notes parts of a company as read for which the service has no endpoint. */
+/** Notes parts of a company as complete for which the service has no endpoint. */
 export async function notePartsMissing(
   db: Executor,
   { runId, companyId }: Omit<RunKey, 'resource'>,
@@ -112,7 +114,7 @@ export async function notePartsMissing(
         error_code = null`);
 }
 
-/** Lists the resources of a company whose part of a run has ended, however it did. */
+/** Lists the resources of a company whose part of a run has ended, in any state. */
 export async function finishedResources(
   db: Executor,
   runId: string,
@@ -125,7 +127,7 @@ export async function finishedResources(
   return parts.flatMap(({ resource }) => resource ?? []);
 }
 
-/** The same for several companies, by their ids. */
+/** Lists ended resources of several companies, by company id. */
 export async function finishedOfCompanies(
   db: Executor,
   runId: string,
@@ -148,10 +150,13 @@ export async function finishedOfCompanies(
   return new Map(result.rows.map(({ companyId, finished }) => [companyId, finished]));
 }
 
-/** How long a part that has not ended counts as under way: a killed run leaves its parts so. */
+/**
+ * How long an unfinished part counts as under way, in seconds: a killed run leaves its parts
+ * unfinished.
+ */
 const elsewhereSeconds = 60;
 
-/** Whether another run began to read the company lately and has not ended that part. */
+/** Whether another run recently began to read the company and has not ended that part. */
 export async function isReadElsewhere(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
@@ -173,7 +178,7 @@ export async function isReadElsewhere(
   return others.length > 0;
 }
 
-/** Forgets the parts of a company that a run began and did not end, so that they begin again. */
+/** Deletes the unfinished parts of a company in a run, so that they begin again. */
 export async function forgetRunning(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
@@ -183,7 +188,7 @@ export async function forgetRunning(
     .where(and(eq(runs.runId, runId), eq(runs.companyId, companyId), isNull(runs.finishedAt)));
 }
 
-/** Forgets the parts of a company in a run, unless the company lives. Returns whether it did. */
+/** Deletes the parts of a company in a run, unless the company lives. Returns whether it did. */
 export async function forgetPartsOfGone(
   db: Executor,
   { runId, companyId }: Pick<RunKey, 'runId'> & { readonly companyId: string },
@@ -196,7 +201,7 @@ export async function forgetPartsOfGone(
   return (result.rowCount ?? 0) > 0;
 }
 
-/** Adds to what a run or a part says of itself, whatever its state. */
+/** Appends to the error of a run or a part, in any state. */
 export async function noteRunError(db: Executor, key: RunKey, error: string): Promise<void> {
   await db
     .update(runs)
@@ -214,7 +219,9 @@ export async function finishRun(
   await db
     .update(runs)
     .set({
-      ...{ state, finishedAt: clock, ...failure(error) },
+      state,
+      finishedAt: clock,
+      ...failure(error),
       pages: counts?.pages ?? 0,
       passes: counts?.passes ?? 0,
       totalSaid: counts?.totalSaid ?? null,
@@ -231,7 +238,7 @@ export async function finishRun(
     .where(isRun(key));
 }
 
-/** Why a run or a part failed, in words and by its code. */
+/** The error columns of a run or a part: message and code. */
 export const failure = (
   error: string | undefined,
 ): { error: string | null; errorCode: string | null } => ({
@@ -240,8 +247,8 @@ export const failure = (
 });
 
 /**
- * Notes how far a part of a run is, for those who follow it; returns the warehouse's clock, if
- * there is such a part. Of intervals, ids and total are those of the meter that is being read.
+ * Notes the progress of a part of a run. Returns the warehouse's clock, or undefined without such a
+ * part. For intervals, ids and total are those of the meter being read.
  */
 export async function noteProgress(
   db: Executor,
@@ -255,7 +262,9 @@ export async function noteProgress(
   const [noted] = await db
     .update(runs)
     .set({
-      ...{ pages, totalSaid, distinctIds },
+      pages,
+      totalSaid,
+      distinctIds,
       rowsInserted: inserted,
       rowsChanged: changed,
       rowsUnchanged: unchanged,

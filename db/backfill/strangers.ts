@@ -18,19 +18,19 @@ import {
 } from '../schema/utility.ts';
 
 /**
- * What nothing but events tells of. An event is a claim: a company has a row once the service lists
- * it, a record of it was read, or a setting names it. Until then its events wait, and the service
- * is asked about them.
+ * Strangers: companies and meters known from events alone. An event is a claim. A company gets a
+ * row once the service lists it, a record of it is read, or a setting names it. Until then its
+ * events wait, and the service is asked about it.
  */
 
-/** What events of a stranger wait for. */
+/** The code with which events of a stranger wait. */
 export const strangerCode: FailureCode = 'UNKNOWN_TO_SERVICE';
 
 type OfCompanies = PgTable & { readonly companyId: PgColumn };
 
 /**
- * Whether a table has a row of a company. Asked for a first row alone, the planner thinks that one
- * is soon met when all are read in their order. `materialized` hides how few are asked for.
+ * Whether a table has a row of a company. For a plain `exists` the planner expects to meet one soon
+ * when it reads all rows in order. `materialized` hides that one row is enough.
  */
 const anyOf = (table: OfCompanies, companyId: SQLWrapper, also = sql`true`): SQL => sql`exists (
   with theirs as materialized (
@@ -51,19 +51,19 @@ export const recordRead = (companyId: SQLWrapper): SQL => {
   return sql`(${sql.join(read, sql` or `)})`;
 };
 
-/** Whether a company has a row that lives, and that the service vouches for. */
+/** Whether a company has a live row that the service confirmed. */
 export async function isKnownCompany(db: Executor, companyId: string): Promise<boolean> {
-  const isVouchedFor = sql`(${companies.raw} is not null or ${recordRead(companies.id)})`;
-  const known = await db
+  const isConfirmed = sql`(${companies.raw} is not null or ${recordRead(companies.id)})`;
+  const live = await db
     .select({ id: companies.id })
     .from(companies)
-    .where(and(eq(companies.id, companyId), isNull(companies.deletedAt), isVouchedFor));
-  return known.length > 0;
+    .where(and(eq(companies.id, companyId), isNull(companies.deletedAt), isConfirmed));
+  return live.length > 0;
 }
 
-/** Whether the service lists a meter, or where it does not, usage or readings name it. */
+/** Whether the service lists a meter; without a row of it, whether usage or readings name it. */
 async function isKnownMeter(db: Executor, meterId: string): Promise<boolean> {
-  const result = await db.execute<{ known: boolean }>(sql`
+  const result = await db.execute<{ exists: boolean }>(sql`
     select coalesce(
       (
         select ${meters.deletedAt} is null
@@ -81,22 +81,24 @@ async function isKnownMeter(db: Executor, meterId: string): Promise<boolean> {
         from ${intervals}
         where ${intervals.meterId} = ${meterId}
       )
-    ) as known`);
-  return result.rows[0]?.known ?? false;
+    ) as exists`);
+  return result.rows[0]?.exists ?? false;
 }
 
-/** Whether nothing but events tells of an owner: a company, or for intervals a meter. */
+/** Whether an owner, a company or for intervals a meter, is known from events alone. */
 export async function isStranger(db: Executor, kind: CatchUpKind, owner: string): Promise<boolean> {
   return !(await (kind === 'intervals' ? isKnownMeter(db, owner) : isKnownCompany(db, owner)));
 }
 
-/** Whether all that is known of a company `c` is what events told, and no run began to read it. */
+/** Whether a company `c` is known from events alone, and no run began to read it. */
 const neverRead = sql`(
   (c.synced_at is null or c.synced_at > c.first_synced_at)
   and not ${anyOf(runs, sql`c.id`)}
 )`;
 
-/** Whether \`admitCompany\` would find the company there, and read: most are. */
+/**
+ * Whether `admitCompany` would find the company's row, and a read of it: most companies have both.
+ */
 export const isAdmitted = (companyId: string): SQL => sql`exists (
   select
   from ${companies} c
@@ -107,8 +109,8 @@ export const isAdmitted = (companyId: string): SQL => sql`exists (
 )`;
 
 /**
- * Makes the row of a company that was a stranger, once a record of it was read. Its header is that
- * of the newest event that waits. Returns whether it has a row now, and whether no run began to
+ * Inserts the row of a company that was a stranger, once a record of it was read. Its header is
+ * that of the newest waiting event. Returns whether it has a row now, and whether no run began to
  * read it.
  */
 export async function admitCompany(
@@ -117,7 +119,7 @@ export async function admitCompany(
 ): Promise<{ admitted: boolean; neverRead: boolean }> {
   const made = [companies.id, companies.externalId, companies.publicId, companies.name];
   const result = await db.execute<{ never_read: boolean }>(sql`
-    with known as materialized (
+    with existing as materialized (
       select ${companies.id}, ${companies.syncedAt}, ${companies.firstSyncedAt}
       from ${companies}
       where ${companies.id} = ${companyId}::uuid
@@ -131,8 +133,8 @@ export async function admitCompany(
         company ->> 'name'
       from (select) always
         left join (${newestHeader(companyId)}
-        ) told on true
-      where not exists (select from known)
+        ) header on true
+      where not exists (select from existing)
         and ${recordRead(sql`${companyId}::uuid`)}
       on conflict (id) do update set
         deleted_at = null,
@@ -143,7 +145,7 @@ export async function admitCompany(
     )
     select ${neverRead} as never_read
     from (
-      select * from known
+      select * from existing
       union all
       select * from made
     ) c`);
@@ -151,7 +153,7 @@ export async function admitCompany(
   return { admitted: row !== undefined, neverRead: row?.never_read ?? false };
 }
 
-/** A company as the newest event tells it that waits for a record of the company. */
+/** The company object of the newest event that waits for a record of the company. */
 const newestHeader = (companyId: string): SQL => sql`
   select e.payload -> 'company' as company
   from unnest(array['connection', 'document']) as kinds (kind)
@@ -173,8 +175,8 @@ const newestHeader = (companyId: string): SQL => sql`
   limit 1`;
 
 /**
- * Where sites without a row are named: by waiting events of these records. The record must have
- * been read in the state that the event told of, or a newer one.
+ * Sites without a row that waiting events of these records name. The record must have been read in
+ * the state that the event names, or a newer one.
  */
 export function sitesToAdmit(kind: 'connections' | 'documents', recordIds: readonly string[]): SQL {
   const record = kind === 'documents' ? documents : connections;
@@ -210,14 +212,17 @@ export function sitesToAdmit(kind: 'connections' | 'documents', recordIds: reado
     where identified.id is not null
       and not exists (
         select
-        from ${sites} known
-        where known.id = identified.id
-          and (known.deleted_at is null or known.raw is not null)
+        from ${sites} existing
+        where existing.id = identified.id
+          and (existing.deleted_at is null or existing.raw is not null)
         offset 0
       )`;
 }
 
-/** Makes the rows of such sites. Known ones keep their values: the API's record is the truth. */
+/**
+ * Inserts the rows of such sites. Existing ones keep their values: the API's record outranks
+ * events.
+ */
 export async function admitSites(
   db: Executor,
   kind: 'connections' | 'documents',
@@ -248,9 +253,8 @@ const sitesNamed: Readonly<Record<'connections' | 'documents', SQL>> = {
 };
 
 /**
- * Postpones what is due of a stranger, each time longer. After an hour and a half its events are
- * `missing`, and what they alone wrote is gone. Whatever shows a record later has its events looked
- * at again.
+ * Backs off the due records of a stranger. After an hour and a half its events are `missing`, and
+ * rows written from events alone are tombstoned. A later read of a record reopens its events.
  */
 export async function postponeStranger(
   db: Executor,
@@ -267,7 +271,10 @@ export async function postponeStranger(
   if (kind !== 'intervals' && givenUp.length > 0) await forgetStranger(db, owner);
 }
 
-/** Tombstones what events alone wrote of a company, unless events wait or a record was read. */
+/**
+ * Tombstones rows of a company that were written from events alone, unless events wait or a record
+ * was read.
+ */
 export async function forgetStranger(db: Executor, companyId: string): Promise<void> {
   await forgetRecords(db, documents, 'document', companyId);
   await forgetRecords(db, connections, 'connection', companyId);
@@ -277,7 +284,7 @@ export async function forgetStranger(db: Executor, companyId: string): Promise<v
 
 const notFound = { deletedAt: sql`clock_timestamp()`, deletedReason: 'not_found' } as const;
 
-/** Tombstones records that no event waits for, whatever waits for others of the company. */
+/** Tombstones records that no event waits for, even if events wait for others of the company. */
 async function forgetRecords(
   db: Executor,
   table: typeof documents | typeof connections,

@@ -4,40 +4,40 @@ import { array } from '../arrays.ts';
 import type { Executor } from '../connect.ts';
 import { dataIssues } from '../schema/ops.ts';
 
-/** What becomes of the issues of some companies: see ops.refresh_data_issues. */
+/** How a check changed the issues of some companies: see ops.refresh_data_issues. */
 export interface IssuesRefreshed {
   readonly opened: number;
   readonly closed: number;
-  /** Those that were open before and are still. */
+  /** Issues that were open before and still are. */
   readonly stillOpen: number;
 }
 
-export function sumOfIssues(one: IssuesRefreshed, other: IssuesRefreshed): IssuesRefreshed {
+export function sumOfIssues(a: IssuesRefreshed, b: IssuesRefreshed): IssuesRefreshed {
   return {
-    opened: one.opened + other.opened,
-    closed: one.closed + other.closed,
-    stillOpen: one.stillOpen + other.stillOpen,
+    opened: a.opened + b.opened,
+    closed: a.closed + b.closed,
+    stillOpen: a.stillOpen + b.stillOpen,
   };
 }
 
 export interface Checking {
-  /** All when not given. */
+  /** All when absent. */
   readonly kinds?: readonly CheckKind[];
-  /** Checks that are left out: what is open of them is closed, whatever company it is of. */
+  /** Checks to leave out. Their open issues are closed, for every company. */
   readonly off?: readonly CheckName[];
-  /** A date; the warehouse's when not given. */
+  /** A date; the warehouse's today when absent. */
   readonly today?: string;
 }
 
-/** A company, and the checks that are to be made of it. */
+/** A company and the checks to make of it. */
 export interface CompanyToCheck {
   readonly id: string;
   readonly kinds: readonly CheckKind[];
 }
 
 /**
- * Opens and closes the issues of companies by what their data shows now. Each is held until the
- * transaction ends: one a call keeps nobody waiting for long.
+ * Opens and closes the issues of companies from their data now. Each company is locked until the
+ * transaction ends: pass one per call to keep the lock short.
  */
 export async function refreshDataIssues(
   db: Executor,
@@ -57,9 +57,9 @@ export async function refreshDataIssues(
 }
 
 /**
- * Notes that somebody knows of an open issue, with what they say to it, or takes that back. It
- * stays open; found again after it was closed, it is a new issue, of which nobody knows yet. False
- * when no issue of this id is open.
+ * Acknowledges an open issue with a note, or takes that back. The issue stays open; if it is found
+ * again after it was closed, it is a new one without acknowledgement. Returns false when no issue
+ * of this id is open.
  */
 export async function acknowledgeIssue(
   db: Executor,
@@ -70,13 +70,13 @@ export async function acknowledgeIssue(
   }: { readonly note?: string | undefined; readonly undo?: boolean | undefined },
 ): Promise<boolean> {
   const { acknowledgedAt, acknowledgedNote } = dataIssues;
-  const known = {
+  const acknowledged = {
     acknowledgedAt: sql`coalesce(${acknowledgedAt}, clock_timestamp())`,
     acknowledgedNote: sql`coalesce(${note ?? null}, ${acknowledgedNote})`,
   };
   const { rowCount } = await db
     .update(dataIssues)
-    .set(undo ? { acknowledgedAt: null, acknowledgedNote: null } : known)
+    .set(undo ? { acknowledgedAt: null, acknowledgedNote: null } : acknowledged)
     .where(and(eq(dataIssues.id, id), isNull(dataIssues.closedAt)));
   return rowCount === 1;
 }

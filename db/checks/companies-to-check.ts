@@ -7,26 +7,29 @@ import { dataChecks, journal, runs, settlements } from '../schema/metersync.ts';
 import { companies, meters } from '../schema/utility.ts';
 import type { CompanyToCheck } from './check-data.ts';
 
-/** How long a row may have been written that nobody sees, as its transaction has not ended. */
+/** How long a written row may stay invisible, because its transaction has not ended. */
 export const unseenFor = sql`interval '5 minutes'`;
 
-/** Checks that a day makes a difference for: what is late, or in the future, or lasts a week. */
+/** Checks whose result changes with the date: what is late, in the future, or lasts a week. */
 const kindsOfADay: readonly CheckKind[] = ['bills', 'connections'];
 
-/** How many rows a part of a run changed. */
+/** Rows that a part of a run changed. */
 const rowsChanged = sql`${runs.rowsInserted} + ${runs.rowsChanged} + ${runs.rowsTombstoned}`;
 
-/** Lists all companies, in order; also those that are gone, whose issues have to close. */
+/** Lists all companies in order, also tombstoned ones, whose issues have to close. */
 export async function allCompanies(db: Executor): Promise<string[]> {
   const all = await db.select({ id: companies.id }).from(companies).orderBy(companies.id);
   return all.map(({ id }) => id);
 }
 
-/** Lists companies that a reconcile changed, or events applied since the one before it began. */
+/**
+ * Lists companies that a reconcile changed, or whose events were applied since the previous
+ * reconcile began.
+ */
 export async function companiesReconciled(db: Executor, reconcileId: string): Promise<string[]> {
   const before = alias(runs, 'before');
   const result = await db.execute<RowOf<typeof companies.id>>(sql`
-    with whole as (
+    with this_run as (
       select ${runs.startedAt}
       from ${runs}
       where ${runs.runId} = ${reconcileId}::uuid
@@ -35,14 +38,14 @@ export async function companiesReconciled(db: Executor, reconcileId: string): Pr
     ), since as (
       select coalesce(
         max(${before.startedAt}),
-        max(whole.started_at) - interval '1 day'
+        max(this_run.started_at) - interval '1 day'
       ) as at
-      from whole
+      from this_run
         left join ${runs} ${before}
           on ${before.companyId} is null
           and ${before.resource} is null
           and ${before.kind} = 'reconcile'
-          and ${before.startedAt} < whole.started_at
+          and ${before.startedAt} < this_run.started_at
     ), changed as (
       select ${runs.companyId}
       from ${runs}
@@ -66,9 +69,8 @@ export async function companiesReconciled(db: Executor, reconcileId: string): Pr
 }
 
 /**
- * Forgets the checks of companies that would find something else now. A run or an event changed
- * their data since, or they were made on another day, or with other checks left out. Of the others
- * it notes that nothing changed until now.
+ * Forgets checks of companies that may find something else now: their data changed since, the date
+ * changed, or other checks are left out. Extends the others: nothing changed until now.
  */
 export async function forgetChanged(db: Executor, off: readonly CheckName[]): Promise<void> {
   const { companyId, runWith, seenUntil, today, checksOff } = dataChecks;
@@ -77,14 +79,14 @@ export async function forgetChanged(db: Executor, off: readonly CheckName[]): Pr
     with since as (
       select min(${seenUntil}) - ${unseenFor} as at
       from ${dataChecks}
-    ), told as materialized (
+    ), applied as materialized (
       select
         coalesce(e.company_id, m.company_id) as company_id,
         max(e.applied_at) as at
       from (${eventsAppliedSince(sql`(select at from since)`)}
       ) e
         left join lateral (
-          -- Readings are told of by their meter.
+          -- Events of readings name their meter.
           select ${meters.companyId}
           from ${meters}
           where ${meters.id} = e.meter_id
@@ -97,10 +99,10 @@ export async function forgetChanged(db: Executor, off: readonly CheckName[]): Pr
         ${runWith},
         ${checksOff} <> ${array(off, 'text')}
           or ${today} <> current_date and ${runWith} = any(${array(kindsOfADay, 'text')})
-          or told.at >= ${seenUntil} - ${unseenFor}
+          or applied.at >= ${seenUntil} - ${unseenFor}
           or read.company_id is not null as is_stale
       from ${dataChecks}
-        left join told on told.company_id = ${companyId}
+        left join applied on applied.company_id = ${companyId}
         left join lateral (
           select ${runs.companyId}
           from ${runs}
@@ -123,7 +125,7 @@ export async function forgetChanged(db: Executor, off: readonly CheckName[]): Pr
       and judged.is_stale is not true`);
 }
 
-/** Lists companies whose data was not checked since it changed, each with the checks to make. */
+/** Lists companies whose data changed since their last check, each with the checks to make. */
 export async function companiesToCheck(
   db: Executor,
   kinds: readonly CheckKind[],
@@ -144,14 +146,14 @@ export async function companiesToCheck(
   return result.rows;
 }
 
-/** Owners of events that were applied since a time: by a read, or at once with nothing to read. */
+/** Owners of events applied since a time: by a read, or at once with nothing to read. */
 const eventsAppliedSince = (at: SQL): SQL => sql`
   select
     case when s.kind <> 'interval' then metersync.uuid_of(s.owner) end as company_id,
     case when s.kind = 'interval' then s.owner end as meter_id,
     s.settled_at as applied_at
   from (
-    -- Both bounds: of one alone the planner thinks that a third of the log is within it.
+    -- Both bounds: with one alone the planner expects a third of the log.
     select
       ${settlements.kind},
       ${settlements.owner},
