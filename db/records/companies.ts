@@ -4,7 +4,7 @@ import { companies } from '../schema/utility.ts';
 import { countWritten, items, type UpsertPage } from './page.ts';
 import { upsertRecords } from './upsert.ts';
 
-/** Companies; where none but those that have a row are asked for, these. */
+/** Writes companies; with `knownOnly`, only those that have a row. */
 export const upsertCompanies: UpsertPage = (tx, page) =>
   countWritten(
     tx,
@@ -16,8 +16,8 @@ export const upsertCompanies: UpsertPage = (tx, page) =>
   );
 
 /**
- * The sites that company records embed (service-facts 2). Those of a record without an id, which is
- * refused, are nobody's.
+ * Writes the sites that company records embed (service-facts 2). Sites of a record without an id,
+ * which is refused, are left out.
  */
 export const upsertCompanySites: UpsertPage = (tx, page) =>
   countWritten(
@@ -29,10 +29,7 @@ export const upsertCompanySites: UpsertPage = (tx, page) =>
     }),
   );
 
-/**
- * Of companies `item`: the sites that they embed, as a step `site (r, place, owner, digest,
- * company)`.
- */
+/** The sites embedded in companies `item`, as a step `site (r, place, owner, digest, company)`. */
 export const sitesOfCompanies = sql`site as (
     select
       s.r,
@@ -46,7 +43,7 @@ export const sitesOfCompanies = sql`site as (
   )`;
 
 const hasRow = (company: SQL): SQL => sql`exists (
-      select from ${companies} known
-      where known.id = (${company} ->> 'id')::uuid
+      select from ${companies} existing
+      where existing.id = (${company} ->> 'id')::uuid
       offset 0
     )`;

@@ -2,36 +2,32 @@ import { type SQL, sql } from 'drizzle-orm';
 import { connectionSites } from '../schema/utility.ts';
 
 /**
- * Whether a connection's record, or an event of it, tells the sites that it serves (service-facts
- * 2: it may not).
+ * Whether a connection's record, or an event of it, lists its sites (service-facts 2: it may not).
  */
 export const tellsSites = (record: SQL): SQL =>
   sql`jsonb_typeof(${record} -> 'sitesRelations') = 'array'`;
 
-/**
- * Of connections `telling (connection_id, relations)`: the sites that they are related to, each one
- * once.
- */
+/** The sites of connections `listing (connection_id, relations)`, each one once. */
 export const relatedSites = sql`relation as (
       select distinct on (connection_id, site_id)
         connection_id,
         metersync.id_of(x -> 'site')::uuid as site_id,
         metersync.text_array(x -> 'accountIds') as account_ids,
         metersync.text_array(x -> 'datasourceTypes') as datasource_types
-      from telling
+      from listing
         cross join lateral jsonb_array_elements(relations) x
       where metersync.id_of(x -> 'site') is not null
       order by connection_id, site_id, account_ids, datasource_types
     )`;
 
 /**
- * Has connections `telling` serve the sites of their `relation`, and no others: the rest of a
+ * Makes connections `listing` serve the sites of `relation`, and no others: the rest of a
  * statement.
  */
 export const replaceSites = sql`, gone as (
       delete from ${connectionSites} s
-      using telling t
-      where s.connection_id = t.connection_id
+      using listing l
+      where s.connection_id = l.connection_id
         and not exists (
           select from relation r
           where r.connection_id = s.connection_id and r.site_id = s.site_id

@@ -7,15 +7,15 @@ import { countRows, items, type UpsertPage, type WrittenRow } from './page.ts';
 import { upsertRecords } from './upsert.ts';
 
 /**
- * Connections, and the sites that each one serves where its record tells them (seed 2.4): of those
- * whose row now holds the page's record.
+ * Writes connections, and the sites of each whose record lists them (seed 2.4) and whose row now
+ * holds the page's record.
  */
 export const upsertConnections: UpsertPage = async (tx, page) => {
   const { rows } = await tx.execute<WrittenRow & { id: string }>(sql`
     with ${upsertRecords(resources.connections, { items: items(page), page })}
     select id, inserted, own from written`);
   await tx.execute(sql`
-    with ${items(page)}, telling as (
+    with ${items(page)}, listing as (
       select distinct on (c.id) c.id as connection_id, item.r -> 'sitesRelations' as relations
       from item
         join ${connections} c on c.id = (item.r ->> 'id')::uuid and c.raw = item.r

@@ -5,34 +5,34 @@ import type { RecordPage } from './page.ts';
 import { holdDocuments, retireUsage, upsertUsageData } from './usage-data.ts';
 import { writePage } from './write-page.ts';
 
-/** Records on their way into a table, with the id of each. */
+/** Records to write to a table, with the id of each. */
 export interface RecordsRead {
   readonly page: RecordPage;
   readonly ids: readonly (string | null)[];
 }
 
-/** Documents and their usage, as their own endpoints showed them. */
+/** Documents and their usage, from their own endpoints. */
 export interface DocumentSets {
   readonly documentIds: readonly string[];
-  /** Those of whose usage not all was shown. */
+  /** Documents whose usage is incomplete. */
   readonly partialIds?: readonly string[] | undefined;
-  /** Absent where the documents themselves are written already. */
+  /** Absent when the documents themselves are written already. */
   readonly documents?: RecordsRead | undefined;
-  /** Absent where they have none. */
+  /** Absent when they have no usage. */
   readonly usage?: RecordsRead | undefined;
   /** When the first of the reads began. */
   readonly readAt: string;
 }
 
 /**
- * Writes documents and their usage in one transaction: a bill and the usage that it tells are never
- * seen apart. Rows that are no longer shown go, where all are shown; those that Postgres refuses
- * are kept apart and cost their neighbours nothing.
+ * Writes documents and their usage in one transaction: no reader sees a bill without its usage.
+ * Rows of complete documents that are no longer listed are tombstoned. Rows that Postgres refuses
+ * are kept apart and do not affect others.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writeDocumentSets(db: Database, sets: DocumentSets): Promise<void> {
   const { documentIds, partialIds = [], documents, usage, readAt } = sets;
-  const wholeIds = documentIds.filter((id) => !partialIds.includes(id));
+  const completeIds = documentIds.filter((id) => !partialIds.includes(id));
   try {
     await db.transaction(async (tx) => {
       await holdDocuments(tx, documentIds);
@@ -43,7 +43,7 @@ export async function writeDocumentSets(db: Database, sets: DocumentSets): Promi
       if (usage !== undefined)
         await writePage(tx, 'usageData', upsertUsageData, usage.page, usage.ids);
       const seen = (usage?.ids ?? []).filter((id) => id !== null);
-      await retireUsage(tx, wholeIds, seen, readAt);
+      await retireUsage(tx, completeIds, seen, readAt);
     });
   } catch (error) {
     throw warehouseFailure(error);

@@ -1,11 +1,11 @@
 /**
- * Interval readings as columns of the service's own text, one element a reading, all of the same
- * length.
+ * Interval readings as columns of the service's own text: one element per reading, all columns of
+ * one length.
  */
 export interface IntervalColumns {
   readonly startAt: readonly string[];
   readonly endAt: readonly (string | null)[];
-  /** Seconds, where the record says it; else the distance from start to end. */
+  /** Seconds, if the record says so; else the distance from start to end. */
   readonly granularitySeconds: readonly (number | null)[];
   /** Exact decimal text. */
   readonly usage: readonly (string | null)[];
@@ -38,22 +38,24 @@ function ofEach(
 }
 
 /**
- * Readings that need no reading of their times: their lengths in seconds, and the span that their
- * starts cover.
+ * Readings whose times need no parsing by Postgres: their lengths in seconds, and the span of their
+ * starts.
  */
 export interface PlainReadings {
   readonly seconds: readonly number[];
   readonly from: string;
   readonly to: string;
-  /** Each starts after the one before and all have one length and unit: no two share a key. */
+  /**
+   * Whether each starts after the one before, with one length and unit for all: no two share a key.
+   */
   readonly distinct: boolean;
 }
 
 /**
- * Looks whether all times are plain ISO of one shape, which compare as text and which Postgres
- * casts without more ado; undefined when they aren't. Times stay text: only the distance of start
- * and end, whole seconds, is computed here, which needs UTC (`zoneIsUtc`) or a Z. Whether a time
- * exists is for Postgres to say.
+ * Checks that all times are plain ISO of one shape, which compare as text and which Postgres casts
+ * directly; undefined if not. Times stay text: only the distance of start and end, in whole
+ * seconds, is computed here. That needs UTC (`zoneIsUtc`) or a Z. Postgres decides whether a time
+ * exists.
  */
 export function plainReadings(
   columns: IntervalColumns,
@@ -72,9 +74,9 @@ export function plainReadings(
     const change = updated[at] ?? null;
     if (!sameShape(start, first) || rollsOver(start)) return undefined;
     if (change !== null && !isPlain(change)) return undefined;
-    const told = granularitySeconds[at] ?? null;
-    if (told === null && (end === null || !sameShape(end, first))) return undefined;
-    const length = told ?? distance(start, end ?? '');
+    const granularity = granularitySeconds[at] ?? null;
+    if (granularity === null && (end === null || !sameShape(end, first))) return undefined;
+    const length = granularity ?? distance(start, end ?? '');
     if (!Number.isInteger(length)) return undefined;
     seconds.push(length);
     if (start <= before || length !== seconds[0] || usageUnits[at] !== usageUnits[0])
@@ -86,15 +88,12 @@ export function plainReadings(
   return { seconds, from, to, distinct };
 }
 
-/**
- * Each digit can be read in one way alone: else a long text that is none would be tried in all of
- * them.
- */
+/** Each digit matches in one way only: else a long text that is no number would backtrack. */
 const amount = /^\s*[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?\s*$/i;
 
 /**
- * What is wrong with readings that Postgres would refuse as well, but one by one, by the place of
- * each: all readings of a meter may be so.
+ * Finds readings that Postgres would refuse one by one, as all readings of a meter may be wrong.
+ * Returns the error of each by its place.
  */
 export function wrongReadings(
   { startAt, endAt, granularitySeconds, usage }: IntervalColumns,
@@ -102,9 +101,9 @@ export function wrongReadings(
 ): Map<number, string> {
   const wrong = new Map<number, string>();
   for (const [at, start] of startAt.entries()) {
-    const told = granularitySeconds[at] ?? null;
+    const granularity = granularitySeconds[at] ?? null;
     const used = usage[at] ?? null;
-    if (told === null && (endAt[at] === start || (plain?.seconds[at] ?? 1) <= 0))
+    if (granularity === null && (endAt[at] === start || (plain?.seconds[at] ?? 1) <= 0))
       wrong.set(at, 'the reading ends where it begins, or before');
     else if (used !== null && !amount.test(used))
       wrong.set(at, `the usage is no amount: ${JSON.stringify(used)}`);
@@ -116,7 +115,7 @@ const plainTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z?$/;
 const [digit0, digit2, digit4, digit6, digit9] = [48, 50, 52, 54, 57];
 const [dash, letterT, letterZ] = [45, 84, 90];
 
-/** Enough to tell a time from the words that Postgres would take for one. */
+/** Enough to distinguish a time from words that Postgres accepts as one. */
 function isPlain(text: string): boolean {
   const year = text.charCodeAt(0);
   return (
@@ -128,8 +127,8 @@ function isPlain(text: string): boolean {
 }
 
 /**
- * Whether a time, of hour 24 or of second 60, is one of the next day or minute: it compares as text
- * with no other.
+ * Whether a time has hour 24 or second 60, and so belongs to the next day or minute: it does not
+ * compare as text.
  */
 function rollsOver(text: string): boolean {
   return (
@@ -148,22 +147,22 @@ function sameShape(text: string, first: string): boolean {
 }
 
 /**
- * Seconds between two times. Readings mostly begin where the one before ended, so each time is
- * parsed once.
+ * Returns a function of the seconds between two times. Most readings begin where the one before
+ * ended, so each time is parsed once.
  */
 function distances(first: string): (start: string, end: string) => number {
   const zone = first.endsWith('Z') ? '' : 'Z';
-  let known = '';
-  let knownMs = 0;
+  let last = '';
+  let lastMs = 0;
   return (start, end) => {
-    const startMs = start === known ? knownMs : Date.parse(start + zone);
-    known = end;
-    knownMs = Date.parse(end + zone);
-    return (knownMs - startMs) / 1000;
+    const startMs = start === last ? lastMs : Date.parse(start + zone);
+    last = end;
+    lastMs = Date.parse(end + zone);
+    return (lastMs - startMs) / 1000;
   };
 }
 
-/** COPY's text for plain readings. */
+/** Formats plain readings as COPY text. */
 export function copyText(
   meterId: string,
   syncedAt: string,

@@ -25,18 +25,16 @@ const uniqueViolation = '23505';
 /** How readings are written. */
 export interface WriteIntervals {
   /**
-   * Readings that the service was asked for because it told of a change: also those that are as the
-   * warehouse has them count as read now where they tell no `updated`, so that a read of before,
-   * which is written after, replaces none.
+   * Whether the readings are read because of an event. Then unchanged readings without `updated`
+   * also count as read now: an earlier read that is written later replaces none of them.
    */
   readonly confirms?: boolean;
 }
 
 /**
- * Writes readings of one meter. Readings of a span that holds none yet go straight in with COPY;
- * others are compared with what is there, and only new and changed rows are written: at the same
- * `updated` the read that began later wins, identical rows are not touched. A reading that Postgres
- * refuses goes to `metersync.rejected_records`.
+ * Writes readings of one meter. Readings of an empty span are copied in with COPY. Others are
+ * compared with existing rows, and only new and changed ones are written: at the same `updated` the
+ * read that began later wins. A reading that Postgres refuses goes to `metersync.rejected_records`.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writeIntervals(
@@ -69,7 +67,7 @@ export async function writeIntervals(
     };
   } catch (error) {
     if (hasNoPartition(error) && !lookedAgain) {
-      // Someone dropped a month that was known to be there.
+      // Someone dropped the partition of a month noted as existing.
       warehouse.intervalMonths.clear();
       return await writeIntervals(warehouse, meterId, readAt, columns, how, true);
     }
@@ -96,7 +94,7 @@ export async function writeIntervals(
   }
 }
 
-/** Keeps readings apart, each by its place and with the reason. */
+/** Stores refused readings, each by its place and with the reason. */
 async function rejectReadings(
   db: Database,
   meterId: string,
@@ -114,7 +112,7 @@ async function rejectReadings(
   return { ...nothingWritten, rejected: rejected.length };
 }
 
-/** The columns of a reading; the names of those that are its key. */
+/** The columns of a reading, and below the names of its key. */
 const columnsOfReading = [
   intervals.meterId,
   intervals.startAt,
@@ -130,7 +128,7 @@ const copyStatement = new PgDialect().sqlToQuery(
   sql`copy ${intervals} (${columnNames(columnsOfReading)}) from stdin`,
 ).sql;
 
-/** Copies the readings in when their span is empty; false when it isn't, or no longer. */
+/** Copies readings into an empty span; returns false if it is not empty, or no longer. */
 async function copyIfFresh(
   warehouse: Warehouse,
   meterId: string,
@@ -161,7 +159,7 @@ async function copyIfFresh(
   }
 }
 
-/** Readings whose times Postgres has to read first, and of which two may share a key. */
+/** Readings whose times Postgres has to parse, and of which two may share a key. */
 function anyReadings(columns: IntervalColumns): SQL {
   return sql`
       select distinct on (${key}) ${key}, usage, quality, updated
@@ -208,7 +206,7 @@ function distinctReadings(columns: IntervalColumns, seconds: readonly number[]):
       ) as t (${key}, usage, quality, updated)`;
 }
 
-/** The first and the last start among readings, as Postgres reads them. */
+/** Returns the first and the last start of readings, as Postgres parses them. */
 async function spanOf(
   db: Executor,
   columns: IntervalColumns,
@@ -220,13 +218,13 @@ async function spanOf(
   return result.rows[0] ?? { from: '', to: '' };
 }
 
-/** Whether two readings of one key say different things. */
+/** Whether two readings of one key differ. */
 const differ = (one: string, other: string): SQL => {
   const of = (reading: string) => `(${reading}.usage, ${reading}.quality, ${reading}.updated)`;
   return sql.raw(`${of(one)} is distinct from ${of(other)}`);
 };
 
-/** Compares readings with what is held and writes those that are new or changed. */
+/** Compares readings with existing rows, and writes new and changed ones. */
 async function mergeIntervals(
   warehouse: Warehouse,
   meterId: string,
@@ -279,8 +277,8 @@ async function mergeIntervals(
 }
 
 /**
- * Makes the partitions of the months in which readings start. Plain times tell their months by
- * themselves, so those that are known to be there are not asked for again.
+ * Creates the partitions of the months in which readings start. Plain times begin with their month,
+ * so partitions known to exist are not created again.
  */
 async function ensureMonths(
   warehouse: Warehouse,

@@ -2,9 +2,9 @@ import { stringEnd as stringEndOf } from '../../contract/json-members.ts';
 import type { RecordPage } from './page.ts';
 
 /**
- * The exact text of each record of a page, in order. Postgres can't cut it out: to find a key it
+ * Cuts out the exact text of each record of a page, in order. Postgres cannot: to find a key it
  * reads every escape before it, and one that it cannot hold (NUL, a lone surrogate) makes the whole
- * page unreadable. The body is known to be JSON.
+ * page unreadable. The body must be valid JSON.
  */
 export function itemTexts({
   body,
@@ -18,7 +18,7 @@ export function itemTexts({
   );
 }
 
-/** The page with these records alone, and their digests. */
+/** Builds the page with these records alone, and their digests. */
 export const pageOfTexts = (
   page: RecordPage,
   texts: readonly string[],
@@ -32,7 +32,7 @@ export const pageOfTexts = (
 });
 
 const space = /[ \t\n\r]*/y;
-/** What a value without brackets consists of. */
+/** Characters of a value without brackets. */
 const scalar = /[^\s,\]}]+/y;
 const [quote, openBracket, closeBracket, openBrace, closeBrace] = [0x22, 0x5b, 0x5d, 0x7b, 0x7d];
 
@@ -47,7 +47,7 @@ function elements(array: string): string[] {
   return texts;
 }
 
-/** The last value under a key, as JSON.parse takes it, too. */
+/** The last value under a key, like JSON.parse. */
 function member(object: string, key: string): string | undefined {
   let found: string | undefined;
   for (let at = skip(object, skip(object, 0, space) + 1, space); object[at] !== '}'; ) {
@@ -68,7 +68,7 @@ function valueEnd(text: string, at: number): number {
   let depth = 0;
   for (let place = at; place < text.length; place += 1) {
     const code = text.charCodeAt(place);
-    // Brackets inside strings count for nothing.
+    // Brackets inside strings do not count.
     if (code === quote) place = stringEnd(text, place) - 1;
     else if (code === openBracket || code === openBrace) depth += 1;
     else if (code === closeBracket || code === closeBrace) {
@@ -85,7 +85,7 @@ function stringEnd(text: string, at: number): number {
   return end;
 }
 
-/** Where the pattern, which begins here, ends. */
+/** Returns where the pattern ends that begins at `at`. */
 function skip(text: string, at: number, pattern: RegExp): number {
   pattern.lastIndex = at;
   if (!pattern.test(text)) throw new Error(`not JSON: ${pattern.source} at ${at}`);

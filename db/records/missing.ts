@@ -5,10 +5,7 @@ import type { Executor } from '../connect.ts';
 import { tableOf } from '../resources.ts';
 import { events, settlements } from '../schema/metersync.ts';
 
-/**
- * A record is seen after all, in a state as new as events told of in vain: they wait to be settled
- * again.
- */
+/** Makes records stale again that were read in a state as new as their missing events name. */
 export async function requeueMissing(
   tx: Executor,
   resource: 'documents' | 'connections',

@@ -7,20 +7,20 @@ import { alsoListed } from '../schema/metersync.ts';
 import { companies, documents, usageData } from '../schema/utility.ts';
 
 /**
- * A record has one owner, whatever listings show it and in whatever order they are read: the
- * company that the record names; of usage that of its document; else the company whose listing
- * shows it, of several that of the least id. Other companies whose listings show it stand in
- * `metersync.also_listed`: it is gone when none shows it any more. Sites are listed by the records
- * of companies.
+ * Decides the one owner of a record, independent of which listings contain it and the order of
+ * reads. It is the company that the record names; for usage, that of its document. Otherwise it is
+ * the company that lists the record, the least id of several. Other companies that list it stand in
+ * `metersync.also_listed`: it is absent only when none lists it. Sites are listed by the records of
+ * companies.
  */
 
-/** Whether a row, given by its alias, says by itself who its owner is. */
+/** Whether a row, given by its alias, names its owner. */
 export const saysOwner = (resource: RecordResource, held: SQL): SQL => {
   const named = sql`${companyNamed(sql`${held}.raw`)} is not null`;
   return resource === 'usageData' ? sql`(${held}.document_id is not null or ${named})` : named;
 };
 
-/** The owner of a site that the record of `owner` names, and that another company has. */
+/** The owner of a site that the record of `owner` names and another company owns. */
 export const ownerOfSite = (id: SQL, held: SQL, owner: SQL): SQL => sql`case
         when ${held} < ${owner}
           and exists (
@@ -36,7 +36,7 @@ export const ownerOfSite = (id: SQL, held: SQL, owner: SQL): SQL => sql`case
         else ${owner}
       end`;
 
-/** The company that owns a record `r`, which `owner` lists, and whose row is `row`. */
+/** The owner of a record `r` that `owner` lists, with its row `row`. */
 export const ownerOf = (resource: RecordResource): SQL => {
   if (resource === 'sites') return ownerOfSite(sql`${row.id}`, sql`${row.companyId}`, sql`owner`);
   const ofDocument = sql`(
@@ -52,7 +52,7 @@ export const ownerOf = (resource: RecordResource): SQL => {
     )`;
 };
 
-/** Whether a company other than its owner is known to list the record of a `row`. */
+/** Whether a company that is not the owner is noted as listing the record of a `row`. */
 export const isAlsoListed = (resource: RecordResource, companyId: SQL): SQL => sql`exists (
       select
       from ${alsoListed} other
@@ -62,7 +62,7 @@ export const isAlsoListed = (resource: RecordResource, companyId: SQL): SQL => s
       offset 0
     )`;
 
-/** Companies that live and also list the record of a `row`, as a table `other (company_id)`. */
+/** Live companies that also list the record of a `row`, as a table `other (company_id)`. */
 export const alsoListing = (resource: RecordResource): SQL => sql`
         from (
             select ${alsoListed.companyId}
@@ -81,8 +81,8 @@ export const alsoListing = (resource: RecordResource): SQL => sql`
         where other.company_id <> ${row.companyId}`;
 
 /**
- * Notes that the listing of a company shows records that another company owns; those that name no
- * owner are the company's from now on, if its id is the lesser one.
+ * Notes that a company lists records that another company owns. Records that name no owner move to
+ * the company if its id is less.
  */
 export async function noteListed(
   tx: Executor,
@@ -92,7 +92,7 @@ export async function noteListed(
 ): Promise<void> {
   const asked = array(printedUuids(ids).sort(), 'text');
   const taken = await tx.execute<{ id: string }>(sql`
-    with shown as materialized (
+    with listed as materialized (
       select distinct held.id, held.company_id, held.yields
       from unnest(${asked}) as asked (id)
         cross join lateral (
@@ -111,20 +111,20 @@ export async function noteListed(
     ), taken as (
       update ${tableOf(resource)} ${row}
       set company_id = ${companyId}::uuid
-      where ${row.id} = any(array(select id from shown where yields))
+      where ${row.id} = any(array(select id from listed where yields))
       returning ${row.id}
     ), own as (
       delete from ${alsoListed}
       where ${alsoListed.resource} = ${resource}
         and ${alsoListed.companyId} = ${companyId}::uuid
-        and ${alsoListed.recordId} = any(array(select id::text from shown where yields))
+        and ${alsoListed.recordId} = any(array(select id::text from listed where yields))
     ), others as (
       insert into ${alsoListed} (resource, record_id, company_id)
       select
         ${resource},
         id::text,
         case when yields then company_id else ${companyId}::uuid end
-      from shown
+      from listed
       order by id
       on conflict do nothing
     )
@@ -134,22 +134,22 @@ export async function noteListed(
 }
 
 /**
- * Forgets what the listing of a company no longer shows of what others own; and what the company
- * owns for its listing alone, which no longer shows it, goes to the next one that lists it.
+ * Forgets records of other owners that a company no longer lists. Records that it owned only by
+ * listing them go to the next company that lists them.
  */
 export async function forgetListed(
   tx: Executor,
   resource: RecordResource,
   companyId: string,
-  shownIds: readonly string[],
+  listedIds: readonly string[],
 ): Promise<void> {
-  const shown = array(printedUuids(shownIds), 'text');
+  const listed = array(printedUuids(listedIds), 'text');
   const inherited = await tx.execute<{ id: string }>(sql`
     with forgotten as (
       delete from ${alsoListed} other
       where other.company_id = ${companyId}::uuid
         and other.resource = ${resource}
-        and not (other.record_id = any(${shown}))
+        and not (other.record_id = any(${listed}))
     ), inherited as (
       update ${tableOf(resource)} ${row}
       set company_id = (
@@ -159,7 +159,7 @@ export async function forgetListed(
       )
       where ${row.companyId} = ${companyId}::uuid
         and ${row.deletedAt} is null
-        -- None is looked for where there is nothing of the kind.
+        -- Skips the search when no record of the kind is also listed.
         and (
           select true
           from ${alsoListed}
@@ -167,7 +167,7 @@ export async function forgetListed(
           order by ${alsoListed.recordId}
           limit 1
         )
-        and not (${row.id}::text = any(${shown}))
+        and not (${row.id}::text = any(${listed}))
         and not ${saysOwner(resource, sql`${row}`)}
         and exists (select${alsoListing(resource)})
       returning ${row.id}, ${row.companyId}
@@ -191,7 +191,7 @@ export async function forgetListed(
   if (resource === 'documents') await moveUsage(tx, inherited.rows);
 }
 
-/** Has the usage of documents belong to whom they belong to. */
+/** Moves the usage of documents to the owners of the documents. */
 export async function moveUsage(
   tx: Executor,
   moved: readonly { readonly id: string }[],

@@ -3,8 +3,8 @@ import { array } from '../arrays.ts';
 import type { Executor, Transaction } from '../connect.ts';
 
 /**
- * A page of records on its way into a table: the body as the service client read it, less its
- * secrets, which only Postgres reads, so that no number passes through a float.
+ * A page of records to write to a table: the body as the service client read it, without secrets.
+ * Only Postgres parses it, so no number passes through a float.
  */
 export interface RecordPage {
   readonly body: string;
@@ -14,34 +14,33 @@ export interface RecordPage {
   readonly itemsKey: string | null;
   /** Set when `body` is an array of such bodies, each with its own items. */
   readonly joined?: boolean;
-  /** Company in whose listing the page stands, where it stands in one. */
+  /** The company whose listing the page belongs to, if any. */
   readonly companyId: string | null;
-  /** Set where the records were asked for by their ids: the company is the one that asked. */
+  /**
+   * Set when the records were requested by their ids: `companyId` is then the company that asked.
+   */
   readonly byId?: boolean | undefined;
   readonly apiVersion: string;
   /** When the read began, by the warehouse's clock. */
   readonly readAt: string;
   /**
-   * Of documents: whose usage, as their records tell it, is written with them. `corrected` (the
-   * default) are those that were known and changed; `alone` those of all, where nothing else tells
-   * any usage; `none` where the usage endpoint's own rows are written in the same transaction.
+   * For documents: which of them have the usage of their records written with them. `corrected`
+   * (the default): existing documents that changed. `all`: new ones too. `alone`: all, because
+   * usage has no other source. `none`: usage rows of the endpoint are written in the same
+   * transaction.
    */
   readonly usage?: 'all' | 'corrected' | 'alone' | 'none';
   /**
-   * Whether the records are read because events told of them: then one that is as the warehouse has
-   * it counts as read now, so that a page of before that is written after, and shows another state
-   * of the same `updated`, does not replace it.
+   * Whether the records are read because of events. Then an unchanged record counts as read now. An
+   * earlier read with another state of the same `updated`, written later, does not replace it.
    */
   readonly confirms?: boolean;
   /**
-   * Of companies: whether those are left out that have no row; a backfill's list brings them, which
-   * reads them next.
+   * For companies: whether to skip those without a row. A backfill's list adds them, and reads them
+   * next.
    */
   readonly knownOnly?: boolean | undefined;
-  /**
-   * Of usage data: the document of each row, by the row's id, where the row itself does not name
-   * it.
-   */
+  /** For usage data: the document of each row, by the row's id, when the row does not name it. */
   readonly documentOf?: Readonly<Record<string, string>>;
   /** Digests of the items in hex, in their order: see unchanged.ts. */
   readonly digests?: readonly string[] | undefined;
@@ -52,7 +51,7 @@ export interface WrittenRows {
   readonly changed: number;
 }
 
-/** What an upsert wrote, and how many of the rows are of the company whose listing it is. */
+/** Rows that an upsert wrote, and how many of them the listing's company owns. */
 export interface UpsertedRows extends WrittenRows {
   readonly own: number;
 }
@@ -83,11 +82,11 @@ function itemList(page: Pick<RecordPage, 'body' | 'itemsKey' | 'joined'>): SQL {
   if (!page.joined) return of(body);
   return sql`(
         select coalesce(jsonb_agg(item), '[]')
-        from jsonb_array_elements(${body}) one, jsonb_array_elements(${of(sql`one`)}) item
+        from jsonb_array_elements(${body}) part, jsonb_array_elements(${of(sql`part`)}) item
       )`;
 }
 
-/** Runs steps that end with `written (id, inserted, own)`, and counts what they did. */
+/** Runs steps that end with `written (id, inserted, own)`, and counts their rows. */
 export async function countWritten(tx: Executor, steps: SQL): Promise<UpsertedRows> {
   const { rows } = await tx.execute<WrittenRow>(sql`
     with ${steps}
@@ -95,7 +94,7 @@ export async function countWritten(tx: Executor, steps: SQL): Promise<UpsertedRo
   return countRows(rows);
 }
 
-/** Of a row that was written: whether it is new, and the company's whose listing it is. */
+/** Whether a written row is new, and whether the listing's company owns it. */
 export interface WrittenRow extends Record<string, unknown> {
   readonly inserted: boolean;
   readonly own: boolean;

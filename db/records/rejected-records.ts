@@ -8,29 +8,29 @@ import { rejectedRecords } from '../schema/metersync.ts';
 
 export interface RejectedRecord {
   readonly resource: string;
-  /** Company in whose listing it stands. */
+  /** The company that lists it. */
   readonly companyId: string | null;
   readonly id: string | null;
   readonly text: string;
   readonly error: string;
 }
 
-/** As much of a text as is kept, as Postgres can hold it. */
+/** Shortens a text to what is kept, in characters that Postgres can hold. */
 const printable = (text: string, length = 200): string =>
   text.replaceAll('\0', '\\0').toWellFormed().slice(0, length);
 
-/** Characters of a reason: it may quote what a record says. */
+/** Longest reason, in characters: it may quote the record. */
 const reasonMax = 1_000;
 
-/** By what a record is known when it is refused: its id, as events and tables have it. */
+/** The id of a refused record, as events and tables have it. */
 export const refusedId = (id: string): string => canonicalUuid(id) ?? printable(id);
 
-/** Keeps a record, as the service sent it, with the reason why it is in no table. */
+/** Stores a record as the service sent it, with the reason why no table has it. */
 export async function rejectRecord(db: Executor, rejected: RejectedRecord): Promise<void> {
   await rejectRecords(db, [rejected]);
 }
 
-/** The same for many: of those that are known by one id the last is kept. */
+/** Stores many refused records; of several with one id, the last. */
 export async function rejectRecords(
   db: Executor,
   rejected: readonly RejectedRecord[],
@@ -42,7 +42,7 @@ export async function rejectRecords(
     select distinct on (resource, id) resource, id, company_id, error, record
     from ${unnested(
       'refused',
-      rejected.map((one, place) => ({ ...one, place })),
+      rejected.map((record, place) => ({ ...record, place })),
       [
         ['resource', 'text', ({ resource }) => resource],
         ['id', 'text', idOf],
@@ -59,7 +59,7 @@ export async function rejectRecords(
       rejected_at = excluded.rejected_at`);
 }
 
-/** Records that a read found in order. */
+/** Records that a read found without error. */
 export interface Mended {
   readonly resource: string;
   readonly ids: readonly (string | null)[];
@@ -67,15 +67,14 @@ export interface Mended {
 }
 
 /**
- * Forgets what Postgres refused before of records that a read found in order: a statement, or a
- * step of one.
+ * Deletes refusals of records that were read without error since: a statement, or a step of one.
  */
 export function forgettingRejected({ resource, ids, readAt }: Mended): SQL {
-  const known = ids.flatMap((id) => (id === null ? [] : [refusedId(id)]));
+  const refusedIds = ids.flatMap((id) => (id === null ? [] : [refusedId(id)]));
   return sql`
     delete from ${rejectedRecords}
     where ${rejectedRecords.resource} = ${resource}
-      and ${rejectedRecords.recordId} = any(${array(known, 'text')})
+      and ${rejectedRecords.recordId} = any(${array(refusedIds, 'text')})
       and ${rejectedRecords.rejectedAt} < ${readAt}::timestamptz`;
 }
 
@@ -83,15 +82,15 @@ export async function forgetRejected(db: Executor, mended: Mended): Promise<void
   await db.execute(forgettingRejected(mended));
 }
 
-/** By what the usage that a document's own record tells is known when it is refused. */
+/** The id under which a document's own usage is refused. */
 export const usageOfDocument = (documentId: string): string => `of document ${documentId}`;
 
-/** Readings have no ids of their own that serve: they are known by their meter and their start. */
+/** The id of a refused reading: its meter and start, as readings have no usable id. */
 export const readingOf = (meterId: string, start: string): string => `${meterId}@${start}`;
 
 /**
- * Forgets refused readings of a meter after all of a range, or of the meter, was read again: what
- * is still wrong is kept anew.
+ * Deletes refused readings of a meter after a range, or the whole meter, was read again. Readings
+ * that are still refused have been stored anew.
  */
 export async function forgetRejectedReadings(
   db: Executor,
@@ -109,7 +108,7 @@ export async function forgetRejectedReadings(
     start === undefined || end === undefined
       ? sql``
       : sql`and ${day} between ${start.slice(0, 10)} and ${end.slice(0, 10)}`;
-  // The index finds a beginning of a text only where the plan knows it.
+  // The index serves a prefix only if the plan knows it.
   await db.execute(sql`
     ${plannedEachTime}
     delete from ${rejectedRecords}

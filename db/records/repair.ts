@@ -8,9 +8,9 @@ import { journal } from '../schema/metersync.ts';
 import { intervals } from '../schema/utility.ts';
 
 /**
- * Forgets how new the given rows are and that they are gone, so that whatever is written next is
- * taken. Rows that a read or an event touched since `readAt` are left alone: they are newer than
- * the page that differs from them.
+ * Clears versions and tombstones of the given rows, so that the next write is taken. Rows that a
+ * read or an event touched since `readAt` are left alone: they are newer than the page that differs
+ * from them.
  */
 export async function forgetVersions(
   db: Executor,
@@ -40,7 +40,7 @@ export async function forgetVersions(
       )`);
 }
 
-/** Removes the given readings of a meter, less those that were read since `readAt`. */
+/** Deletes the given readings of a meter, except those read since `readAt`. */
 export async function removeReadings(
   db: Executor,
   meterId: string,
@@ -55,6 +55,6 @@ export async function removeReadings(
   return result.rowCount ?? 0;
 }
 
-/** By what an audit knows a reading. */
+/** The id of a reading in an audit. */
 const readingId = sql`${intervals.meterId} || '@' || ${intervals.startAt}
         || '/' || ${intervals.granularitySeconds} || '/' || ${intervals.usageUnits}`;

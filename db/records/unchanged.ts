@@ -11,18 +11,19 @@ import { isAlsoListed } from './owner.ts';
 import type { RecordPage } from './page.ts';
 
 /**
- * Which version of resources.ts wrote a row. It is counted up with each change of what that makes
- * of a record, so that every record is written anew.
+ * The version of resources.ts that wrote a row. Increase it when a record decodes to other values,
+ * so that every record is written again.
  */
 const decoding = 2;
 
-/** Whether the rows of a resource keep a digest of their record: those of which there are many. */
+/** Whether the rows of a resource keep a digest of their record, as those of large tables do. */
 export const keepsDigests = (resource: RecordResource): boolean =>
   resources[resource].table.digest !== undefined;
 
 /**
- * Digests of the records of a page, in hex: of their text, and of all else that their rows are made
- * of, but the company that lists them, as several may. None where no company does.
+ * Returns digests of a page's records, in hex: of their text and of all else that decides their
+ * rows. The company that lists them is left out, as several may. Undefined when no company lists
+ * them.
  */
 export function digestsOf(
   { companyId, apiVersion }: RecordPage,
@@ -34,8 +35,8 @@ export function digestsOf(
 }
 
 /**
- * The places of a page, from 0 on, whose records are as they were when their rows were written: an
- * upsert would leave those rows as they are. What was refused of such a record before is forgotten.
+ * Returns the places of a page, from 0, whose records are unchanged since their rows were written:
+ * an upsert would not touch those. Also deletes earlier refusals of these records.
  */
 export async function unchangedPlaces(
   db: Executor,
@@ -44,15 +45,15 @@ export async function unchangedPlaces(
   ids: readonly (string | null)[],
   digests: readonly string[],
 ): Promise<Set<number>> {
-  const known = ids.map((id) => id && canonicalId(id));
+  const canonicalIds = ids.map((id) => id && canonicalId(id));
   const seen = new Set<string | null>();
-  // Of a record that a page shows twice the upsert chooses the state.
-  const twice = new Set(known.filter((id) => seen.size === seen.add(id).size));
+  // If a page lists a record twice, the upsert chooses the state.
+  const twice = new Set(canonicalIds.filter((id) => seen.size === seen.add(id).size));
   const asked = array(
-    known.map((id) => (twice.has(id) ? null : id)),
+    canonicalIds.map((id) => (twice.has(id) ? null : id)),
     'text',
   );
-  // What events wait for counts as read now, and its row says so.
+  // Records that events wait for count as read now, and the upsert notes so.
   const { eventKind } = resources[resource];
   const awaited =
     confirms && eventKind !== null
@@ -79,7 +80,7 @@ export async function unchangedPlaces(
             ${awaited}
             ${listed}
           offset 0
-        ) known
+        ) existing
     ), mended as (
       delete from ${rejectedRecords}
       where resource = ${resource}

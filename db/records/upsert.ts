@@ -6,7 +6,7 @@ import { isListedByCompany, type RecordColumn, type Resource } from '../resource
 import { ownerOfSite, saysOwner } from './owner.ts';
 import type { RecordPage } from './page.ts';
 
-/** The row that is there, and the one that would take its place. */
+/** A column of the existing row, and of the row that would replace it. */
 const held = (column: PgColumn): SQL => sql`held.${sql.identifier(column.name)}`;
 const excluded = (column: PgColumn): SQL => sql`excluded.${sql.identifier(column.name)}`;
 const named = (value: SQL, column: PgColumn): SQL =>
@@ -15,14 +15,14 @@ const named = (value: SQL, column: PgColumn): SQL =>
 const lines = (parts: readonly SQL[]): SQL => sql.join([...parts], sql.raw(',\n      '));
 const row = (values: readonly SQL[]): SQL => sql`(${sql.join([...values], sql`, `)})`;
 
-/** What a record makes of a column. */
+/** The value of a column after a record is written. */
 const nextOf =
   ({ name, table: { id, raw, syncedAt, deletedAt } }: Resource) =>
   ({ column, kept, isOwner }: RecordColumn): SQL => {
     if (kept) return sql`coalesce(${excluded(column)}, ${held(column)})`;
     if (!isOwner) return excluded(column);
     if (name === 'sites') return ownerOfSite(held(id), held(column), excluded(column));
-    // A record that does not say whose it is leaves its row to whom it has been: see `noteListed`.
+    // A record that names no owner keeps the owner of its row: see `noteListed`.
     return sql`case
         when ${held(raw)} is not null
           and ${held(syncedAt)} is not null
@@ -33,7 +33,10 @@ const nextOf =
       end`;
   };
 
-/** What an event makes of a column. The owner of a record that was read is as the record has it. */
+/**
+ * The value of a column after an event is applied. The owner of a read record is as the record has
+ * it.
+ */
 const nextByEvent =
   ({ name, table: { raw } }: Resource) =>
   ({ column, kept, isOwner }: RecordColumn): SQL => {
@@ -49,28 +52,26 @@ const nextByEvent =
 const setting = (column: PgColumn, value: SQL): SQL =>
   sql`${sql.identifier(column.name)} = ${value}`;
 
-/** Records that were read, on their way into rows. */
+/** Records to write as rows. */
 export interface RecordsRead {
-  /** Steps of a statement, of which the last one is a table `item (r, place, owner, digest)`. */
+  /** Steps of a statement; the last is a table `item (r, place, owner, digest)`. */
   readonly items: SQL;
   readonly page: Pick<RecordPage, 'companyId' | 'apiVersion' | 'readAt' | 'confirms'>;
-  /** What is read of the items, in place of all of them. */
+  /** Replaces `item` as the source of rows. */
   readonly from?: SQL;
-  /** Values of columns that come from more than the record. */
+  /** Values of columns that depend on more than the record. */
   readonly instead?: ReadonlyMap<PgColumn, SQL>;
-  /** Values that a new row has, and that one that is there keeps. */
+  /** Values for new rows only; an existing row keeps its own. */
   readonly begins?: ReadonlyMap<PgColumn, SQL>;
-  /**
-   * Whether a row whose columns all agree is left as it is, though its record says more or less
-   * beside them.
-   */
+  /** Whether to keep a row whose columns all agree, though its record differs elsewhere. */
   readonly columnsAlone?: boolean;
 }
 
 /**
- * Records as rows, as steps of a statement: `incoming`, one for each id, and `written (id,
- * inserted, own)`, those that made or changed a row, and whether that is the page's company's. Of two records of one id the newer one is taken, of
- * two of one age the later one of the page. A row that is seen lives.
+ * Writes records as rows, as steps of a statement: `incoming`, one per id, and `written (id,
+ * inserted, own)`, the rows inserted or changed and whether the page's company owns them. Of two
+ * records of one id the newer wins; at the same `updated`, the later one of the page. A row that is
+ * read again lives.
  */
 export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
   const { items, page, from = sql`item`, instead = new Map(), begins = new Map() } = records;
@@ -117,22 +118,21 @@ export function upsertRecords(resource: Resource, records: RecordsRead): SQL {
   )`;
 }
 
-/** Whether a row that was written is of the company in whose listing its record stands, if in any. */
+/** Whether a written row is owned by the company that lists its record, if one does. */
 const isOwn = ({ name }: Resource, { companyId }: Pick<RecordPage, 'companyId'>): SQL =>
   isListedByCompany(name) && companyId !== null
     ? sql`held.company_id is not distinct from ${companyId}::uuid`
     : sql`true`;
 
-/** The id of a record `r`, as its table has it. */
+/** The id of a record `r`, in the type of its table. */
 export const idOfRecord = ({ table }: Resource): SQL =>
   sql.raw(
     table.id.getSQLType() === 'uuid' ? `(r ->> 'id')::uuid` : `metersync.canonical_id(r ->> 'id')`,
   );
 
 /**
- * A newer state wins. At the same `updated` the read that began later wins, as it does where the
- * service tells no `updated`; what was read wins over what an event told. An inferred tombstone
- * yields to any read.
+ * A newer state wins. At the same or without `updated`, the read that began later wins, and a read
+ * wins over an event. An inferred tombstone yields to any read.
  */
 function isNewer({ table }: Resource): SQL {
   const { updated, rawUpdated, raw, syncedAt, deletedReason } = table;
@@ -140,7 +140,7 @@ function isNewer({ table }: Resource): SQL {
     or ${held(syncedAt)} is null
     or ${excluded(syncedAt)} >= ${held(syncedAt)}`;
   if (updated === undefined) return sql`(${later})`;
-  const toldByEvent = rawUpdated
+  const writtenByEvent = rawUpdated
     ? sql`or ${held(rawUpdated)} is distinct from ${held(updated)}`
     : sql``;
   return sql`(
@@ -148,13 +148,13 @@ function isNewer({ table }: Resource): SQL {
         or ${excluded(updated)} > ${held(updated)}
         or ${held(deletedReason)} in ('absent', 'not_found')
         or (${held(updated)} = ${excluded(updated)} or ${excluded(updated)} is null)
-          and (${later} ${toldByEvent})
+          and (${later} ${writtenByEvent})
       )`;
 }
 
 /**
- * The row lives; or its tombstone yields: that of an event to a newer state only, an inferred one
- * to a later read.
+ * The row lives, or its tombstone yields: an event's to a newer state only, an inferred one to a
+ * later read.
  */
 function yields({ table: { updated, deletedAt, deletedReason, syncedAt } }: Resource): SQL {
   const readLater = sql`${excluded(syncedAt)} > ${held(deletedAt)}`;
@@ -169,8 +169,8 @@ function yields({ table: { updated, deletedAt, deletedReason, syncedAt } }: Reso
 }
 
 /**
- * A row that says the same is not touched; unless its record is spelled in another way, whose
- * digest the next read will bring.
+ * Whether anything changed. A record spelled in another way counts: its digest saves the next
+ * write.
  */
 function differs(resource: Resource, { columnsAlone = false }: RecordsRead): SQL {
   const { table, columns } = resource;
@@ -186,7 +186,10 @@ function differs(resource: Resource, { columnsAlone = false }: RecordsRead): SQL
         ${respelled}`;
 }
 
-/** Events wait for the record, and it is read for them: the row says that it was read now. */
+/**
+ * Whether events wait for the record, and it is read because of them: the row then counts as read
+ * now.
+ */
 const isAwaited = (
   { eventKind, table }: Resource,
   { confirms = false }: Pick<RecordPage, 'confirms'>,
@@ -194,12 +197,11 @@ const isAwaited = (
   confirms && eventKind !== null ? isStale(eventKind, sql`${held(table.id)}::text`) : sql`false`;
 
 /**
- * What events tell as rows, as steps of a statement: newer `updated` wins. A tie between events is
- * broken by what they tell, the same way whatever the order; against a state that was read, an
- * event's tie never wins, unless it deletes. A tombstone yields only to a newer state. `events` is
- * a step `item (r, owner, record_id, deleted_at)`: where an event deletes its record, `deleted_at`
- * says when that came (seed 2.5); also of a record never seen, so that no late event or page brings
- * it back.
+ * Writes events as rows, as steps of a statement: the newer `updated` wins. A tie of events is
+ * decided by their fields, independent of order. Against a read state an event's tie never wins,
+ * unless it deletes. A tombstone yields only to a newer state. `events` is a step `item (r, owner,
+ * record_id, deleted_at)`; `deleted_at` is when an event that deletes its record came (seed 2.5). A
+ * record never read gets a tombstone too, so that no late event or page revives it.
  */
 export function upsertEvents(resource: Resource, events: SQL): SQL {
   const { table, columns, ties } = resource;
@@ -207,8 +209,8 @@ export function upsertEvents(resource: Resource, events: SQL): SQL {
   const { id, updated, rawUpdated, deletedAt, deletedReason } = table;
   if (updated === undefined || rawUpdated === undefined)
     throw new Error(`events tell of no records without updated`);
-  const told = columns.filter(({ ofRecords }) => !ofRecords);
-  const all = [id, ...told.map(({ column }) => column), deletedAt, deletedReason];
+  const ofEvents = columns.filter(({ ofRecords }) => !ofRecords);
+  const all = [id, ...ofEvents.map(({ column }) => column), deletedAt, deletedReason];
   const decided = ties.map((column) => sql`${sql.identifier(column.name)} desc nulls last`);
   const ends = sql`${excluded(deletedAt)} is not null or ${excluded(updated)} > ${held(updated)}`;
   const ending = (column: PgColumn): SQL =>
@@ -217,7 +219,7 @@ export function upsertEvents(resource: Resource, events: SQL): SQL {
   return sql`${events}, incoming as (
     select distinct on (id)
       record_id::uuid as id,
-      ${lines(told.map(({ column, of }) => named(of, column)))},
+      ${lines(ofEvents.map(({ column, of }) => named(of, column)))},
       deleted_at,
       case when deleted_at is not null then 'event' end as deleted_reason
     from item
@@ -228,7 +230,7 @@ export function upsertEvents(resource: Resource, events: SQL): SQL {
   from incoming
   order by id
   on conflict (id) do update set
-    ${lines([...told.map((one) => setting(one.column, next(one))), ...ended])}
+    ${lines([...ofEvents.map((one) => setting(one.column, next(one))), ...ended])}
   where ${held(updated)} is null
     or ${excluded(updated)} > ${held(updated)}
     or ${excluded(updated)} = ${held(updated)}

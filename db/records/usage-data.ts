@@ -16,30 +16,34 @@ import { forgetRejected, usageOfDocument } from './rejected-records.ts';
 import { upsertRecords } from './upsert.ts';
 
 /**
- * Usage rows. A row is only as alive as its document: the documents named are locked first (those
- * never seen are inserted, to be read later), so that a row read before its document was deleted
- * and written after it is not brought back; nor is one taken, unless it is newer, that was read
- * before a later read saw all of the document's usage.
+ * Writes usage rows. A row is only as alive as its document, so the documents named are locked
+ * first; those never read are inserted, to be read later. A row read before its document was
+ * deleted, and written after, is not revived. Nor is one read before a later read listed all of the
+ * document's usage, unless the row is newer.
  */
 export const upsertUsageData: UpsertPage = async (tx, page) => {
-  const told = toldByListing(page);
-  await lockDocuments(tx, told);
-  return await upsertRows(tx, told, page);
+  const reported = fromListing(page);
+  await lockDocuments(tx, reported);
+  return await upsertRows(tx, reported, page);
 };
 
 /**
- * The page's rows as a step `told (r, place, owner, digest, document_id)`. The document of a row
- * that names none is the one that it was listed for, or the one that is known.
+ * The page's rows as a step `reported (r, place, owner, digest, document_id)`. A row that names no
+ * document belongs to the one it was listed for, or to the one of the existing row.
  */
-function toldByListing(page: RecordPage): SQL {
+function fromListing(page: RecordPage): SQL {
   const listedFor = JSON.stringify(page.documentOf ?? {});
-  return sql`${items(page)}, told as materialized (
+  return sql`${items(page)}, reported as materialized (
     select
       item.*,
       coalesce(
         ${documentNamed},
         (${listedFor}::jsonb ->> metersync.canonical_id(r ->> 'id'))::uuid,
-        (select document_id from ${usageData} known where known.id = (r ->> 'id')::uuid)
+        (
+          select existing.document_id
+          from ${usageData} existing
+          where existing.id = (r ->> 'id')::uuid
+        )
       ) as document_id
     from item
   )`;
@@ -47,21 +51,21 @@ function toldByListing(page: RecordPage): SQL {
 
 function upsertRows(
   tx: Executor,
-  told: SQL,
+  reported: SQL,
   page: RecordPage,
   columnsAlone = false,
 ): Promise<UpsertedRows> {
   return countWritten(
     tx,
     upsertRecords(resources.usageData, {
-      items: told,
+      items: reported,
       page,
       columnsAlone,
       instead: new Map<PgColumn, SQL>([
         [usageData.companyId, sql`coalesce(d.company_id, ${companyNamed(sql`r`)}, owner)`],
         [usageData.documentId, sql`document_id`],
       ]),
-      from: sql`told
+      from: sql`reported
       left join lateral (
         select company_id, deleted_reason, usage_read_at
         from ${documents}
@@ -73,71 +77,67 @@ function upsertRows(
         d.usage_read_at is null
         or d.usage_read_at <= ${page.readAt}::timestamptz
         or exists (
-          select from ${usageData} known
-          where known.id = (r ->> 'id')::uuid
-            and known.updated < metersync.read_time(r ->> 'updated')
+          select from ${usageData} existing
+          where existing.id = (r ->> 'id')::uuid
+            and existing.updated < metersync.read_time(r ->> 'updated')
         )
       )`,
     }),
   );
 }
 
-/**
- * Locks the documents, one after the other in the order of all; those never seen are inserted for
- * it.
- */
-async function lockDocuments(tx: Executor, told: SQL): Promise<void> {
+/** Locks the documents in the order of all; inserts those never read. */
+async function lockDocuments(tx: Executor, reported: SQL): Promise<void> {
   await tx.execute(sql`
-    with ${told}
+    with ${reported}
     insert into ${documents} (id, company_id)
     select distinct on (document_id)
       document_id,
       coalesce(${companyNamed(sql`r`)}, owner)
-    from told
+    from reported
     where document_id is not null
     order by document_id
-    -- An update that a condition keeps from being made has locked its row.
+    -- An update whose condition is false still locks the row.
     on conflict (id) do update set company_id = excluded.company_id where false`);
 }
 
 /** A document that was just written, and the usage that its record lists. */
 export interface ToldUsage {
   readonly id: string;
-  /** Whether the document is new: then no other usage of it is held. */
+  /** Whether the document is new: then it has no other usage. */
   readonly inserted: boolean;
-  /** Ids of the rows that its record listed before. */
+  /** Ids of the usage rows that its record listed before. */
   readonly before: readonly string[] | null;
-  /** Rows, each with an id, as a JSON array. */
+  /** Usage rows, each with an id, as a JSON array. */
   readonly told: string;
 }
 
 /**
- * Replaces the usage of documents by what their own records tell, which were just written by this
- * transaction: a record that lists its usage lists all of it. Rows that say the same are left as
- * they are: the usage endpoint's record has more, and a document's must not take its place at every
- * backfill.
+ * Replaces the usage of documents by the rows of their own records, which this transaction just
+ * wrote: a record that lists usage lists all of it. Rows with equal columns stay: the usage
+ * endpoint's record has more fields, and a document's must not replace it at every backfill.
  */
 export async function replaceUsageByRecord(
   tx: Executor,
   page: RecordPage,
   documents: readonly ToldUsage[],
 ): Promise<void> {
-  await upsertRows(tx, toldByRecords(documents, page), page, true);
-  const known = documents.filter(({ inserted }) => !inserted);
-  if (known.length === 0) return;
-  const seen = known.flatMap(({ told }) => JSON.parse(told) as { readonly id: string }[]);
+  await upsertRows(tx, fromRecords(documents, page), page, true);
+  const existing = documents.filter(({ inserted }) => !inserted);
+  if (existing.length === 0) return;
+  const seen = existing.flatMap(({ told }) => JSON.parse(told) as { readonly id: string }[]);
   const idOf = ({ id }: { readonly id: string }): string => id;
-  await retireUsage(tx, known.map(idOf), seen.map(idOf), page.readAt);
+  await retireUsage(tx, existing.map(idOf), seen.map(idOf), page.readAt);
 }
 
-/** The rows that records list, as the same step. What is JSON already needs no quoting. */
-const toldByRecords = (documents: readonly ToldUsage[], { companyId }: RecordPage): SQL => {
+/** The rows that records list, as a step `reported`. They are JSON already, and need no quoting. */
+const fromRecords = (documents: readonly ToldUsage[], { companyId }: RecordPage): SQL => {
   const lists = `[${documents.map(({ told }) => told).join(',')}]`;
   const ids = array(
     documents.map(({ id }) => id),
     'uuid',
   );
-  return sql`told as materialized (
+  return sql`reported as materialized (
     select
       row.r,
       row.place,
@@ -152,7 +152,7 @@ const toldByRecords = (documents: readonly ToldUsage[], { companyId }: RecordPag
   )`;
 };
 
-/** The usage of a document that was just written is in no row after all. */
+/** Notes that the usage of a document that was just written is in no row. */
 export async function usageIsNotRead(
   tx: Executor,
   documentId: string,
@@ -165,19 +165,19 @@ export async function usageIsNotRead(
 }
 
 /**
- * Of documents whose records list their usage, those that are believed. A record may list other
- * rows than the usage endpoint does (service-facts 2 has versions that differ so): it is believed
- * of a document that is new; or as long as what it listed before is what the warehouse holds, or
- * was refused; or as nothing else tells any usage (`alone`).
+ * Filters documents to those whose records' usage is accepted. A record may list other rows than
+ * the usage endpoint does (service-facts 2 has versions that differ so). It is accepted for a new
+ * document; if the rows it listed before are those of the warehouse, or were refused; or if usage
+ * has no other source (`alone`).
  */
 export async function believed<T extends ToldUsage>(
   tx: Executor,
-  telling: readonly T[],
+  listing: readonly T[],
   alone: boolean,
 ): Promise<readonly T[]> {
-  const known = telling.filter(({ inserted }) => !inserted);
-  if (alone || known.length === 0) return telling;
-  const asked = known.map(({ id, before }) => ({ id, before }));
+  const existing = listing.filter(({ inserted }) => !inserted);
+  if (alone || existing.length === 0) return listing;
+  const asked = existing.map(({ id, before }) => ({ id, before }));
   const result = await tx.execute<RowOf<typeof documents.id>>(sql`
     select asked.id
     from jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) as asked (id uuid, before text[])
@@ -197,7 +197,7 @@ export async function believed<T extends ToldUsage>(
         offset 0
       )`);
   const ids = new Set(result.rows.map(({ id }) => id));
-  return telling.filter(({ id, inserted }) => inserted || ids.has(id));
+  return listing.filter(({ id, inserted }) => inserted || ids.has(id));
 }
 
 const lockingDocuments = (ids: readonly string[]): SQL => sql`
@@ -207,15 +207,15 @@ const lockingDocuments = (ids: readonly string[]): SQL => sql`
     order by ${documents.id}
     for no key update`;
 
-/** Locks documents, in order, against whoever else replaces or brings their usage. */
+/** Locks documents, in order, against others that write their usage. */
 export async function holdDocuments(tx: Executor, documentIds: readonly string[]): Promise<void> {
   await tx.execute(lockingDocuments(documentIds));
 }
 
 /**
- * A document's usage is one set: rows that its own listing no longer shows are gone with the
- * correction that removed them. `seenIds` is all that the listings of these documents showed, read
- * from `readAt` on. A document whose usage was read later is left alone.
+ * Tombstones usage rows that their document's listing no longer contains: a document's usage is one
+ * set. `seenIds` is all that the listings of these documents contained, read from `readAt` on. A
+ * document whose usage was read later is left alone.
  */
 export async function retireUsage(
   tx: Executor,
@@ -230,7 +230,7 @@ export async function retireUsage(
     returning id`);
   const ids = held.rows.map(({ id }) => id);
   if (ids.length === 0) return 0;
-  // Gone since that read: a row that a later one shows lives, whenever this one is written.
+  // Deleted as of that read: a row that a later read lists lives, whenever this one is written.
   const result = await tx.execute(sql`
     update ${usageData} set
       deleted_at = ${readAt}::timestamptz,

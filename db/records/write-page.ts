@@ -12,10 +12,7 @@ export interface PageWritten extends WrittenRows {
   readonly rejected: number;
 }
 
-/**
- * A record of a page: its id, null where it has none, its text and the digest of that, where its
- * row keeps one.
- */
+/** A record of a page: its id or null, its text, and the digest of that if its row keeps one. */
 interface PageRecord {
   readonly id: string | null;
   readonly text: string;
@@ -23,21 +20,20 @@ interface PageRecord {
 }
 
 /**
- * Ends the transaction that writes a page: forgets what was refused of it before, and notes what
- * there is to note.
+ * Ends the transaction that writes a page: deletes earlier refusals of its records, and may note
+ * more.
  */
 export type Closing = (tx: Executor, mended?: Mended) => Promise<void>;
 
-const forgets: Closing = async (tx, mended) => {
+const deleteRefusals: Closing = async (tx, mended) => {
   if (mended !== undefined) await forgetRejected(tx, mended);
 };
 
 /**
- * Writes a page in one transaction, which `closing` ends, or as part of the given one. Records that
- * are as their rows have them are left out before anything of them is parsed. A record that
- * Postgres refuses goes to `metersync.rejected_records` with its text, after the page was split to
- * find it, until a later read finds it in order; its neighbours are written. `ids` are the ids of
- * the page's items, in order, null where a record has none.
+ * Writes a page in one transaction, which `closing` ends, or as part of the given one. Unchanged
+ * records are left out before any parsing. If Postgres refuses a record, the page is split to find
+ * it. It goes to `metersync.rejected_records` with its text, until a later read succeeds; the
+ * others are written. `ids` are the ids of the page's items, in order, null for those without one.
  * @throws Failure WAREHOUSE_UNAVAILABLE when Postgres is in trouble.
  */
 export async function writePage(
@@ -46,19 +42,19 @@ export async function writePage(
   upsert: UpsertPage,
   page: RecordPage,
   ids: readonly (string | null)[],
-  closing: Closing = forgets,
+  closing: Closing = deleteRefusals,
 ): Promise<PageWritten> {
   const write = async (
-    some: RecordPage,
-    idsOfSome: readonly (string | null)[],
+    part: RecordPage,
+    partIds: readonly (string | null)[],
     close: Closing,
   ): Promise<PageWritten> =>
     await db.transaction(async (tx) => {
-      const { own, ...written } = await upsert(tx, some);
+      const { own, ...written } = await upsert(tx, part);
       const { companyId, byId = false } = page;
-      if (isListedByCompany(resource) && companyId !== null && !byId && own < idsOfSome.length)
-        await noteListed(tx, resource, companyId, idsOfSome);
-      await close(tx, { resource, ids: idsOfSome, readAt: page.readAt });
+      if (isListedByCompany(resource) && companyId !== null && !byId && own < partIds.length)
+        await noteListed(tx, resource, companyId, partIds);
+      await close(tx, { resource, ids: partIds, readAt: page.readAt });
       return { ...written, rejected: 0 };
     });
   const writeRecords = async (
@@ -70,7 +66,7 @@ export async function writePage(
       records.map(({ id }) => id),
       close,
     );
-  const writePart = (records: readonly PageRecord[]) => writeRecords(records, forgets);
+  const writePart = (records: readonly PageRecord[]) => writeRecords(records, deleteRefusals);
   const writeParts = async (records: readonly PageRecord[]): Promise<PageWritten> => {
     const parts = await halving(records, writePart, async ({ id, text }, error) => {
       const { companyId } = page;
@@ -88,9 +84,9 @@ export async function writePage(
       await closing(db);
       return nothingWritten;
     }
-    const whole =
+    const written =
       changed === undefined ? write(page, ids, closing) : writeRecords(changed, closing);
-    return await whole.catch((error: unknown) => {
+    return await written.catch((error: unknown) => {
       if (!isRefusal(error)) throw error;
       return writeParts(changed ?? recordsOf());
     });
@@ -100,8 +96,7 @@ export async function writePage(
 }
 
 /**
- * The records whose rows may have to be written, with their digests; undefined where rows keep
- * none.
+ * Returns the records whose rows may need a write, with their digests; undefined if rows keep none.
  */
 async function changedRecords(
   db: Database | Transaction,
@@ -113,17 +108,19 @@ async function changedRecords(
   const texts = itemTexts(page);
   const digests = digestsOf(page, texts);
   if (digests === undefined) return undefined;
-  // A usage row may be another document's now.
-  const tellsMore = page.documentOf !== undefined;
-  const unchanged = tellsMore ? new Set() : await unchangedPlaces(db, resource, page, ids, digests);
+  // A usage row may belong to another document now.
+  const namesDocuments = page.documentOf !== undefined;
+  const unchanged = namesDocuments
+    ? new Set()
+    : await unchangedPlaces(db, resource, page, ids, digests);
   return texts.flatMap((text, at) =>
     unchanged.has(at) ? [] : [{ id: ids[at] ?? null, text, digest: digests[at] }],
   );
 }
 
 /**
- * The page with these of its records; its own text where these are all, unless that joins several,
- * which costs Postgres a copy.
+ * Builds the page with these of its records. If these are all, the page keeps its own text, unless
+ * that joins several, which costs Postgres a copy.
  */
 function pageOf(page: RecordPage, records: readonly PageRecord[], all: number): RecordPage {
   const digests = records.flatMap(({ digest }) => digest ?? []);
