@@ -6,29 +6,25 @@ import { fieldCatalogue } from '../schema/metersync.ts';
 import { FieldTree, type SeenField } from './field-tree.ts';
 import type { FieldKind } from './kinds.ts';
 
-/**
- * How long counts may wait before they are in the warehouse: they are lost when the process is
- * killed.
- */
+/** How long counts wait in memory: they are lost when the process is killed. */
 const countsEveryMs = 10_000;
 /**
- * Resources and versions of the API of which fields are told apart: a worker meets some 16. See
- * also `FieldTree`.
+ * Resources and API versions with a tree of their own: a worker has some 16. See also `FieldTree`.
  */
 const treesMax = 32;
 
-/** Takes note of the fields of every record that is written. */
+/** Records the fields of every record that is written. */
 export interface FieldCatalogue {
   /**
-   * Looks at records as JSON.parse read them. A field, or a kind of value, that was never seen
-   * before is in the warehouse when it returns; counts and values follow. Call it before the cursor
-   * moves on. It describes records and never keeps them from being written: whatever goes wrong is
-   * told to `onError`, and what could not be written is written with the next note.
+   * Records the fields of records, as JSON.parse returned them. A new field or kind of value is in
+   * the warehouse when it returns; counts and values follow. Call it before the cursor moves on. It
+   * never keeps records from being written: errors go to `onError`, and what could not be written
+   * is written with the next note.
    */
   note(resource: string, apiVersion: string, records: readonly unknown[]): Promise<void>;
-  /** Writes what is left; the catalogue can go on. */
+  /** Writes what is left; the catalogue stays in use. */
   flush(): Promise<void>;
-  /** Writes what is left, as far as Postgres takes it. */
+  /** Writes what is left; errors go to `onError`. */
   close(): Promise<void>;
 }
 
@@ -36,16 +32,16 @@ interface Kept {
   readonly resource: string;
   readonly apiVersion: string;
   readonly tree: FieldTree;
-  /** News of the tree that are in the warehouse. */
-  told: number;
-  /** Whether it knows what earlier processes saw. */
+  /** The tree's `news` that are in the warehouse. */
+  written: number;
+  /** Settles once the fields of earlier processes are loaded. */
   loaded: Promise<void> | undefined;
 }
 
 /**
- * The catalogue of a process: it counts in memory and writes to `metersync.field_catalogue`, where
- * those of several processes add up. `onNewField` is called when the warehouse learnt of a field,
- * or of a kind of value of one.
+ * Creates the catalogue of a process. It counts in memory and writes to
+ * `metersync.field_catalogue`, where several processes add up. `onNewField` is called after a new
+ * field, or a new kind of value, is in the warehouse.
  */
 export function createFieldCatalogue(options: {
   readonly db: Executor;
@@ -53,71 +49,74 @@ export function createFieldCatalogue(options: {
   readonly onError: (error: unknown) => void;
 }): FieldCatalogue {
   const { db, onNewField, onError } = options;
-  const kept = new Map<string, Kept>();
+  const trees = new Map<string, Kept>();
   const others = noneOf('*', '*');
   let writing: Promise<void> = Promise.resolve();
 
   const keptOf = (resource: string, apiVersion: string): Kept => {
     const key = JSON.stringify([resource, apiVersion]);
-    const known = kept.get(key);
-    if (known !== undefined) return known;
-    if (kept.size >= treesMax) return others;
+    const existing = trees.get(key);
+    if (existing !== undefined) return existing;
+    if (trees.size >= treesMax) return others;
     const made = noneOf(resource, apiVersion);
-    kept.set(key, made);
+    trees.set(key, made);
     return made;
   };
 
-  /** What is a map to one process is one to all: the fields of it that this one told apart go. */
-  const takeOver = async (one: Kept, which?: SQL): Promise<void> => {
-    const known = await readKnown(db, one, which);
-    if (known.some(({ path, collapsed }) => collapsed && path !== ''))
-      await removeCollapsed(db, one);
-    for (const field of known) one.tree.know(field);
+  /**
+   * Loads the catalogue into a tree. A map of one process is one to all: its separate fields are
+   * removed.
+   */
+  const takeOver = async (kept: Kept, which?: SQL): Promise<void> => {
+    const catalogued = await readCatalogued(db, kept, which);
+    if (catalogued.some(({ path, collapsed }) => collapsed && path !== ''))
+      await removeCollapsed(db, kept);
+    for (const field of catalogued) kept.tree.add(field);
   };
 
-  const load = async (one: Kept): Promise<void> => {
-    one.loaded ??= takeOver(one);
+  const load = async (kept: Kept): Promise<void> => {
+    kept.loaded ??= takeOver(kept);
     try {
-      await one.loaded;
+      await kept.loaded;
     } catch (error) {
-      one.loaded = undefined;
+      kept.loaded = undefined;
       throw error;
     }
   };
 
-  /** One statement at a time, and each has what its caller saw. */
-  const write = (one: Kept, all: boolean): Promise<void> => {
+  /** Writes one statement at a time, each with all fields that its caller observed. */
+  const write = (kept: Kept, all: boolean): Promise<void> => {
     const turn = writing.then(async () => {
-      await load(one);
-      const { news } = one.tree;
-      if (!all && news === one.told) return;
-      const seen = one.tree.take(all);
+      await load(kept);
+      const { news } = kept.tree;
+      if (!all && news === kept.written) return;
+      const seen = kept.tree.take(all);
       try {
-        await tell(one, seen);
+        await writeFields(kept, seen);
       } catch (error) {
-        one.tree.restore(seen);
+        kept.tree.restore(seen);
         throw error;
       }
-      one.told = Math.max(one.told, news);
+      kept.written = Math.max(kept.written, news);
     });
     writing = turn.catch(() => {});
     return turn;
   };
 
-  const tell = async (one: Kept, seen: readonly SeenField[]): Promise<void> => {
+  const writeFields = async (kept: Kept, seen: readonly SeenField[]): Promise<void> => {
     if (seen.length === 0) return;
     try {
-      if (await writeSeen(db, one, seen)) onNewField?.();
-      await takeOver(one, isMap);
+      if (await writeSeen(db, kept, seen)) onNewField?.();
+      await takeOver(kept, isMap);
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      // What Postgres cannot hold is not tried again.
+      // A value that Postgres refuses is not tried again.
       onError(inTrouble(error));
     }
   };
 
   const flush = async (): Promise<void> => {
-    for (const one of [...kept.values(), others]) await write(one, true);
+    for (const kept of [...trees.values(), others]) await write(kept, true);
   };
   const timer = setInterval(() => void flush().catch(onError), countsEveryMs);
   timer.unref();
@@ -126,12 +125,12 @@ export function createFieldCatalogue(options: {
     async note(resource, apiVersion, records) {
       if (records.length === 0) return;
       try {
-        const one = keptOf(resource, apiVersion);
-        const [loading] = await Promise.allSettled([load(one)]);
-        for (const record of records) one.tree.observe(record);
+        const kept = keptOf(resource, apiVersion);
+        const [loading] = await Promise.allSettled([load(kept)]);
+        for (const record of records) kept.tree.observe(record);
         if (loading.status === 'rejected') throw loading.reason;
-        // A map that another process knows of may turn up as an answer: then there is more to tell.
-        while (one.tree.news > one.told) await write(one, false);
+        // Loading a map of another process changes the tree: then there is more to write.
+        while (kept.tree.news > kept.written) await write(kept, false);
       } catch (error) {
         onError(inTrouble(error));
       }
@@ -145,9 +144,15 @@ export function createFieldCatalogue(options: {
 }
 
 const noneOf = (resource: string, apiVersion: string): Kept => {
-  // Analysts read the catalogue, and may not read what events held.
+  // Analysts read the catalogue, but may not read values of events.
   const namesAlone = resource === '*' || resource.startsWith('events/');
-  return { resource, apiVersion, tree: new FieldTree({ namesAlone }), told: 0, loaded: undefined };
+  return {
+    resource,
+    apiVersion,
+    tree: new FieldTree({ namesAlone }),
+    written: 0,
+    loaded: undefined,
+  };
 };
 
 const inTrouble = (error: unknown): Error =>
@@ -161,13 +166,13 @@ type KnownField = {
   readonly collapsed: boolean;
 };
 
-/** Parents before their fields. */
-async function readKnown(db: Executor, one: Kept, which?: SQL): Promise<KnownField[]> {
+/** Reads the catalogue, parents before their fields. */
+async function readCatalogued(db: Executor, kept: Kept, which?: SQL): Promise<KnownField[]> {
   const { path, types, collapsed } = fieldCatalogue;
   return await db
     .select({ path, kinds: sql<FieldKind[]>`${types}`, collapsed })
     .from(fieldCatalogue)
-    .where(and(isOf(one), which))
+    .where(and(isOf(kept), which))
     .orderBy(sql`${path} collate "C"`);
 }
 
@@ -177,8 +182,8 @@ const isOf = ({ resource, apiVersion }: Kept): SQL | undefined =>
 /** Whether a field is a map. A record itself never is: its own fields stay. */
 const isMap = and(eq(fieldCatalogue.collapsed, true), ne(fieldCatalogue.path, ''));
 
-/** Adds what was seen to the catalogue; returns whether fields or kinds are new. */
-async function writeSeen(db: Executor, one: Kept, seen: readonly SeenField[]): Promise<boolean> {
+/** Adds observed fields to the catalogue; returns whether fields or kinds are new. */
+async function writeSeen(db: Executor, kept: Kept, seen: readonly SeenField[]): Promise<boolean> {
   const { rows } = await db.execute<{ changed: boolean }>(sql`
     with seen as (
       select *
@@ -190,16 +195,16 @@ async function writeSeen(db: Executor, one: Kept, seen: readonly SeenField[]): P
         "values" text[],
         collapsed boolean
       )
-    ), known as materialized (
+    ), existing as materialized (
       select ${fieldCatalogue.path}, ${fieldCatalogue.types}
       from ${fieldCatalogue}
         join seen on seen.path = ${fieldCatalogue.path}
-      where ${isOf(one)}
+      where ${isOf(kept)}
     ), written as (
       insert into ${fieldCatalogue} as held (${columnNames(writtenColumns)})
       select
-        ${one.resource},
-        ${one.apiVersion},
+        ${kept.resource},
+        ${kept.apiVersion},
         path,
         kinds,
         records,
@@ -217,9 +222,9 @@ async function writeSeen(db: Executor, one: Kept, seen: readonly SeenField[]): P
         collapsed = held.collapsed or excluded.collapsed
       returning path, types
     )
-    select coalesce(bool_or(known.types is distinct from written.types), false) as changed
+    select coalesce(bool_or(existing.types is distinct from written.types), false) as changed
     from written
-      left join known on known.path = written.path`);
+      left join existing on existing.path = written.path`);
   return rows[0]?.changed ?? false;
 }
 
@@ -235,20 +240,20 @@ const writtenColumns = [
 ];
 
 /**
- * Fields of a map stand under its `*` alone. Maps are picked once: there are few of them, and
- * thousands of fields.
+ * Removes the separate fields of maps: they stand under the map's `*` alone. Maps are picked once:
+ * there are few of them, and thousands of fields.
  */
-async function removeCollapsed(db: Executor, one: Kept): Promise<void> {
+async function removeCollapsed(db: Executor, kept: Kept): Promise<void> {
   const { path } = fieldCatalogue;
   await db.execute(sql`
     with map as materialized (
       select ${path}
       from ${fieldCatalogue}
-      where ${and(isOf(one), isMap)}
+      where ${and(isOf(kept), isMap)}
     )
     delete from ${fieldCatalogue}
     using map
-    where ${isOf(one)}
+    where ${isOf(kept)}
       and starts_with(${path}, map.path || '/')
       and not starts_with(${path} || '/', map.path || '/*/')`);
 }

@@ -2,42 +2,39 @@ import { uuid } from '../../contract/ids.ts';
 import { type FieldKind, kindBit, kindOfText, kindsOf } from './kinds.ts';
 import { anyStep, stepOf, stepsOf } from './paths.ts';
 
-/**
- * Distinct texts of a field beyond which it is no enumeration, and the longest that is noted as one
- * of them.
- */
+/** Distinct texts up to which a field is an enumeration, and the longest of them. */
 const valuesMax = 20;
 const valueLengthMax = 40;
 const exampleLengthMax = 80;
-/** Nesting that is looked into: what is deeper is data of the field that holds it. */
+/** Depth of nesting that is recorded: deeper values are data of the field that holds them. */
 const depthMax = 8;
 /** Fields of an object beyond which its keys are data, such as ids. */
 export const fieldsMax = 300;
-/** Fields of all records of a resource: what memory and catalogue have room for. */
+/** Fields of all records of a resource: a bound of memory and catalogue. */
 const nodesMax = 5_000;
 /**
- * Characters of their paths, and of their examples and values, of which each text counts as so many
- * more. Past the one no field is told apart, past the other no value is kept: a tree takes some 2
- * MB of memory, whoever chose the names. The service's own documents take a tenth of it.
+ * Characters of all paths, and of all examples and values; each text counts `textOverhead` more.
+ * Beyond the first no field is added, beyond the second no value is kept. A tree so takes at most
+ * some 2 MB, whoever chose the names; the service's own documents take a tenth.
  */
 const pathCharactersMax = 500_000;
 const valueCharactersMax = 500_000;
 const textOverhead = 40;
-/** Postgres refuses to index much longer ones. */
+/** Longest path in bytes: Postgres refuses to index much longer ones. */
 const pathLengthMax = 2_000;
 
-/** What was seen at one place of the records of a resource. */
+/** The values observed at one place of the records of a resource. */
 export interface SeenField {
   /** See `stepsOf`. */
   readonly path: string;
   readonly kinds: readonly FieldKind[];
-  /** Records that have it and were seen since it was last told. */
+  /** Records with this field since the last `take`. */
   readonly records: number;
-  /** The first value that was seen, cut short; null for objects and arrays. */
+  /** The first value, cut short; null for objects and arrays. */
   readonly example: string | null;
-  /** Distinct texts; null when they are no enumeration. */
+  /** Distinct texts; null if the field is no enumeration. */
   readonly values: readonly string[] | null;
-  /** Whether its own fields are not told apart: they are too many, or too deep. */
+  /** Whether it is a map: its own fields are too many, or too deep, to be separate. */
   readonly collapsed: boolean;
 }
 
@@ -51,30 +48,39 @@ interface FieldNode {
   example: string | null;
   values: ReadonlySet<string> | null;
   /**
-   * Made with the first field: most have none, and an empty map takes more memory than all else.
+   * Created with the first field: most nodes have none, and an empty map takes more memory than all
+   * else.
    */
   fields: Map<string, FieldNode> | undefined;
   any: FieldNode | undefined;
   collapsed: boolean;
-  /** Whether more was learnt than counts since it was last told. */
+  /** Whether more than counts changed since the last `take`. */
   fresh: boolean;
 }
 
-/** Most fields have none, and each set of its own would take memory. */
+/** Shared by nodes without values, to save memory. */
 const noValues: ReadonlySet<string> = new Set();
 
 function fieldNode(path: string, depth: number, fresh = true): FieldNode {
   return {
-    ...{ path, depth, kinds: 0, records: 0, last: -1, example: null },
-    ...{ values: noValues, fields: undefined, any: undefined, collapsed: false, fresh },
+    path,
+    depth,
+    kinds: 0,
+    records: 0,
+    last: -1,
+    example: null,
+    values: noValues,
+    fields: undefined,
+    any: undefined,
+    collapsed: false,
+    fresh,
   };
 }
 
 /**
- * What the records of a resource turn out to hold. Records are any (the service announces no
- * fields), so each field that is ever seen is noted by where it stands and what kinds of values it
- * had. What it keeps is bounded, whatever the records are: an object with too many fields, or whose
- * keys are UUIDs, becomes a map, whose fields are all one.
+ * The fields of a resource's records, discovered from the records, as the service announces none:
+ * where each stands, and its kinds of values. Memory is bounded for any records. An object with too
+ * many fields, or with UUIDs as keys, becomes a map: all its fields are one.
  */
 export class FieldTree {
   readonly #root: FieldNode;
@@ -85,22 +91,21 @@ export class FieldTree {
   #news = 0;
 
   /**
-   * @param namesAlone of records whose values are for few to read: none is kept as an example, or
-   * as one of an enumeration
+   * @param namesAlone whether to keep no value, as an example or of an enumeration: few may read
+   * these records
    */
   constructor({ namesAlone = false }: { readonly namesAlone?: boolean } = {}) {
     this.#root = fieldNode('', 0, namesAlone);
   }
 
   /**
-   * How often something was learnt that is more than a count, or another value: a field, or a kind
-   * of values.
+   * Counts new fields and new kinds of values; counts of records and new values do not add to it.
    */
   get news(): number {
     return this.#news;
   }
 
-  /** Looks at a record as JSON.parse read it; what is no object is none. */
+  /** Adds a record, as JSON.parse returned it; ignores anything but objects. */
   observe(record: unknown): void {
     if (typeof record !== 'object' || record === null || Array.isArray(record)) return;
     this.#record += 1;
@@ -108,8 +113,8 @@ export class FieldTree {
   }
 
   /**
-   * What was seen and not told yet: `all`, or only what was learnt beside counts. Telling it anew
-   * is `restore`.
+   * Takes what was observed since the last `take`: `all`, or only fields where more than counts
+   * changed. `restore` puts it back.
    */
   take(all: boolean): SeenField[] {
     const taken: SeenField[] = [];
@@ -124,7 +129,7 @@ export class FieldTree {
     return taken;
   }
 
-  /** Takes back what could not be told. */
+  /** Puts back what could not be written. */
   restore(taken: readonly SeenField[]): void {
     const nodes = new Map([...this.#everyNode()].map((node) => [node.path, node]));
     for (const { path, records } of taken) {
@@ -136,10 +141,10 @@ export class FieldTree {
   }
 
   /**
-   * Takes in what was known before. Bounds are of all that was ever seen, not of what one process
-   * saw. Parents come before their fields.
+   * Adds an already catalogued field: bounds apply to all processes together. Parents come before
+   * their fields.
    */
-  know({ path, kinds, collapsed }: Pick<SeenField, 'path' | 'kinds' | 'collapsed'>): void {
+  add({ path, kinds, collapsed }: Pick<SeenField, 'path' | 'kinds' | 'collapsed'>): void {
     let node: FieldNode | undefined = this.#root;
     for (const step of stepsOf(path)) {
       if (node === undefined) return;
@@ -174,9 +179,9 @@ export class FieldTree {
     if (values === null || kind !== 'text') return;
     const fits = values.size < valuesMax && text.length <= valueLengthMax;
     const value = fits ? this.#kept(printable(text)) : undefined;
-    if (value === undefined) for (const one of values) this.#valueCharacters -= sizeOf(one);
+    if (value === undefined) for (const text of values) this.#valueCharacters -= sizeOf(text);
     node.values = value === undefined ? null : new Set([...values, value]);
-    // Another value is told with the counts: a young process meets one in almost every page.
+    // A new value is written with the counts: a young process meets one on almost every page.
     node.fresh = true;
   }
 
@@ -219,12 +224,12 @@ export class FieldTree {
   }
 
   /**
-   * The field of a name, or what stands for it; undefined for a name that Postgres can't hold: nor
-   * can it the record.
+   * The field of a name, or the map's one field. Undefined for a name that Postgres cannot hold:
+   * nor can it hold the record.
    */
   #fieldOf(node: FieldNode, name: string, fresh = true): FieldNode | undefined {
-    const known = node.fields?.get(name);
-    if (known !== undefined) return known;
+    const existing = node.fields?.get(name);
+    if (existing !== undefined) return existing;
     if (name.includes('\0') || !name.isWellFormed()) return undefined;
     if (!node.collapsed) {
       const path = `${node.path}/${stepOf(name)}`;
@@ -252,15 +257,18 @@ export class FieldTree {
     this.#news += 1;
   }
 
-  /** A text that is kept, while there is room. */
+  /** Returns a copy of a text to keep; undefined when there is no room. */
   #kept(text: string): string | undefined {
     if (this.#valueCharacters + sizeOf(text) > valueCharactersMax) return undefined;
     this.#valueCharacters += sizeOf(text);
-    // What is cut from a larger text would keep all of that in memory.
+    // A slice would keep the whole larger text in memory.
     return Buffer.from(text).toString();
   }
 
-  /** The fields of a map become one. A record's own fields stay: only those beyond them are one. */
+  /**
+   * Makes a node a map: its fields become one. A record's own fields stay; only further ones are
+   * one.
+   */
   #collapse(node: FieldNode): void {
     node.collapsed = true;
     this.#changed(node);
@@ -271,7 +279,7 @@ export class FieldTree {
     this.#measure();
   }
 
-  /** Counts anew what the nodes hold. */
+  /** Recounts nodes and characters. */
   #measure(): void {
     this.#nodes = 0;
     this.#pathCharacters = 0;
@@ -312,5 +320,5 @@ export class FieldTree {
 
 const sizeOf = (text: string): number => text.length + textOverhead;
 
-/** Postgres holds no NUL, and no half of a surrogate pair. */
+/** Removes what Postgres cannot hold: NUL, and halves of surrogate pairs. */
 const printable = (text: string): string => text.replaceAll('\0', '').toWellFormed();

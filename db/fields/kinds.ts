@@ -1,6 +1,6 @@
 import { uuid } from '../../contract/ids.ts';
 
-/** What the values of a field can be, as far as JSON and their text tell. */
+/** Kinds of values of a field, as far as JSON and their text show them. */
 export const fieldKinds = [
   'boolean',
   'number',
@@ -14,7 +14,7 @@ export const fieldKinds = [
 ] as const;
 export type FieldKind = (typeof fieldKinds)[number];
 
-/** A set of kinds is a number: this is done for every value that is written. */
+/** A set of kinds is a bit mask: it is computed for every value that is written. */
 export const kindBit = Object.fromEntries(
   fieldKinds.map((kind, at) => [kind, 1 << at]),
 ) as Readonly<Record<FieldKind, number>>;
@@ -23,16 +23,16 @@ export const kindsOf = (mask: number): FieldKind[] =>
   fieldKinds.filter((kind) => (mask & kindBit[kind]) !== 0);
 
 const date = /^\d{4}-\d\d-\d\d$/;
-/** Six digits of a second at most: Postgres has no more, and would round them. */
+/** At most six digits of a second: Postgres has no more, and would round. */
 const timestamp =
   /^\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[-+](0\d|1[0-4])(:?[0-5]\d)?)?$/;
 /**
- * With a point and without leading zeros: a text of digits alone may be an account's number, whose
- * zeros count.
+ * With a point and without leading zeros: digits alone may be an account number, whose zeros
+ * matter.
  */
 const decimal = /^-?(0|[1-9]\d{0,99})\.\d{1,99}$/;
 
-/** The narrowest kind that keeps all of a text. */
+/** Returns the narrowest kind that keeps all of a text. */
 export function kindOfText(text: string): FieldKind {
   if (text.length === 36 && uuid.test(text)) return 'uuid';
   const first = text.charCodeAt(0);
@@ -42,7 +42,7 @@ export function kindOfText(text: string): FieldKind {
   return decimal.test(text) ? 'decimal' : 'text';
 }
 
-/** Whether a text begins with a day that the calendar has. */
+/** Whether a text begins with a day of the calendar. */
 function isDay(text: string): boolean {
   const [year, month, day] = [
     Number(text.slice(0, 4)),
@@ -66,8 +66,8 @@ export const columnTypes = [
 export type ColumnType = (typeof columnTypes)[number];
 
 /**
- * The narrowest type that holds every value that was seen: it only ever widens, through text to
- * jsonb. Null when nothing but nulls and objects were, which have columns of their own.
+ * Returns the narrowest type that holds every kind; more kinds only widen it, through text to
+ * jsonb. Null for objects and nulls alone: their fields have columns of their own.
  */
 export function columnType(kinds: readonly FieldKind[]): ColumnType | null {
   const scalars = kinds.filter((kind) => kind !== 'object' && kind !== 'array');

@@ -7,7 +7,7 @@ import { nameBytesMax } from './names.ts';
 import { anyStep, stepsOf } from './paths.ts';
 import { fixedColumns, type TypedColumn, type TypedView, viewedResources } from './plan-views.ts';
 
-/** A typed view that was made before, and a digest of what it was made by. */
+/** An existing typed view, and a digest of its shape and maker. */
 export interface KnownView extends TypedView {
   readonly definition: string;
 }
@@ -21,29 +21,28 @@ export interface ActualColumn {
 export interface Relation {
   readonly columns: readonly ActualColumn[];
   /**
-   * Whether it is a typed view: its comment says so, which none but the owner of the warehouse can
-   * write.
+   * Whether it is a typed view, by its comment, which only the owner of the warehouse can write.
    */
   readonly isTyped: boolean;
 }
 
 /**
- * What the tables of typed views say, less the rows that cannot be true: the writer may write them,
- * and no view.
+ * The rows of the tables of typed views, without wrong ones: the writer may change these tables,
+ * but no view.
  */
 export interface KnownViews {
   readonly views: readonly KnownView[];
   readonly wrong: readonly WrongRow[];
 }
 
-/** A row that is not believed: a view, or one column of a view. */
+/** A row that cannot be true: a view, or one column of a view. */
 export interface WrongRow {
   readonly view: string;
   readonly position: number | null;
   readonly why: string;
 }
 
-/** Every relation of schema fields. */
+/** Reads every relation of schema fields. */
 export async function readRelations(db: Executor): Promise<Map<string, Relation>> {
   const { rows } = await db.execute<{ name: string; columns: ActualColumn[]; typed: boolean }>(sql`
     select
@@ -64,11 +63,11 @@ export async function readRelations(db: Executor): Promise<Map<string, Relation>
   return new Map(rows.map(({ name, columns, typed }) => [name, { columns, isTyped: typed }]));
 }
 
-/** The type of a column `a`, by the name that the plan calls it. */
+/** The type of a column `a`, named as in the plan. */
 const typeOf = sql`
             replace(format_type(a.atttypid, null), 'timestamp with time zone', 'timestamptz')`;
 
-/** Columns of a view beyond which Postgres may have no room for those that the plan adds. */
+/** Most columns of a view: beyond it Postgres may have no room for those that the plan adds. */
 const columnsMax = 1_400;
 
 interface Row
@@ -116,19 +115,19 @@ export async function readKnownViews(
       wrong.push({ view: view.name, position: null, why });
       continue;
     }
-    const believed: TypedColumn[] = [];
+    const valid: TypedColumn[] = [];
     for (const { position, ...column } of columns) {
       const reason =
-        believed.length === columnsMax ? 'it has too many columns' : wrongColumn(view, column);
-      if (reason === undefined) believed.push(column);
+        valid.length === columnsMax ? 'it has too many columns' : wrongColumn(view, column);
+      if (reason === undefined) valid.push(column);
       else wrong.push({ view: view.name, position, why: reason });
     }
-    views.push({ ...view, columns: believed });
+    views.push({ ...view, columns: valid });
   }
   return { views, wrong };
 }
 
-/** Removes rows that are not believed. */
+/** Deletes wrong rows. */
 export async function removeWrong(db: Executor, wrong: readonly WrongRow[]): Promise<void> {
   for (const { view, position } of wrong) {
     const which = position === null ? undefined : eq(typedColumns.position, position);

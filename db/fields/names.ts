@@ -1,10 +1,9 @@
-/** Bytes of a name that Postgres keeps; the rest it would cut off, wherever that is. */
+/** Bytes of a name that Postgres keeps; it cuts off the rest at any place. */
 export const nameBytesMax = 63;
 
 /**
- * The name of a field as a name of SQL: snake_case, of letters and digits of any script, at most 63
- * bytes long. It may be a word of SQL, and then has to be quoted like one with letters beyond a to
- * z.
+ * Converts a field's name to an SQL name: snake_case, of letters and digits of any script, at most
+ * 63 bytes. It may be an SQL keyword, and then needs quotes, as do letters beyond a to z.
  */
 export function snakeCase(field: string): string {
   const words = field
@@ -18,14 +17,14 @@ export function snakeCase(field: string): string {
   return cut(/^\p{N}/u.test(words) ? `_${words}` : words, nameBytesMax);
 }
 
-/** The name, or the first of name_2, name_3 and so on that nothing else has. */
+/** Returns the name, or the first of name_2, name_3 and so on that is free. */
 export function freeName(name: string, isTaken: (name: string) => boolean): string {
   let free = cut(name, nameBytesMax);
   for (let n = 2; isTaken(free); n++) free = `${cut(name, nameBytesMax - `_${n}`.length)}_${n}`;
   return free;
 }
 
-/** As many whole characters as fit into so many bytes. */
+/** Cuts a text to whole characters within a number of bytes. */
 function cut(text: string, bytesMax: number): string {
   let bytes = 0;
   let fitting = '';

@@ -1,19 +1,16 @@
-/**
- * A step of a path: a field by its name, or `any`: any element of an array, any field of an object
- * that is a map.
- */
+/** A step of a path: a field by its name, or `any`: any element of an array, any field of a map. */
 export type Step = { readonly field: string } | 'any';
 
 /**
- * JSON Pointer (RFC 6901), in which the step `*` stands for any, so that an asterisk in a name is
- * `~2`.
+ * Escapes a step of a JSON Pointer (RFC 6901). The step `*` stands for any, so an asterisk in a
+ * name is `~2`.
  */
 export const stepOf = (field: string): string =>
   field.replaceAll('~', '~0').replaceAll('/', '~1').replaceAll('*', '~2');
 
 export const anyStep = '*';
 
-/** The steps of a path; none for a record itself, whose path is ''. */
+/** Returns the steps of a path; none for a record itself, whose path is ''. */
 export function stepsOf(path: string): Step[] {
   return path
     .split('/')

@@ -4,7 +4,7 @@ import { type ColumnType, columnType, type FieldKind } from './kinds.ts';
 import { freeName, snakeCase } from './names.ts';
 import { anyStep, stepOf, stepsOf } from './paths.ts';
 
-/** A field of a resource as the catalogue has it, all versions of the API together. */
+/** A field of a resource in the catalogue, over all API versions. */
 export interface CataloguedField {
   readonly resource: string;
   readonly path: string;
@@ -14,8 +14,8 @@ export interface CataloguedField {
 }
 
 /**
- * A column of a typed view: the value of the field at `path`; `/*` of a record is every field that
- * has no column.
+ * A column of a typed view: the value of the field at `path`. Path `/*` of a record is every field
+ * without a column.
  */
 export interface TypedColumn {
   readonly name: string;
@@ -23,20 +23,20 @@ export interface TypedColumn {
   readonly type: ColumnType;
 }
 
-/** A typed view: the rows of a resource, or of what stands at `path` in its records. */
+/** A typed view: the records of a resource, or the objects or elements at `path` in them. */
 export interface TypedView {
   readonly name: string;
   readonly resource: string;
   readonly path: string;
-  /** In the order in which they came: names and places never change. */
+  /** In the order in which they came: names and positions never change. */
   readonly columns: readonly TypedColumn[];
 }
 
-/** A resource of which views are made. */
+/** A resource that has typed views. */
 export interface ViewedResource {
   readonly resource: string;
   readonly table: string;
-  /** Names the record in views of what it holds. */
+  /** The column that holds the record's id in views of its parts. */
   readonly key: string;
   readonly ofCompany: boolean;
 }
@@ -51,11 +51,11 @@ export const viewedResources: readonly ViewedResource[] = Object.values(resource
 );
 
 /**
- * Columns of a view; what is beyond them stands in a column of its owner, or in `other_fields`.
+ * Most columns of a view; further fields stand in a column of their owner, or in `other_fields`.
  * Postgres has room for 1,600, of which an object's own fields may take `fieldsMax` more.
  */
 const columnsMax = 1_000;
-/** Views of a resource: what is beyond them stands in columns of its owner. */
+/** Most views of a resource: further objects stand in columns of their owner. */
 const viewsMax = 200;
 
 interface Place {
@@ -67,19 +67,18 @@ interface Place {
 }
 
 /**
- * The views that a catalogue asks for, given those that there are: these keep their names and
- * columns, which only become wider and more. `isTaken` tells of names of relations that are not
- * ours.
+ * Plans the views of a catalogue. Existing views keep their names and columns; columns only widen
+ * and increase. `isTaken` tests names of relations that are not typed views.
  */
 export function planViews(
   fields: readonly CataloguedField[],
-  known: readonly TypedView[],
+  existing: readonly TypedView[],
   isTaken: (name: string) => boolean,
 ): TypedView[] {
-  const names = new Set(known.map(({ name }) => name));
+  const names = new Set(existing.map(({ name }) => name));
   const nameOf = (resource: string, path: string, wanted: string): string => {
-    const before = known.find((view) => view.resource === resource && view.path === path);
-    const name = before?.name ?? freeName(wanted, (one) => names.has(one) || isTaken(one));
+    const before = existing.find((view) => view.resource === resource && view.path === path);
+    const name = before?.name ?? freeName(wanted, (taken) => names.has(taken) || isTaken(taken));
     names.add(name);
     return name;
   };
@@ -87,7 +86,9 @@ export function planViews(
     const root = placesOf(fields.filter((field) => field.resource === resource));
     const views: TypedView[] = [];
     const add = (place: Place, wanted: string): void => {
-      const before = known.find((view) => view.resource === resource && view.path === place.path);
+      const before = existing.find(
+        (view) => view.resource === resource && view.path === place.path,
+      );
       if (before === undefined && views.length >= viewsMax) return;
       const name = nameOf(resource, place.path, wanted);
       const columns = columnsOf(place, root, fixedColumns(key, place.path), before?.columns ?? []);
@@ -104,14 +105,14 @@ export function planViews(
       if (any.kinds.includes('array')) addParts({ ...any, kinds: ['array'] }, `${wanted}_elements`);
     };
     add(root, table);
-    const kept = known.filter(
+    const kept = existing.filter(
       (view) => view.resource === resource && !views.some((other) => other.path === view.path),
     );
     return [...views, ...kept.map((view) => ({ ...view, columns: widened(view.columns, root) }))];
   });
 }
 
-/** Names of the columns that a view has beside those of fields. */
+/** Names the columns that a view has beside those of fields. */
 export function fixedColumns(key: string, path: string): string[] {
   const company = key === 'company_id' ? [] : ['company_id'];
   if (path === '') return ['id', ...company, 'api_version', 'first_synced_at', 'synced_at'];
@@ -149,10 +150,7 @@ function placesOf(fields: readonly CataloguedField[]): Place {
   return root;
 }
 
-/**
- * Several processes, and versions of the API, may have seen more fields of an object than any of
- * them takes for fields.
- */
+/** Makes maps of objects with too many fields over all processes and API versions together. */
 function collapseMaps(at: Place): void {
   at.collapsed ||= at.fields.size > fieldsMax;
   for (const inner of [...at.fields.values(), ...(at.any === undefined ? [] : [at.any])])
@@ -160,15 +158,18 @@ function collapseMaps(at: Place): void {
 }
 
 const place = (path: string): Place => ({
-  ...{ path, kinds: [], collapsed: false, any: undefined },
+  path,
+  kinds: [],
+  collapsed: false,
+  any: undefined,
   fields: new Map(),
 });
 
-/** Whichever process saw them first, new columns stand in the same order. */
+/** Sorts fields by name, so that the order of new columns does not depend on the process. */
 const sorted = (fields: ReadonlyMap<string, Place>): [string, Place][] =>
   [...fields].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
 
-/** The type of the column of a field; null where it has none, as its own fields have. */
+/** The type of a field's column; null if it has none because its own fields have columns. */
 const typeOf = ({ kinds, collapsed }: Place): ColumnType | null =>
   collapsed ? 'jsonb' : columnType(kinds);
 
@@ -194,8 +195,8 @@ function columnsOf(
   for (const [field, at] of own) {
     if (!isRecord || columns.length < columnsMax) add(at.path, snakeCase(field), typeOf(at));
   }
-  const isShown = ([, at]: [string, Place]): boolean => typeOf(at) === null || paths.has(at.path);
-  if (isRecord && (of.collapsed || !own.every(isShown)))
+  const hasColumn = ([, at]: [string, Place]): boolean => typeOf(at) === null || paths.has(at.path);
+  if (isRecord && (of.collapsed || !own.every(hasColumn)))
     add(`/${anyStep}`, 'other_fields', 'jsonb');
   const flatten = (at: Place, name: string): void => {
     for (const [field, inner] of sorted(at.fields)) {
@@ -209,7 +210,7 @@ function columnsOf(
   return columns;
 }
 
-/** Columns that there are, each with a type that also holds what was seen since. */
+/** Widens existing columns to hold values that came since. */
 function widened(columns: readonly TypedColumn[], root: Place): readonly TypedColumn[] {
   return columns.map((column) => {
     const at = find(root, column.path);

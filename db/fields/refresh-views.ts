@@ -23,12 +23,12 @@ import {
 } from './plan-views.ts';
 import { type ViewShape, viewShape } from './view-shape.ts';
 
-/** A view that could not take a wider type, as others were built on it. */
+/** A view whose columns could not be widened, because others were built on it. */
 export interface BlockedView {
   readonly view: string;
-  /** Columns that keep a type that does not hold all values: those show NULL there. */
+  /** Columns that keep a too narrow type: they are NULL for other values. */
   readonly columns: readonly string[];
-  /** What was built on it. */
+  /** The relations built on it. */
   readonly by: readonly string[];
 }
 
@@ -37,19 +37,15 @@ export interface RefreshedViews {
   readonly made: readonly string[];
   readonly unchanged: number;
   readonly blocked: readonly BlockedView[];
-  /**
-   * What was wrong with the tables of typed views, or with one view, in words: all others were
-   * made.
-   */
+  /** Errors in the tables of typed views or with single views; all others were made. */
   readonly warnings: readonly string[];
 }
 
 /**
- * Makes the typed views of schema fields from the catalogue, in one transaction and one process
- * at a time: columns are added at the end, wider types have a view dropped and made again with its
- * grants. A view that others were built on only gets more columns, and is told of.
- * @throws Error of Postgres: 55P03 when somebody reads or makes a view for longer than
- * `lockTimeoutMs`
+ * Makes the typed views of schema fields from the catalogue, in one transaction and one process at
+ * a time. New columns are added at the end. For a wider type a view is dropped, and made again with
+ * its grants. A view that others were built on only gets more columns, and is reported.
+ * @throws Error of Postgres: 55P03 when another session uses a view for longer than `lockTimeoutMs`
  */
 export async function refreshViews(db: Database, lockTimeoutMs: number): Promise<RefreshedViews> {
   return await db.transaction(async (tx) => {
@@ -58,22 +54,22 @@ export async function refreshViews(db: Database, lockTimeoutMs: number): Promise
   });
 }
 
-/** The same as part of a transaction that changes the schema. */
+/** Makes the typed views within a transaction that changes the schema. */
 export async function refreshViewsIn(tx: Transaction): Promise<RefreshedViews> {
   await lock(tx, 'typedViews', 'inTurn');
   const relations = await readRelations(tx);
-  const [fields, { views: known, wrong }] = [
+  const [fields, { views: existing, wrong }] = [
     await readFields(tx),
     await readKnownViews(tx, relations),
   ];
   const warnings = wrong.map((row) => `${describeWrong(row)}: the row was removed`);
   await removeWrong(tx, wrong);
-  const planned = planViews(fields, known, (name) => relations.get(name)?.isTyped === false);
+  const planned = planViews(fields, existing, (name) => relations.get(name)?.isTyped === false);
   const context = { ...(await surroundings(tx)), fields };
   const made: string[] = [];
   const blocked: BlockedView[] = [];
   for (const view of planned) {
-    const before = known.find(({ name }) => name === view.name);
+    const before = existing.find(({ name }) => name === view.name);
     const actual = relations.get(view.name)?.columns;
     const result = await unlessWrong(tx, (part) =>
       makeView(part, view, before?.definition, actual, context),
@@ -89,7 +85,7 @@ export async function refreshViewsIn(tx: Transaction): Promise<RefreshedViews> {
   return { made, unchanged: planned.length - made.length, blocked, warnings };
 }
 
-/** What Postgres has against one view is no reason to do without all others. */
+/** Runs work on one view; an error of that view does not stop the others. */
 async function unlessWrong<T>(
   tx: Transaction,
   work: (part: Transaction) => Promise<T>,
@@ -105,7 +101,7 @@ async function unlessWrong<T>(
 interface Context {
   readonly zone: string;
   readonly fields: readonly CataloguedField[];
-  /** Text of the functions that make views: another makes them again. */
+  /** Text of the functions that make views: when it changes, all views are made again. */
   readonly maker: string;
 }
 
@@ -123,7 +119,7 @@ async function makeView(
       .filter((field) => field.resource === view.resource)
       .map((field) => [field.path, field] as const),
   );
-  const shapeOf = (shown: TypedView): ViewShape => viewShape(shown, resource, ofResource, zone);
+  const shapeOf = (of: TypedView): ViewShape => viewShape(of, resource, ofResource, zone);
   const definition = digest([maker, JSON.stringify(shapeOf(view))]);
   if (actual !== undefined && definition === definitionBefore) return 'unchanged';
   const wider = actual === undefined ? [] : changedColumns(view, resource.key, actual);
@@ -136,14 +132,14 @@ async function makeView(
     }));
     await make(tx, shapeOf({ ...view, columns }), false);
   }
-  // What stands in the way is tried again each time.
+  // A blocked view is tried again each time.
   await keepView(tx, view, by.length === 0 ? definition : '');
   return by.length === 0 ? 'made' : { view: `fields.${view.name}`, columns: wider, by };
 }
 
 /**
- * Makes a view, `anew` when the one that there is has other columns.
- * @returns what was built on the one that there is and keeps it, as it is told to people
+ * Makes a view, `anew` when the existing one has other columns.
+ * @returns descriptions of what was built on the existing view and keeps it
  */
 async function make(tx: Transaction, shape: ViewShape, anew: boolean): Promise<readonly string[]> {
   const { rows } = await tx.execute<{ by: readonly string[] }>(
@@ -152,7 +148,7 @@ async function make(tx: Transaction, shape: ViewShape, anew: boolean): Promise<r
   return (rows[0]?.by ?? []).map((line) => line.replace(/ depends on .*$/, ''));
 }
 
-/** Columns of a view that would have another type, or another place, than they have. */
+/** Columns of a view that would change their type or position. */
 function changedColumns(view: TypedView, key: string, actual: readonly ActualColumn[]): string[] {
   const fixed = fixedColumns(key, view.path).map((name) => ({ name, type: undefined }));
   return [...fixed, ...view.columns].flatMap(({ name, type }, nth) => {
@@ -187,13 +183,15 @@ async function readFields(db: Executor): Promise<CataloguedField[]> {
     group by ${resource}, ${path}
     order by ${resource}, ${path}`);
   return rows.map(({ resource, path, kinds, collapsed, versions }) => ({
-    ...{ resource, path, collapsed },
+    resource,
+    path,
+    collapsed,
     kinds: kinds ?? [],
     apiVersions: versions,
   }));
 }
 
-/** Notes what a view is made by, and its columns. */
+/** Stores the definition of a view, and its columns. */
 async function keepView(db: Executor, view: TypedView, definition: string): Promise<void> {
   const { name, resource, path } = view;
   await db
@@ -210,7 +208,7 @@ async function keepView(db: Executor, view: TypedView, definition: string): Prom
 async function keepColumns(db: Executor, view: TypedView): Promise<void> {
   const { viewName: ofView, position, name, path, type } = typedColumns;
   const columns = unnested(
-    'shown',
+    'typed',
     [...view.columns.entries()],
     [
       ['position', 'int', ([at]) => at + 1],
@@ -225,7 +223,7 @@ async function keepColumns(db: Executor, view: TypedView): Promise<void> {
     from ${columns}`);
 }
 
-/** Whether this user may make typed views: its worker does, when fields come. */
+/** Whether this user may make typed views: then its worker makes them when fields come. */
 export async function mayMakeViews(db: Executor): Promise<boolean> {
   const { rows } = await db.execute<{ may: boolean }>(sql`
     select

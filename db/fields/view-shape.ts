@@ -7,17 +7,17 @@ import {
   type ViewedResource,
 } from './plan-views.ts';
 
-/** What `metersync.make_typed_view` makes a view from: names and places, and no SQL. */
+/** The input of `metersync.make_typed_view`: names and paths, and no SQL. */
 export interface ViewShape {
   readonly name: string;
-  /** Of schema utility. */
+  /** A table of schema utility. */
   readonly table: string;
-  /** Time zone of the service's times that tell none. */
+  /** Time zone of the service's times without one. */
   readonly zone: string;
   readonly comment: string;
-  /** The arrays whose elements are rows: fields that lead from the one before to the next. */
+  /** The arrays whose elements are rows: fields that lead from each array to the next. */
   readonly lists: readonly (readonly string[])[];
-  /** Fields that lead to the object that a row shows; empty: the record or element itself. */
+  /** Fields that lead to the object of a row; empty for the record or element itself. */
   readonly at: readonly string[];
   readonly columns: readonly ShapeColumn[];
 }
@@ -26,7 +26,7 @@ type ShapeColumn = { readonly name: string; readonly comment: string } & ShapeVa
 type ShapeValue =
   /** A column of the table. */
   | { readonly type: 'record'; readonly source: string }
-  /** Place in an array, by its place among `lists`, from 1. */
+  /** Position in an array, by its place among `lists`, from 1. */
   | { readonly type: 'position'; readonly level: number }
   /** The value of the field at these steps; `others`: all fields of the record but these. */
   | { readonly type: TypedColumn['type'] | 'others'; readonly steps: readonly string[] };
@@ -47,14 +47,18 @@ export function viewShape(
     }
   }
   return {
-    ...{ name: view.name, table: resource.table, zone, lists, at },
+    name: view.name,
+    table: resource.table,
+    zone,
+    lists,
+    at,
     comment: describeView(view, resource),
     columns: [
       ...fixedShapes(view, resource, lists.length),
       ...view.columns.map((column) => ({
         name: column.name,
         comment: describe(column.path, fields.get(column.path)),
-        ...shownBy(column, view),
+        ...valueShape(column, view),
       })),
     ],
   };
@@ -81,7 +85,7 @@ function fixedShapes(
   });
 }
 
-function shownBy(column: TypedColumn, view: TypedView): ShapeValue {
+function valueShape(column: TypedColumn, view: TypedView): ShapeValue {
   if (view.path === '' && column.path === `/${anyStep}`) {
     const own = view.columns.flatMap(({ path }) => {
       const [first, ...more] = stepsOf(path);

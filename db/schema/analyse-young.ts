@@ -3,13 +3,16 @@ import type { Warehouse } from '../connect.ts';
 import { type RecordResource, tableName, tableOf } from '../resources.ts';
 import { utility } from './utility.ts';
 
-/** Rows that this process adds to a table before it looks whether Postgres knows it: some pages. */
+/**
+ * Rows that this process adds to a table, some pages, before it checks whether Postgres has
+ * analysed it.
+ */
 const rowsMin = 1_000;
 
 /**
- * Has Postgres look at a table that began empty once its first pages are there: until then it plans
- * for a table of a few rows, and its own look comes after a minute or more. Decided once by a
- * process for each table.
+ * Analyses a table that began empty once its first pages are there. Until then Postgres plans for a
+ * table of a few rows, and autovacuum comes a minute or more later. Each process decides once per
+ * table.
  */
 export async function analyseYoung(
   { db, rowsAdded }: Pick<Warehouse, 'db' | 'rowsAdded'>,

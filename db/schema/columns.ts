@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { customType, jsonb, text, timestamp } from 'drizzle-orm/pg-core';
 
-/** Microseconds, and text in JavaScript: a Date would round them to milliseconds. */
+/** A time with microseconds, as text in JavaScript: a Date would round it to milliseconds. */
 export const time = <Name extends string>(name: Name) =>
   timestamp(name, { withTimezone: true, precision: 6, mode: 'string' });
 
@@ -11,7 +11,7 @@ export const now: SQL = sql`now()`;
 
 export const deletedReasons = ['event', 'absent', 'not_found', 'document', 'listed'] as const;
 
-/** What every record table carries beside the service's own fields. */
+/** Columns that every record table has beside the service's own fields. */
 export const synced = () => ({
   raw: jsonb('raw'),
   apiVersion: text('api_version'),

@@ -4,9 +4,8 @@ import { history } from './history.ts';
 import { utility } from './utility.ts';
 
 /**
- * Has Postgres compress records with a method from now on, where it was built with it; returns the
- * columns that were changed. lz4 takes a fraction of the time of Postgres's own. What is stored
- * stays as it is, and is read as before.
+ * Sets the compression method of records, if Postgres was built with it; returns the changed
+ * columns. lz4 takes a fraction of the time of Postgres's own. Stored values stay as they are.
  */
 export async function compressRecords(
   tx: Executor,

@@ -10,7 +10,7 @@ import {
 } from './utility.ts';
 
 /**
- * Earlier states of the records, one table a resource: a trigger writes them with the change that
+ * Earlier states of the records, one table per resource. A trigger writes them with the change that
  * ends them.
  */
 export const history = pgSchema('history');

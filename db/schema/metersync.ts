@@ -17,10 +17,7 @@ import {
 import { checkKinds, eventOutcomes, runKinds, runStates } from '../../contract/names.ts';
 import { bytea, now, time } from './columns.ts';
 
-/**
- * What an event can be when it comes; superseded are those of journals that an earlier version
- * wrote.
- */
+/** How an event can arrive; `superseded` is in journals written by earlier versions only. */
 const arrivals = ['pending', 'applied', 'superseded', 'ignored', 'dead'] as const;
 
 const settledOutcomes = ['applied', 'superseded', 'dead', 'missing'] as const;
@@ -31,9 +28,9 @@ export const metersync = pgSchema('metersync');
 const tstzmultirange = customType<{ data: string }>({ dataType: () => 'tstzmultirange' });
 
 /**
- * The journal of events, a log: where idempotence lives. Rows are inserted, and but for retention
- * and a replay never updated. `arrivedAs` is what an event was when it came: `pending` where its
- * record had to be read. What became of it since is told by the view metersync.events.
+ * The journal of events, a log that makes recording idempotent. Rows are inserted, and never
+ * updated except by retention and replay. `arrivedAs` is the state of an event when it came:
+ * `pending` if its record had to be read. The view metersync.events has its outcome since.
  */
 export const journal = metersync.table(
   'journal',
@@ -79,13 +76,12 @@ export const journal = metersync.table(
 );
 
 /**
- * What has to be read again: a row for each document and connection that events wait for, and for
- * each range of readings (its `recordId` is the event's id, its `owner` the meter). It is what is
- * pending in the journal, by record.
- *
- * A record is looked up by its `key`, what an owner has by its `queue`, and no other index can
- * serve either: with statistics of a time when nothing waited the planner thinks all indexes alike,
- * and would read all that waits for one record.
+ * Records to read again: a row for each document and connection that events wait for, and for each
+ * range of readings (its `recordId` is the event's id, its `owner` the meter). It holds the
+ * journal's pending events by record.
+ * A record is looked up by its `key`, an owner's records by its `queue`; no other index can serve
+ * either. With statistics from when the table was empty the planner rates all indexes alike, and
+ * would read all rows for one record.
  */
 export const staleRecords = metersync.table(
   'stale_records',
@@ -114,8 +110,8 @@ export const staleRecords = metersync.table(
 
 /**
  * How events were settled, a log: a row for each time that a record was read for them, or that they
- * were given up. It settles the events of the record that were recorded from `since` to `readAt`
- * and told of a state no newer than `shown`.
+ * were given up. It settles events of the record that were recorded from `since` to `readAt` with a
+ * state no newer than `shown`.
  */
 export const settlements = metersync.table(
   'settlements',
@@ -144,7 +140,7 @@ export const settlements = metersync.table(
   ],
 );
 
-/** The journal with what became of each event: a view, see views/12_events.sql. */
+/** The journal with the outcome of each event: a view, see analytics/views/metersync.events.sql. */
 export const events = metersync
   .view('events', {
     id: text('id').notNull(),
@@ -173,10 +169,7 @@ export const events = metersync
   })
   .existing();
 
-/**
- * Why nothing at all is asked of the service, and when it is asked again; a row for each such
- * failure.
- */
+/** Why the service is parked, and until when: a row for each such failure. */
 export const parked = metersync.table('parked', {
   code: text('code').primaryKey(),
   message: text('message').notNull(),
@@ -185,15 +178,15 @@ export const parked = metersync.table('parked', {
   nextAttemptAt: time('next_attempt_at').notNull(),
 });
 
-/** Whether the catch-up workflow of a kind is awake; the row is locked by whoever decides. */
+/** Whether the catch-up workflow of a kind is awake. Whoever decides locks the table. */
 export const catchUps = metersync.table('catch_ups', {
   kind: text('kind').primaryKey(),
   awake: boolean('awake').notNull().default(false),
 });
 
 /**
- * Companies whose data was checked, one row for each kind of checks: while it is there, nothing is
- * known to have changed since that they would see. It is locked by whoever checks the company.
+ * Companies whose data was checked, one row per kind of checks. A row means that nothing changed
+ * since that the checks would find. Whoever checks the company locks it.
  */
 export const dataChecks = metersync.table(
   'data_checks',
@@ -207,7 +200,7 @@ export const dataChecks = metersync.table(
   (t) => [primaryKey({ columns: [t.companyId, t.runWith] })],
 );
 
-/** One row for a run (company and resource null), one for each company and resource in it. */
+/** One row per run (company and resource null), and one for each company and resource in it. */
 export const runs = metersync.table(
   'runs',
   {
@@ -243,7 +236,7 @@ export const runs = metersync.table(
   ],
 );
 
-/** Companies that were chosen for a run; a run of all has none. */
+/** Companies chosen for a run; a run of all companies has none. */
 export const runCompanies = metersync.table(
   'run_companies',
   {
@@ -254,7 +247,7 @@ export const runCompanies = metersync.table(
   (t) => [primaryKey({ columns: [t.runId, t.companyId] })],
 );
 
-/** The manifest of a pass while it runs: which ids each page held. */
+/** The manifest of a pass while it runs: the ids on each page. */
 export const pages = metersync.table(
   'pages',
   {
@@ -272,7 +265,7 @@ export const pages = metersync.table(
   (t) => [primaryKey({ columns: [t.runId, t.companyId, t.resource, t.pass, t.asked] })],
 );
 
-/** Records that the listing of a company shows beside, or in place of, that of their owner. */
+/** Records that a company lists beside, or instead of, their owner. */
 export const alsoListed = metersync.table(
   'also_listed',
   {
@@ -303,7 +296,10 @@ export const rejectedRecords = metersync.table(
 export const deleteStates = ['quarantined', 'applied', 'rejected', 'undone'] as const;
 export const deleteReasons = ['absent', 'listed'] as const;
 
-/** Rows that a run found gone from the service: tombstoned, or kept until somebody decides. */
+/**
+ * Rows that a run found gone from the service: tombstoned, or quarantined until an operator
+ * decides.
+ */
 export const deletes = metersync.table(
   'deletes',
   {
@@ -328,8 +324,8 @@ export const deletes = metersync.table(
 );
 
 /**
- * What of each meter's readings was fetched since when: the ledger's other side stands in the
- * events.
+ * The ranges of each meter's readings that were fetched. The events hold the other side of the
+ * ledger.
  */
 export const intervalFetches = metersync.table('interval_fetches', {
   meterId: text('meter_id').primaryKey(),
@@ -337,14 +333,14 @@ export const intervalFetches = metersync.table('interval_fetches', {
   updatedAt: time('updated_at').notNull().default(now),
 });
 
-/** Workers that share the one limit of requests to the service. */
+/** Workers that share one limit of requests to the service. */
 export const serviceWorkers = metersync.table('service_workers', {
   workerId: uuid('worker_id').primaryKey(),
   seenAt: time('seen_at').notNull().default(now),
   held: integer('held').notNull().default(0),
 });
 
-/** The gate of the service, one row: closed until when. */
+/** The gate of the service, one row: closed until then. */
 export const serviceGate = metersync.table(
   'service_gate',
   {
@@ -355,7 +351,7 @@ export const serviceGate = metersync.table(
   () => [check('service_gate_has_one_row', sql`one`)],
 );
 
-/** Every field that a record was ever seen to have. */
+/** Every field that any record ever had. */
 export const fieldCatalogue = metersync.table(
   'field_catalogue',
   {
@@ -373,9 +369,7 @@ export const fieldCatalogue = metersync.table(
   (t) => [primaryKey({ columns: [t.resource, t.apiVersion, t.path] })],
 );
 
-/**
- * The typed views of schema fields that were made from the catalogue: their names never change.
- */
+/** The typed views of schema fields made from the catalogue; their names never change. */
 export const typedViews = metersync.table(
   'typed_views',
   {
@@ -388,7 +382,7 @@ export const typedViews = metersync.table(
   (t) => [unique('typed_views_place').on(t.resource, t.path)],
 );
 
-/** Their columns: which field each one shows. */
+/** Columns of typed views, and the field of each. */
 export const typedColumns = metersync.table(
   'typed_columns',
   {

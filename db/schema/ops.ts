@@ -17,12 +17,14 @@ import {
 import { closedReasons, severities } from '../../contract/names.ts';
 import { now, time } from './columns.ts';
 
-/** What analysts may see of the pipeline, and what they tell it: overrides, factors, issues. */
+/**
+ * Tables of the pipeline that analysts read, and those that they fill: overrides, factors, issues.
+ */
 export const ops = pgSchema('ops');
 
 const isTimeZone = sql`metersync.is_time_zone(time_zone)`;
 
-/** What the service doesn't tell of a site. */
+/** Attributes of a site that the service does not send. */
 export const siteOverrides = ops.table(
   'site_overrides',
   {
@@ -35,7 +37,7 @@ export const siteOverrides = ops.table(
   () => [check('site_overrides_time_zone', isTimeZone)],
 );
 
-/** The same for every site of a company that has no row of its own. */
+/** Attributes for every site of a company that has no override of its own. */
 export const companyOverrides = ops.table(
   'company_overrides',
   {
@@ -47,8 +49,8 @@ export const companyOverrides = ops.table(
 );
 
 /**
- * How units become the one standard unit of their kind. A row for a commodity goes before the one
- * for all ('').
+ * Factors that convert units to the standard unit of their kind. A row for a commodity takes
+ * precedence over the one for all ('').
  */
 export const unitFactors = ops.table(
   'unit_factors',
@@ -63,7 +65,7 @@ export const unitFactors = ops.table(
   (t) => [primaryKey({ columns: [t.units, t.datasourceType] })],
 );
 
-/** Supplied by the customer: there are none from the start. */
+/** Emission factors; the customer supplies all of them. */
 export const emissionFactors = ops.table(
   'emission_factors',
   {
@@ -87,9 +89,7 @@ export const emissionFactors = ops.table(
   ],
 );
 
-/**
- * What the checks found. An issue that is found again stays open; one that no longer is, is closed.
- */
+/** Issues that the checks found. One that is found again stays open; one that is not is closed. */
 export const dataIssues = ops.table(
   'data_issues',
   {
@@ -128,7 +128,7 @@ export const dataIssues = ops.table(
 export const contractChangeKinds = ['resource', 'path', 'type', 'value'] as const;
 
 /**
- * What the service was first seen to send: a trigger writes it when the field catalogue learns it.
+ * The first time that the service sent something new: a trigger writes it from the field catalogue.
  */
 export const contractChanges = ops.table(
   'contract_changes',

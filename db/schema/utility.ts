@@ -14,12 +14,12 @@ import {
 import { bytea, synced, time } from './columns.ts';
 
 /**
- * One table a resource: the current state, as the service sent it. Comments stand in the
- * migrations.
+ * The current state of each resource, one table each, as the service sent it. The migrations have
+ * the comments.
  */
 export const utility = pgSchema('utility');
 
-/** Columns that a table of history has too. */
+/** Columns shared with a table of history. */
 export const companyColumns = () => ({
   externalId: text('external_id'),
   publicId: text('public_id'),
@@ -113,14 +113,13 @@ export const documents = utility.table(
 );
 
 /**
- * Postgres takes NaN, the largest number to it, and infinities for amounts: one of them would be
- * every sum.
+ * Postgres accepts NaN, its largest number, and infinities as amounts: one would ruin every sum.
  */
 const usageIsFinite = sql`usage > '-Infinity' and usage < 'Infinity'`;
 
 /**
- * What sums need of every row is a column of its own: reading it from raw would take the whole
- * record apart.
+ * Fields that sums read from every row have columns of their own: reading them from raw would parse
+ * the whole record.
  */
 export const usageDataColumns = () => ({
   companyId: uuid('company_id'),
