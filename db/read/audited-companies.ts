@@ -5,8 +5,8 @@ import type { Executor } from '../connect.ts';
 import { companies } from '../schema/utility.ts';
 
 /**
- * Companies that live though the service's list does not show them: settings name them, or records
- * of them were read.
+ * Lists live companies that the service's list does not contain: settings name them, or records of
+ * them were read.
  */
 export async function unlistedCompanies(
   db: Executor,
@@ -31,12 +31,12 @@ export async function unlistedCompanies(
   return result.rows;
 }
 
-/** Companies that live, for a service without a list of them. */
+/** Lists live companies, for a service without a list of them. */
 export async function knownCompanies(db: Executor): Promise<string[]> {
-  const known = await db
+  const live = await db
     .select({ id: companies.id })
     .from(companies)
     .where(isNull(companies.deletedAt))
     .orderBy(companies.id);
-  return known.map(({ id }) => id);
+  return live.map(({ id }) => id);
 }

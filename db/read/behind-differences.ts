@@ -4,7 +4,7 @@ import type { Executor } from '../connect.ts';
 import { refusedId } from '../records/rejected-records.ts';
 import { events, journal, rejectedRecords } from '../schema/metersync.ts';
 
-/** An event of the journal that is about a record. */
+/** An event of the journal about a record. */
 export interface EventBehind {
   readonly id: string;
   readonly type: string;
@@ -15,7 +15,10 @@ export interface EventBehind {
 
 const eventsBehindMax = 5;
 
-/** The last events about each of the records: a meter for readings, whose ids begin with it. */
+/**
+ * Reads the last events about each record; for readings, whose ids begin with their meter, about
+ * the meter.
+ */
 export async function eventsBehind(
   db: Executor,
   recordIds: readonly string[],
@@ -25,13 +28,13 @@ export async function eventsBehind(
       record,
       jsonb_agg(
         jsonb_build_object(
-          'id', known.id,
-          'type', known.type,
-          'outcome', known.outcome,
-          'occurredAt', known.occurred_at::text,
-          'receivedAt', known.received_at::text
+          'id', behind.id,
+          'type', behind.type,
+          'outcome', behind.outcome,
+          'occurredAt', behind.occurred_at::text,
+          'receivedAt', behind.received_at::text
         )
-        order by known.recorded_at desc
+        order by behind.recorded_at desc
       ) as events
     from unnest(${array(recordIds, 'text')}) as record
       cross join lateral (
@@ -41,19 +44,20 @@ export async function eventsBehind(
         order by ${journal.recordedAt} desc
         limit ${eventsBehindMax}
       ) latest
-      -- With offset 0 each event is looked up by its id, and not all of the journal for a few.
+      -- With offset 0 each event is looked up by its id; otherwise the whole journal is read for a
+      -- few.
       cross join lateral (
         select *
         from ${events}
         where ${events.id} = latest.id
         offset 0
-      ) known
+      ) behind
     group by record`);
   return new Map(result.rows.map(({ record, events }) => [record, events]));
 }
 
 /**
- * Why Postgres refused records that the warehouse lacks, by resource and id: readings by their
+ * Reads why Postgres refused records that the warehouse lacks, by resource and id; readings by
  * meter and start.
  */
 export async function refusals(

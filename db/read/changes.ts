@@ -5,16 +5,16 @@ import type { Executor } from '../connect.ts';
 import * as earlierStates from '../schema/history.ts';
 import { connections, documents, meters } from '../schema/utility.ts';
 
-/** A change of a record: when, by what, and the fields of it that differ. */
+/** A change of a record: its time, its cause, and the fields that differ. */
 export interface RecordChange {
   readonly at: string;
-  /** An event or a run; null where neither is known, as when a catch-up read the record again. */
+  /** An event or a run; null if unknown, as when a catch-up read the record again. */
   readonly byKind: 'event' | 'run' | null;
   readonly by: string | null;
   readonly fields: readonly ChangedField[];
 }
 
-/** A field of the record as the service sent it, as JSON; null where it was absent. */
+/** A field of the record as the service sent it, as JSON; null if absent. */
 export interface ChangedField {
   readonly field: string;
   readonly before: string | null;
@@ -27,12 +27,12 @@ const tables = {
   meter: { now: meters, earlier: earlierStates.meters, id: 'text' },
 } as const;
 
-/** Changes that are told, the latest of them. */
+/** Most changes that are returned, the latest. */
 const changesMax = 50;
 
 /**
- * How a record changed, oldest first: each of its earlier states against the one that followed.
- * Before it was read for the first time there was nothing to change.
+ * Reads the changes of a record, oldest first: each earlier state compared with the next. The first
+ * read is no change.
  */
 export async function readChanges(
   db: Executor,
@@ -92,7 +92,7 @@ export async function readChanges(
   return rows;
 }
 
-/** What of a state is compared: the record, and whether it is deleted. */
+/** The compared parts of a state: the record, and whether it is deleted. */
 const stateOf = (table: PgTable): SQL =>
   sql`coalesce(${table}.raw, '{}') || jsonb_strip_nulls(
         jsonb_build_object('(deleted)', ${table}.deleted_reason)

@@ -10,13 +10,14 @@ import type { Difference, DifferentField } from './compare-records.ts';
 
 export interface ReadingsCompared {
   readonly differences: readonly Difference[];
-  /** Distinct readings. */
+  /** How many distinct readings were compared. */
   readonly keys: number;
 }
 
 /**
- * Compares readings of a meter, those that start since a moment where one is given; ids of
- * differences are `meter@start/seconds/unit`. One that Postgres cannot hold is missing.
+ * Compares readings of a meter with the warehouse, optionally only those that start since a moment.
+ * Ids of differences are `meter@start/seconds/unit`. A reading that Postgres cannot hold is
+ * missing.
  */
 export async function compareIntervals(
   warehouse: Pick<Warehouse, 'db' | 'zoneIsUtc'>,
@@ -38,21 +39,21 @@ export async function compareIntervals(
   };
 }
 
-/** Times that `metersync.read_time` casts as they are. */
+/** Times that `metersync.read_time` casts unchanged. */
 const datedTime = /^\d{4}-\d\d-\d\d/;
 
 /**
- * Readings that the service told, as a table `told` with the columns of theirs. Postgres reads
- * their times and amounts.
+ * The service's readings as a table `reported` with the columns of a reading. Postgres parses times
+ * and amounts.
  */
-function told(columns: IntervalColumns, since: string | null): SQL {
+function reported(columns: IntervalColumns, since: string | null): SQL {
   const { startAt, endAt } = columns;
   const dated = [...startAt, ...endAt].every((time) => time === null || datedTime.test(time));
   const times = (values: readonly (string | null)[]): SQL =>
     array(values, dated ? 'timestamptz' : 'text');
   const time = (name: 's' | 'e'): SQL => sql.raw(dated ? name : `metersync.read_time(${name})`);
   const readings = unnestedReadings(columns, times);
-  return sql`told as materialized (
+  return sql`reported as materialized (
     select *
     from (
       select
@@ -82,13 +83,12 @@ const unnestedReadings = (
       ) as t (s, e, g, usage, units, quality)`;
 
 /**
- * Where the warehouse's readings of theirs start. As two values they let Postgres plan for their
- * months alone.
+ * The span of starts of the readings. Given as two values, Postgres plans for their months alone.
  */
 function spanOf(columns: IntervalColumns, zoneIsUtc: boolean): SQL {
   const plain = plainReadings(columns, zoneIsUtc);
   return plain === undefined
-    ? sql`(select min(start_at) from told) and (select max(start_at) from told)`
+    ? sql`(select min(start_at) from reported) and (select max(start_at) from reported)`
     : sql`${plain.from}::timestamptz and ${plain.to}::timestamptz`;
 }
 
@@ -96,10 +96,10 @@ const reading = alias(intervals, 'reading');
 
 const { startAt, granularitySeconds, usageUnits } = intervals;
 
-/** What tells a reading of a meter from its others. */
+/** The columns that identify a reading of a meter. */
 const readingKey = columnNames([startAt, granularitySeconds, usageUnits]);
 
-/** That key of a table as text, to stand behind the meter. */
+/** The key in a table as text, to append to the meter. */
 const keyOf = (table: SQL | typeof reading): SQL => {
   const [start, seconds, units] = [startAt, granularitySeconds, usageUnits].map(
     ({ name }) => sql`${table}.${sql.identifier(name)}`,
@@ -119,21 +119,21 @@ async function compareReadings(
     keys: number;
     fields: DifferentField[];
   }>(sql`
-    with ${told(columns, since)}
+    with ${reported(columns, since)}
     select
-      ${meterId} || ${keyOf(sql`told`)} as id,
+      ${meterId} || ${keyOf(sql`reported`)} as id,
       held.start_at is null as missing,
       0 as keys,
       (
         select jsonb_agg(jsonb_build_object('field', field, 'service', a, 'warehouse', b))
         from (
           values
-            ('usage', told.usage::text, held.usage::text),
-            ('quality', told.quality, held.quality)
+            ('usage', reported.usage::text, held.usage::text),
+            ('quality', reported.quality, held.quality)
         ) as f (field, a, b)
         where a is distinct from b
       ) as fields
-    from told
+    from reported
       left join (
         select *
         from ${intervals}
@@ -141,7 +141,7 @@ async function compareReadings(
           and ${intervals.startAt} between ${spanOf(columns, zoneIsUtc)}
       ) held using (${readingKey})
     where held.start_at is null
-      or (told.usage, told.quality) is distinct from (held.usage, held.quality)
+      or (reported.usage, reported.quality) is distinct from (held.usage, held.quality)
     union all
     select
       null,
@@ -150,7 +150,7 @@ async function compareReadings(
       null
     from (
       select distinct ${readingKey}
-      from told
+      from reported
     ) keys`);
   const differences = result.rows.flatMap((row): Difference[] =>
     row.id === null
@@ -164,7 +164,7 @@ async function compareReadings(
   return { differences, keys: result.rows.find((row) => row.id === null)?.keys ?? 0 };
 }
 
-/** How many readings of a meter the warehouse holds, since a moment where one is given. */
+/** Counts the warehouse's readings of a meter, optionally only those that start since a moment. */
 export async function countIntervals(
   db: Executor,
   meterId: string,
@@ -177,16 +177,16 @@ export async function countIntervals(
   return held?.count ?? 0;
 }
 
-/** Whether a reading starts since a moment; any does where none is given. */
+/** Whether a reading starts since a moment; no condition without one. */
 const startsSince = (start: PgColumn, since: string | null): SQL | undefined =>
   since === null ? undefined : gte(start, sql`${since}::timestamptz`);
 
-/** Keys of readings that the service told, as long as the transaction lives. */
-const toldReadings = sql.identifier('told_readings');
+/** Keys of the service's readings, until the transaction ends. */
+const reportedKeys = sql.identifier('reported_keys');
 
 /**
- * Readings of a meter that the service did not tell among the given ones. The keys of what it told
- * are collected in Postgres, so that memory stays flat however many there are.
+ * Returns readings of a meter that are not among the service's. The keys of those are collected in
+ * Postgres, so that memory stays flat for any number.
  */
 export async function extraReadings(
   db: Database,
@@ -195,34 +195,34 @@ export async function extraReadings(
   since: string | null,
 ): Promise<Difference[]> {
   return await db.transaction(async (tx) => {
-    await makeToldReadings(tx);
-    for await (const columns of pages) await noteToldReadings(tx, columns, since);
-    return await readingsNotTold(tx, meterId, since);
+    await makeReportedKeys(tx);
+    for await (const columns of pages) await noteReportedKeys(tx, columns, since);
+    return await readingsNotReported(tx, meterId, since);
   });
 }
 
-async function makeToldReadings(tx: Executor): Promise<void> {
+async function makeReportedKeys(tx: Executor): Promise<void> {
   await tx.execute(sql`
-    create temp table ${toldReadings} (
+    create temp table ${reportedKeys} (
       start_at timestamptz,
       granularity_seconds int,
       usage_units text
     ) on commit drop`);
 }
 
-async function noteToldReadings(
+async function noteReportedKeys(
   tx: Executor,
   columns: IntervalColumns,
   since: string | null,
 ): Promise<void> {
   await tx.execute(sql`
-    with ${told(columns, since)}
-    insert into ${toldReadings} (${readingKey})
+    with ${reported(columns, since)}
+    insert into ${reportedKeys} (${readingKey})
     select ${readingKey}
-    from told`);
+    from reported`);
 }
 
-async function readingsNotTold(
+async function readingsNotReported(
   tx: Executor,
   meterId: string,
   since: string | null,
@@ -230,17 +230,17 @@ async function readingsNotTold(
   const result = await tx.execute<{ id: string }>(sql`
     select ${meterId} || ${keyOf(reading)} as id
     from ${intervals} ${reading}
-      left join ${toldReadings} known using (${readingKey})
+      left join ${reportedKeys} given using (${readingKey})
     where ${reading.meterId} = ${meterId}
-      and known.start_at is null
+      and given.start_at is null
       and ${startsSince(reading.startAt, since) ?? sql`true`}
     order by ${reading.startAt}, 1`);
   return result.rows.map(({ id }) => ({ id, state: 'extra' }));
 }
 
 /**
- * Meters of a company whose readings the warehouse holds though the service no longer lists the
- * meter.
+ * Lists meters of a company that have readings in the warehouse, whether or not the service still
+ * lists them.
  */
 export async function metersWithReadings(
   db: Executor,

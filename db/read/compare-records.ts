@@ -21,11 +21,13 @@ import {
 import { alsoListed } from '../schema/metersync.ts';
 import { connectionSites } from '../schema/utility.ts';
 
-/** A record that the warehouse lacks, or holds otherwise than the service. */
+/**
+ * A record that the warehouse lacks, has in excess, or holds with other values than the service.
+ */
 export interface Difference {
   readonly id: string;
   readonly state: 'missing' | 'extra' | 'different';
-  /** What differs in it, for those that both have: JSON as text, null where a side has none. */
+  /** Differing fields of a record on both sides: JSON as text, null where a side has none. */
   readonly fields?: readonly DifferentField[];
 }
 
@@ -38,8 +40,8 @@ export interface DifferentField {
 const { siteId, accountIds, datasourceTypes } = connectionSites;
 
 /**
- * The sites of a connection, as one value: as its record relates them, where it does, and as they
- * are held.
+ * The sites of a connection as one value: those of its record, if it lists them, and those of the
+ * warehouse.
  */
 const oneValue = sql`jsonb_agg(
         jsonb_build_array(${columnNames([siteId, accountIds, datasourceTypes])})
@@ -50,9 +52,9 @@ const heldSites = sql`(
       from ${connectionSites}
       where ${connectionSites.connectionId} = ${row.id}
     )`;
-const toldSites = sql`case
+const listedSites = sql`case
       when ${tellsSites(sql`r`)} then (
-        with telling as (
+        with listing as (
           select
             null::uuid as connection_id,
             r -> 'sitesRelations' as relations
@@ -63,20 +65,24 @@ const toldSites = sql`case
       else ${heldSites}
     end`;
 
-/** What the record says of each column, beside what the row has; events write some of them, too. */
-function columnsOf(resource: RecordResource): { name: string; told: SQL; held: SQL }[] {
+/** The value of each column in the record and in the row. Events also write some columns. */
+function columnsOf(resource: RecordResource): { name: string; reported: SQL; held: SQL }[] {
   const columns = resources[resource].columns.map(({ column, of, kept, isOwner }) => {
     const held = sql`${row}.${sql.identifier(column.name)}`;
-    const told = isOwner ? ownerOf(resource) : of;
-    return { name: column.name, told: kept ? sql`coalesce(${told}, ${held})` : told, held };
+    const reported = isOwner ? ownerOf(resource) : of;
+    return {
+      name: column.name,
+      reported: kept ? sql`coalesce(${reported}, ${held})` : reported,
+      held,
+    };
   });
   if (resource !== 'connections') return columns;
-  return [...columns, { name: 'sites', told: toldSites, held: heldSites }];
+  return [...columns, { name: 'sites', reported: listedSites, held: heldSites }];
 }
 
 /**
- * Compares a page of the service's records with the warehouse: the differences among the page's own
- * records. One that Postgres cannot hold is missing.
+ * Compares a page of the service's records with the warehouse. Returns the differences among the
+ * page's own records; one that Postgres cannot hold is missing.
  */
 export async function comparePage(
   db: Executor,
@@ -111,7 +117,9 @@ async function compareRecords(
       : { steps: items(page), from: sql`item` };
   const columns = columnsOf(resource);
   const isMissing = sql`${row.id} is null or ${row.deletedAt} is not null`;
-  const belied = columns.map(({ told, held }) => sql`or ${held} is distinct from ${told}`);
+  const differing = columns.map(
+    ({ reported, held }) => sql`or ${held} is distinct from ${reported}`,
+  );
   const result = await db.execute<{ id: string; missing: boolean; fields: DifferentField[] }>(sql`
     with ${records.steps}
     select
@@ -127,7 +135,7 @@ async function compareRecords(
         where a is distinct from b
       ) as fields
     from ${records.from}
-      -- With offset 0 each row is looked up by its id, and not all of the table for a few.
+      -- With offset 0 each row is looked up by its id; otherwise the whole table is read for a few.
       left join lateral (
         select *
         from ${tableOf(resource)}
@@ -137,7 +145,7 @@ async function compareRecords(
     where (
         ${isMissing}
         or ${row.raw} is distinct from r
-        ${sql.join(belied, sql.raw('\n        '))}
+        ${sql.join(differing, sql.raw('\n        '))}
       )
       and ${saysSince(resource, since)}`);
   return result.rows.map(({ id, missing, fields }) =>
@@ -146,16 +154,16 @@ async function compareRecords(
 }
 
 /**
- * The fields of a record `r` and its row on both sides, `(field, a, b)`: those of the record that
- * are not alike, and the columns where the records are.
+ * The fields `(field, a, b)` of a record `r` and its row: differing fields of the record, or the
+ * columns if the records are equal.
  */
 function fieldsOf(columns: ReturnType<typeof columnsOf>): SQL {
   const ofColumns = columns.map(
-    ({ name, told, held }) => sql`
+    ({ name, reported, held }) => sql`
           union all
           select
             ${`column ${name}`},
-            (${told})::text,
+            (${reported})::text,
             ${held}::text
           where ${row.raw} is not distinct from r`,
   );
@@ -172,22 +180,22 @@ function fieldsOf(columns: ReturnType<typeof columnsOf>): SQL {
           where r -> key is distinct from ${row.raw} -> key${sql.join(ofColumns)}`;
 }
 
-/** Whether a record `r` says that it changed since a moment, or does not say when it did. */
+/** Whether a record `r` changed since a moment, or does not say when it changed. */
 const saysSince = (resource: RecordResource, since: string | null): SQL =>
   since === null || !isVersioned(resource)
     ? sql`true`
     : sql`coalesce(metersync.read_time(r ->> 'updated') >= ${since}::timestamptz, true)`;
 
-/** A row that a listing should show and did not. */
+/** A row that a listing should contain and did not. */
 export interface Unshown {
   readonly id: string;
-  /** Companies whose listings should show it, this one included. */
+  /** How many companies' listings should contain it, including this one. */
   readonly listings: number;
 }
 
 /**
- * Rows that live in the warehouse and that the service did not show; of one company, those of
- * others included that it was known to list, or of all (null).
+ * Reads live rows of the warehouse that the service did not list: of one company, including rows of
+ * others that it is noted as listing, or of all (null).
  */
 export async function unshownRows(
   db: Executor,
@@ -195,7 +203,7 @@ export async function unshownRows(
   companyId: string | null,
   seenIds: readonly string[],
   since: string | null = null,
-  /** Companies of which no list tells. */
+  /** Companies that no list contains. */
   unlisted: readonly string[] = [],
 ): Promise<Unshown[]> {
   const owner = resource === 'companies' ? row.id : row.companyId;
@@ -237,7 +245,7 @@ export async function unshownRows(
       and ${ofCompany}
       and not (${row.id}::text = any(${seen}))
       and ${recent}
-      -- A row without a company is nobody's: it is extra, too.
+      -- A row without a company is extra, too.
       and (${owner} = any(${array(unlisted, 'uuid')})) is not true${hasOthers ? ofOthers : sql``}
     order by id`);
   return result.rows;

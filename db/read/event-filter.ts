@@ -5,7 +5,7 @@ import { array } from '../arrays.ts';
 import { events, journal, settlements, staleRecords } from '../schema/metersync.ts';
 
 /**
- * Which events of the journal; a bound that is absent bounds nothing. Times are ISO 8601, of the
+ * Selects events of the journal; an absent bound does not restrict. Times are ISO 8601, of the
  * receiver's clock.
  */
 export interface EventFilter {
@@ -21,7 +21,7 @@ export interface EventFilter {
 
 export const event = alias(events, 'event');
 
-/** Whether an event matches; bounds that are absent are no part of the statement. */
+/** Whether an event matches; the statement leaves out absent bounds. */
 export function matching(filter: EventFilter): SQL {
   const { ids, type, outcome, recordId, companyId, code, since, until } = filter;
   const bounds: readonly (SQL | undefined)[] = [
@@ -37,13 +37,13 @@ export function matching(filter: EventFilter): SQL {
   return and(...bounds) ?? sql`true`;
 }
 
-/** A bound of what is given, an empty text too. */
+/** Bounds by a value if it is given; an empty text counts as given. */
 const given = (value: string | undefined, bound: (value: string) => SQL): SQL | undefined =>
   value === undefined ? undefined : bound(value);
 
 /**
  * Ids of the events of records that had to be read, as stale records and settlements name them.
- * With `offset 0` the events of each record are looked up, and not all that are pending.
+ * With `offset 0` the events of each record are looked up; otherwise all pending ones are read.
  */
 export const eventsOf = (records: SQL): SQL => sql`
       select waiting.id
@@ -62,7 +62,10 @@ export const eventsOf = (records: SQL): SQL => sql`
       from ${records} r
       where r.kind = 'interval'`;
 
-/** Records whose events were settled so. The outcome is no parameter: a partial index serves it. */
+/**
+ * Records with events settled with this outcome. It is no parameter, so that a partial index serves
+ * it.
+ */
 const settledAs = (outcome: 'missing' | 'dead'): SQL => sql`(
         select distinct
           ${settlements.kind},
@@ -71,16 +74,13 @@ const settledAs = (outcome: 'missing' | 'dead'): SQL => sql`(
         where ${settlements.outcome} = ${sql.raw(`'${outcome}'`)}
       )`;
 
-/** Events that were so when they came. */
+/** Events that arrived with this outcome. */
 const arrivedAs = (outcome: 'dead' | 'ignored'): SQL => sql`
       select ${journal.id}
       from ${journal}
       where ${journal.arrivedAs} = ${sql.raw(`'${outcome}'`)}`;
 
-/**
- * Ids of the events that may have an outcome of which few are: those need not be looked for among
- * all.
- */
+/** Ids of the events that may have a rare outcome, to avoid a search among all events. */
 const fewOf: Readonly<Partial<Record<EventOutcome, SQL>>> = {
   pending: eventsOf(sql`${staleRecords}`),
   missing: eventsOf(settledAs('missing')),
@@ -90,8 +90,8 @@ const fewOf: Readonly<Partial<Record<EventOutcome, SQL>>> = {
 };
 
 /**
- * Where those are: the few of a record, or of an outcome that few have, are picked before the
- * newest of them are.
+ * The source of events: the few of a record or of a rare outcome are selected before the newest
+ * are.
  */
 export function amongThem({ recordId, outcome }: EventFilter): SQL {
   if (recordId !== undefined)

@@ -8,7 +8,7 @@ import { isRefusal } from '../failures.ts';
 import { events, journal } from '../schema/metersync.ts';
 import { amongThem, type EventFilter, event, matching } from './event-filter.ts';
 
-/** An event as the journal has it, less its payload. Times are text with microseconds. */
+/** An event of the journal without its payload. Times are text with microseconds. */
 export interface JournalledEvent {
   readonly id: string;
   readonly type: string;
@@ -33,15 +33,15 @@ export interface JournalledEvent {
 }
 
 /**
- * With what was signed: JSON as Postgres prints it, or the bytes where it cannot hold them; neither
- * once dropped.
+ * An event with its signed payload: JSON as Postgres prints it, or bytes if it cannot hold them;
+ * neither once dropped.
  */
 export interface WholeEvent extends JournalledEvent {
   readonly payload: string | null;
   readonly body: Buffer | null;
 }
 
-/** A `JournalledEvent` of the view. Counts are numbers: a bigint would be text. */
+/** The columns of a `JournalledEvent`. Counts are numbers: a bigint would be text. */
 const columns: SQL = sql`
       ${event.id},
       ${event.type},
@@ -64,7 +64,7 @@ const columns: SQL = sql`
       ${event.workflowRunId} as "workflowRunId",
       ${event.payloadDroppedAt} as "payloadDroppedAt"`;
 
-/** Events of the journal, newest first; `before` is the id of the last event of the page before. */
+/** Lists events, newest first; `before` is the id of the last event of the previous page. */
 export async function listEvents(
   db: Executor,
   filter: EventFilter,
@@ -92,24 +92,23 @@ export async function listEvents(
 }
 
 /**
- * What Postgres prints of a payload, unless it is more than any that is recorded today: earlier
- * versions kept payloads whose numbers unfold to gigabytes. Such a one is NULL, and past a gigabyte
- * refused.
+ * The text of a payload; NULL if it is larger than any recorded today. Earlier versions kept
+ * payloads whose numbers expand to gigabytes. Postgres refuses more than one gigabyte.
  */
 export const printed = (payload: typeof event.payload | typeof journal.payload): SQL => sql`
       cross join lateral (
         select ${payload}::text as text
         offset 0
-      ) whole
+      ) payload_text
       cross join lateral (
         select case
-          when octet_length(whole.text) <= ${printedBytesMax} then whole.text
+          when octet_length(payload_text.text) <= ${printedBytesMax} then payload_text.text
         end as payload
       ) printed`;
 
 /**
- * Laid out where that is no more than some megabytes: each line of what is nested is indented by
- * its depth.
+ * The payload with indentation, unless that may take more than some megabytes: nested lines are
+ * indented by their depth.
  */
 const laidOut: SQL = sql`case
         when octet_length(printed.payload) <= 100000
@@ -119,19 +118,19 @@ const laidOut: SQL = sql`case
       end`;
 
 /**
- * An event with what was signed; with neither payload nor body where that is too large to be read,
- * or was dropped.
+ * Reads an event with its signed payload, or without payload and body if they are too large or were
+ * dropped.
  */
 export async function readEvent(db: Executor, id: string): Promise<WholeEvent | undefined> {
   try {
-    return await readWhole(db, id, { payload: laidOut, from: printed(event.payload) });
+    return await readWithPayload(db, id, { payload: laidOut, from: printed(event.payload) });
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    return await readWhole(db, id, { payload: sql`null`, from: sql`` });
+    return await readWithPayload(db, id, { payload: sql`null`, from: sql`` });
   }
 }
 
-async function readWhole(
+async function readWithPayload(
   db: Executor,
   id: string,
   { payload, from }: { readonly payload: SQL; readonly from: SQL },
@@ -145,7 +144,7 @@ async function readWhole(
   return result.rows[0];
 }
 
-/** Every event of a record, oldest first. */
+/** Reads all events of a record, oldest first. */
 export async function eventsOfRecord(
   db: Executor,
   kind: Exclude<EventKind, 'ignored'>,
@@ -160,7 +159,7 @@ export async function eventsOfRecord(
   return result.rows;
 }
 
-/** Types of the events that ever came. Probes are no events of the service. */
+/** Lists the types of all events ever received. Probes are not events of the service. */
 export async function typesSeen(db: Executor): Promise<string[]> {
   const seen = await db
     .select({ type: journal.type })
@@ -170,7 +169,7 @@ export async function typesSeen(db: Executor): Promise<string[]> {
   return seen.map(({ type }) => type);
 }
 
-/** How many of the given events have which outcome. */
+/** Counts the given events by outcome. */
 export async function outcomesOf(
   db: Executor,
   ids: readonly string[],

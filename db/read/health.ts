@@ -23,8 +23,8 @@ import { readSilence } from './silence.ts';
 import { readRuns } from './status.ts';
 
 /**
- * What the warehouse tells of its own health, in reads that an index answers: they cost what is
- * wrong and the number of companies, not the length of the journal.
+ * Reads the warehouse's health with index lookups: the cost grows with problems and companies, not
+ * with the journal.
  */
 export async function readHealth(
   db: Executor,
@@ -122,7 +122,10 @@ async function readCounts(db: Executor): Promise<Counts> {
   return counts;
 }
 
-/** Whether the record of an event was written or deleted after it came: its news is there then. */
+/**
+ * Whether the record of an event was written or deleted after the event came: then the warehouse
+ * has its change.
+ */
 const isWrittenSince = (
   kind: string,
   table: typeof documents | typeof connections,
@@ -139,12 +142,12 @@ const isWrittenSince = (
           )`;
 
 /**
- * Work that the service refused: what waits for it, and the last part of each company's resource
- * that failed for it.
+ * Counts work that the service refused: waiting events, and the last part of each company's
+ * resource if that failed.
  */
 async function readParkedCodes(db: Executor): Promise<WarehouseHealth['parked']> {
   const result = await db.execute<{ code: FailureCode; events: number; parts: number }>(sql`
-    with told as (
+    with refused as (
       select
         ${stale.errorCode} as code,
         ${stale.events},
@@ -165,7 +168,7 @@ async function readParkedCodes(db: Executor): Promise<WarehouseHealth['parked']>
       code,
       sum(events)::int as events,
       sum(parts)::int as parts
-    from told
+    from refused
     group by code
     order by code`);
   return result.rows;
@@ -185,7 +188,7 @@ const lastEnded = (ofListing: SQL): SQL => sql`(
           limit 1
         ) last`;
 
-/** What was refused of companies that live. */
+/** Refused parts of live companies. */
 const partsOfCompanies = sql`
       select
         last.error_code,
@@ -201,7 +204,7 @@ const partsOfCompanies = sql`
         and last.state in ('failed', 'partial')
         and last.error_code = any(${codes})`;
 
-/** The list of companies, where it was refused. */
+/** The list of companies, if it was refused. */
 const listOfCompanies = sql`
       select
         last.error_code,
@@ -214,7 +217,7 @@ const listOfCompanies = sql`
       where last.state in ('failed', 'partial')
         and last.error_code = any(${codes})`;
 
-/** Whether a run ever ended that brought something. */
+/** Whether any full run ever ended with data. */
 async function isLoaded(db: Executor): Promise<boolean> {
   const full: RunKind = 'full';
   const ended = await db

@@ -7,18 +7,18 @@ import { dataIssues } from '../schema/ops.ts';
 import { companies } from '../schema/utility.ts';
 
 export interface IssueFilter {
-  /** This one, open or closed. */
+  /** This issue, open or closed. */
   readonly id?: number | undefined;
   readonly companyId?: string | undefined;
   readonly checkName?: string | undefined;
   readonly severity?: Severity | undefined;
-  /** Those that were closed, not those that are open. */
+  /** Closed issues instead of open ones. */
   readonly closed?: boolean | undefined;
-  /** Without those that somebody acknowledged. */
+  /** Only issues that nobody acknowledged. */
   readonly unacknowledged?: boolean | undefined;
 }
 
-/** One issue: what a check found. */
+/** An issue that a check found. */
 export interface DataIssue {
   readonly id: number;
   readonly checkName: string;
@@ -28,14 +28,14 @@ export interface DataIssue {
   readonly entityType: string;
   readonly entityId: string;
   readonly subject: string;
-  /** What the evidence says, for a person. */
+  /** The evidence as a sentence. */
   readonly sentence: string;
   /** Values as they were written: amounts keep their digits. */
   readonly evidence: Readonly<Record<string, string | null>>;
   readonly openedAt: string;
   readonly lastSeenAt: string;
   readonly closedAt: string | null;
-  /** Null where it was closed before reasons were kept, too. */
+  /** Null also if it was closed before reasons were kept. */
   readonly closedReason: ClosedReason | null;
   readonly acknowledgedAt: string | null;
   readonly acknowledgedNote: string | null;
@@ -44,8 +44,7 @@ export interface DataIssue {
 const issue = alias(dataIssues, 'issue');
 
 /**
- * Issues, the gravest first and the latest first among them; open ones that were acknowledged stand
- * behind the others.
+ * Lists issues, the gravest first, then the latest; acknowledged open ones come after all others.
  */
 export async function listDataIssues(
   db: Executor,
@@ -85,7 +84,7 @@ export async function listDataIssues(
   return result.rows;
 }
 
-/** Whether an issue matches; what is not asked for is no part of the statement. */
+/** Whether an issue matches; the statement leaves out absent conditions. */
 function matching({
   id,
   companyId,
@@ -105,7 +104,7 @@ function matching({
   );
 }
 
-/** What open issues are about, by the names that a person knows; null where there is none. */
+/** Names of an open issue's subject that people know; null if there is none. */
 export interface IssueNames {
   readonly site: string | null;
   readonly meter: string | null;
@@ -114,7 +113,7 @@ export interface IssueNames {
   readonly invoice: string | null;
 }
 
-/** The names of open issues, by their ids. */
+/** Reads the names of open issues, by their ids. */
 export async function namesOfIssues(
   db: Executor,
   ids: readonly number[],
@@ -132,7 +131,7 @@ export async function namesOfIssues(
   return new Map(rows.map(({ id, ...names }) => [id, names]));
 }
 
-/** Open issues, counted: those that somebody acknowledged apart from the others. */
+/** Counts of open issues; acknowledged ones are counted separately. */
 export interface IssueCounts extends Readonly<Record<Severity, number>> {
   readonly acknowledged: number;
 }
@@ -152,7 +151,7 @@ export async function countIssues(db: Executor): Promise<IssueCounts> {
   return result.rows[0] as IssueCounts;
 }
 
-/** A check, and how many issues of it are open. */
+/** A check, and how many of its issues are open. */
 export interface DataIssueCheck {
   readonly checkName: string;
   readonly runWith: CheckKind;
@@ -160,7 +159,7 @@ export interface DataIssueCheck {
   readonly severity: Severity;
   readonly what: string;
   readonly open: number;
-  /** Of those that are open. */
+  /** How many of the open ones are acknowledged. */
   readonly acknowledged: number;
 }
 

@@ -9,8 +9,8 @@ import { amongThem, type EventFilter, event, matching } from './event-filter.ts'
 import { printed } from './events.ts';
 
 /**
- * A kept event, ready to be recorded again; `event` is undefined when what was signed was dropped,
- * or is too large.
+ * A kept event, ready to be recorded again; `event` is undefined if its payload was dropped or is
+ * too large.
  */
 export interface KeptEvent {
   readonly id: string;
@@ -19,13 +19,13 @@ export interface KeptEvent {
   readonly event: DeliveredEvent | undefined;
 }
 
-/** Where a page of kept events ends. */
+/** The last event of a page of kept events. */
 export interface KeptCursor {
   readonly receivedAt: string;
   readonly id: string;
 }
 
-/** Kept events that match, oldest first, with what was signed: the next page after the cursor. */
+/** Reads the next page of matching kept events, oldest first, with their payloads. */
 export async function keptEvents(
   db: Executor,
   filter: EventFilter,
@@ -34,7 +34,7 @@ export async function keptEvents(
 ): Promise<{ events: KeptEvent[]; next: KeptCursor | undefined }> {
   const rows = await readKept(db, filter, replay, page);
   const last = rows.at(-1);
-  const whole = rows.length === page.limit && last !== undefined;
+  const isFull = rows.length === page.limit && last !== undefined;
   const signed = await readSigned(
     db,
     rows.flatMap(({ id, dropped }) => (dropped ? [] : [id])),
@@ -46,7 +46,7 @@ export async function keptEvents(
         body === undefined ? undefined : { id, timestamp: seconds, receivedAt: iso, body };
       return { id, outcome, dropped, event: delivered };
     }),
-    next: whole ? { receivedAt: last.received_at, id: last.id } : undefined,
+    next: isFull ? { receivedAt: last.received_at, id: last.id } : undefined,
   };
 }
 
@@ -66,7 +66,7 @@ async function readKept(
     after === undefined
       ? sql`true`
       : sql`(${event.receivedAt}, ${event.id}) > (${after.receivedAt}::timestamptz, ${after.id})`;
-  // Ids are asked for one by one, and answered one by one: what cannot be replayed is said of each.
+  // Requested ids are each answered, also those that cannot be replayed.
   const chosen =
     replay === 'all' || filter.ids !== undefined ? sql`true` : sql`${event.outcome} <> 'applied'`;
   const result = await db.execute<KeptRow>(sql`
@@ -86,12 +86,12 @@ async function readKept(
   return result.rows;
 }
 
-/** Payloads read by one statement: those of today are 30 MB together at most. */
+/** Payloads read by one statement: at today's limit 30 MB together. */
 const payloadsAtOnce = 20;
 
 /**
- * What was signed of events, by their ids; those that are too large to be read are left out, and
- * spoil no other.
+ * Reads the payloads of events, by their ids; leaves out those too large to read, without affecting
+ * others.
  */
 async function readSigned(
   db: Executor,
@@ -99,8 +99,8 @@ async function readSigned(
 ): Promise<ReadonlyMap<string, string>> {
   const signed = new Map<string, string>();
   for (let from = 0; from < ids.length; from += payloadsAtOnce) {
-    const read = async (some: readonly string[]): Promise<void> => {
-      for (const { id, payload, body } of await readBytes(db, some)) {
+    const read = async (part: readonly string[]): Promise<void> => {
+      for (const { id, payload, body } of await readBytes(db, part)) {
         const text = payload ?? body?.toString('utf8');
         if (text !== undefined) signed.set(id, text);
       }

@@ -3,8 +3,7 @@ import type { Executor } from '../connect.ts';
 import type { BlockedView } from '../fields/refresh-views.ts';
 
 /**
- * Typed views that keep types too narrow for their values, as they were made last, and what is
- * built on them now.
+ * Reads typed views whose columns are too narrow for their values, and what is built on them now.
  */
 export async function readNarrowViews(db: Executor): Promise<BlockedView[]> {
   const { rows } = await db.execute<BlockedView & Record<string, unknown>>(sql`

@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../connect.ts';
 
-/** Schemas that are for reading, what is made for questions first. */
+/** Schemas for reading, those made for questions first. */
 export const readSchemas = ['analytics', 'fields', 'utility', 'ops', 'history'] as const;
 
 export interface RelationColumn {
@@ -12,7 +12,7 @@ export interface RelationColumn {
   readonly type: string;
 }
 
-/** A table or view, with its columns in their order. */
+/** A table or view, with its columns in order. */
 export interface Relation {
   readonly schema: string;
   readonly name: string;
@@ -25,7 +25,9 @@ const names = (of: readonly string[]): SQL =>
     sql`, `,
   );
 
-/** Tables and views of the schemas for reading, by schema; partitions belong to their table. */
+/**
+ * Lists tables and views of the schemas for reading, by schema; partitions belong to their table.
+ */
 export async function listRelations(db: Executor): Promise<Omit<Relation, 'columns'>[]> {
   const { rows } = await db.execute<{ schema: string; name: string }>(sql`
     select

@@ -6,31 +6,34 @@ import { companies, meters, sites } from '../schema/utility.ts';
 
 /** Amounts are text, as Postgres has them; months are first days (YYYY-MM-DD). */
 export interface Report {
-  /** When it was read. */
+  /** When the report was read. */
   readonly madeAt: string;
-  /** The company that it is of; null for all. */
+  /** The company of the report; null for all. */
   readonly company: { readonly id: string; readonly name: string | null } | null;
   readonly counts: { readonly companies: number; readonly meters: number; readonly bills: number };
-  /** Every month that charts show, also those without data; the last is no later than that of `madeAt`. */
+  /**
+   * Every month of the charts, also those without data; the last is not later than the month of
+   * `madeAt`.
+   */
   readonly months: readonly string[];
-  /** One row for each month and currency, oldest month first. */
+  /** One row per month and currency, oldest month first. */
   readonly cost: readonly {
     readonly month: string;
     readonly currency: string | null;
     readonly cost: string | null;
   }[];
-  /** One row for each month, commodity and unit, oldest month first. */
+  /** One row per month, commodity and unit, oldest month first. */
   readonly usage: readonly MonthlyUsage[];
-  /**
-   * Parts of all days of all meters, from 0 to 1: those that bills are for, those that readings
-   * cover.
-   */
+  /** Covered parts of all days of all meters, from 0 to 1: by bills and by readings. */
   readonly coverage: readonly {
     readonly month: string;
     readonly bills: string | null;
     readonly readings: string | null;
   }[];
-  /** How many sites' days and hours are of a zone; `default` where nobody told it, which is UTC. */
+  /**
+   * Sites by the time zone of their days and hours; `default` is UTC, for sites without a known
+   * zone.
+   */
   readonly timeZones: readonly {
     readonly timeZone: string;
     readonly source: 'site' | 'company' | 'default';
@@ -44,7 +47,7 @@ export interface Report {
   }[];
   readonly corrections: {
     readonly byMonth: readonly { readonly month: string; readonly bills: number }[];
-    /** A kind of change in a currency each: corrected, superseded, deleted or restored. */
+    /** One row per kind of change and currency: corrected, superseded, deleted or restored. */
     readonly byChange: readonly {
       readonly what: string;
       readonly currency: string | null;
@@ -53,9 +56,9 @@ export interface Report {
     }[];
     readonly latest: readonly Correction[];
   };
-  /** The first of them, those of a person first; `total` counts all. */
+  /** The first connections, those that need a person first; `total` counts all. */
   readonly attention: { readonly total: number; readonly connections: readonly NeedingAttention[] };
-  /** What the checks found and is still so, by check, the gravest first. */
+  /** Open issues by check, the gravest first. */
   readonly issues: readonly OpenIssues[];
   readonly freshness: Freshness;
 }
@@ -64,7 +67,7 @@ export interface OpenIssues {
   readonly checkName: string;
   readonly severity: Severity;
   readonly what: string;
-  /** Those that nobody acknowledged, and those that somebody did. */
+  /** Open issues that nobody acknowledged, and those that somebody did. */
   readonly open: number;
   readonly acknowledged: number;
 }
@@ -84,7 +87,7 @@ export interface Correction {
   readonly changedAt: string;
   /** corrected, superseded, deleted or restored. */
   readonly what: string;
-  /** What the bill tells otherwise; none where another document changed. */
+  /** Fields of the bill that changed; none if another document changed. */
   readonly fields: readonly string[];
   readonly currency: string | null;
   readonly change: string | null;
@@ -104,23 +107,23 @@ export interface NeedingAttention {
 export interface Freshness {
   readonly connections: number;
   readonly late: number;
-  /** Who the late ones wait for. */
+  /** Late connections by cause of the lateness. */
   readonly byCause: readonly { readonly cause: string; readonly connections: number }[];
-  /** The newest of each clock, of any connection. */
+  /** The newest time of each clock, over all connections. */
   readonly publishedUntil: string | null;
   readonly collectedAt: string | null;
   readonly appliedAt: string | null;
   readonly pendingEvents: number;
 }
 
-/** Months that a chart shows. */
+/** Most months of a chart. */
 const monthsMax = 24;
 const listedMax = 25;
 
 /**
- * Reads what a report tells, as one transaction sees it. Profile and coverage of readings look at
- * every reading: with millions of all companies together that takes a minute.
- * @param onProgress told what is read next
+ * Reads a report in one transaction. Load profile and coverage read every reading: for all
+ * companies together, with millions of readings, that takes a minute.
+ * @param onProgress receives the part that is read next
  */
 export async function readReport(
   db: Database,
@@ -152,7 +155,7 @@ async function readWithin(
       : await rows<{ name: string | null }>(
           sql`select name from ${companies} where id = ${companyId}::uuid`,
         );
-  const told = {
+  const parts = {
     madeAt,
     company: companyId === undefined ? null : { id: companyId, name: company?.name ?? null },
     counts: await one<Report['counts']>(sql`
@@ -234,15 +237,15 @@ async function readWithin(
     ),
     freshness: await part('freshness', () => readFreshness(rows, where)),
   };
-  const months = monthsOf([...told.cost, ...told.usage, ...told.coverage], monthOf(madeAt));
-  const shown = <T extends { readonly month: string }>(all: readonly T[]): T[] =>
+  const months = monthsOf([...parts.cost, ...parts.usage, ...parts.coverage], monthOf(madeAt));
+  const inMonths = <T extends { readonly month: string }>(all: readonly T[]): T[] =>
     all.filter(({ month }) => months.includes(month));
   return {
-    ...told,
+    ...parts,
     months,
-    cost: shown(told.cost),
-    usage: shown(told.usage),
-    coverage: shown(told.coverage),
+    cost: inMonths(parts.cost),
+    usage: inMonths(parts.usage),
+    coverage: inMonths(parts.coverage),
   };
 }
 
@@ -335,11 +338,11 @@ interface Clocks {
   readonly appliedAt: string | null;
 }
 
-/** Whole seconds in UTC, for people. */
+/** Formats a time as whole seconds in UTC, for people. */
 const utc = (time: SQL): SQL =>
   sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
 
-/** The first day of a time's month, in UTC. */
+/** Returns the first day of a time's month, in UTC. */
 const monthOf = (time: string): string => `${time.slice(0, 7)}-01`;
 
 const monthBefore = (month: string): string => {
@@ -348,12 +351,12 @@ const monthBefore = (month: string): string => {
 };
 
 /**
- * The latest months that anything is told of, oldest first and none left out. What is told of months to come, as slips
- * of dates are, is no reason to leave out those that were.
+ * Returns the latest months with data, oldest first, without gaps. Future months, as mistyped dates
+ * make them, are ignored: they must not replace past ones.
  */
 function monthsOf(rows: readonly { readonly month: string }[], now: string): string[] {
-  const told = rows.map(({ month }) => month).filter((month) => month <= now);
-  const [first, last] = [told.toSorted()[0], told.toSorted().at(-1)];
+  const past = rows.map(({ month }) => month).filter((month) => month <= now);
+  const [first, last] = [past.toSorted()[0], past.toSorted().at(-1)];
   const months: string[] = [];
   for (let month = last; month !== undefined && first !== undefined; month = monthBefore(month)) {
     if (month < first || months.length === monthsMax) break;
@@ -362,7 +365,7 @@ function monthsOf(rows: readonly { readonly month: string }[], now: string): str
   return months;
 }
 
-/** Corrections of each of the latest months: in one without a row nothing was corrected. */
+/** Fills the latest months: one without a row has no corrections. */
 function everyMonth(
   rows: readonly { month: string; bills: number }[],
 ): { month: string; bills: number }[] {

@@ -5,27 +5,27 @@ import type { Executor } from '../connect.ts';
 import { intervalFetches, pages, runCompanies, runs } from '../schema/metersync.ts';
 import { companies, meters } from '../schema/utility.ts';
 
-/** A company that a run is reading now. */
+/** A company that a run is reading. */
 export interface CompanyProgress {
   readonly name: string;
-  /** What of it is read now, the how-manieth of `companyResources`, from 1. */
+  /** The resource being read, and its place among `companyResources`, from 1. */
   readonly resource: CompanyResource;
   readonly step: number;
   /**
-   * Of `unit`, so many are read of so many; of how many is not known before the first page. The
-   * meter that is being read counts by the part of its readings that are written.
+   * How many of `unit` are read, of how many; the latter is unknown before the first page. The
+   * meter being read counts by the written part of its readings.
    */
   readonly done: number;
   readonly of: number | null;
   readonly unit: 'records' | 'meters';
-  /** Rows of all of it so far. */
+  /** Rows of the company so far, of all resources. */
   readonly rows: number;
-  /** Since the resource began, and since the company did. */
+  /** Seconds since the resource began, and since the company did. */
   readonly seconds: number;
   readonly companySeconds: number;
 }
 
-/** A part of a run that did not end well. */
+/** A part of a run that ended neither running nor complete. */
 export interface FailedPart {
   readonly name: string | null;
   readonly resource: string;
@@ -33,22 +33,22 @@ export interface FailedPart {
   readonly error: string | null;
 }
 
-/** How far a run is, from its rows in `metersync.runs` and from what its listings showed so far. */
+/** The progress of a run, from its rows in `metersync.runs` and the pages of its listings. */
 export interface RunProgress {
   /** Null before the run has begun. */
   readonly state: RunState | null;
   readonly error: string | null;
   /** Null before the run has begun. */
   readonly workflowId: string | null;
-  /** Seconds since it began, to its end when it has ended. */
+  /** Seconds from its begin to its end, or to now. */
   readonly seconds: number;
-  /** Companies that it reads: those that were chosen for it and that the service has, else all that are known. */
+  /** Companies that it reads: those chosen for it that the service has, else all live ones. */
   readonly companies: number;
   readonly companiesDone: number;
   readonly rows: number;
-  /** Longest at it first. */
+  /** The longest running first. */
   readonly running: readonly CompanyProgress[];
-  /** The last first. */
+  /** The latest first. */
   readonly failed: readonly FailedPart[];
 }
 
@@ -60,25 +60,25 @@ const page = alias(pages, 'page');
 const isPart = (runId: string): SQL => sql`${part.runId} = ${runId}::uuid`;
 
 /**
- * Reads how far a run is. Meters count as read once their readings were, whoever read them since
- * the run came to them.
+ * Reads the progress of a run. A meter counts as read once any run has read its readings since this
+ * run came to them.
  */
 export async function readRunProgress(db: Executor, runId: string): Promise<RunProgress> {
   return {
-    ...(await readWhole(db, runId)),
+    ...(await readSummary(db, runId)),
     running: await readRunning(db, runId),
     failed: await readFailed(db, runId),
   };
 }
 
-type Whole = Omit<RunProgress, 'running' | 'failed'>;
+type Summary = Omit<RunProgress, 'running' | 'failed'>;
 
-/** Rows that a part wrote, or found as they were. */
+/** Rows that a part wrote or found unchanged. */
 const rowsOfPart = sql`${part.rowsInserted} + ${part.rowsChanged} + ${part.rowsUnchanged}`;
 
-async function readWhole(db: Executor, runId: string): Promise<Whole> {
-  const result = await db.execute<Whole & Record<string, unknown>>(sql`
-    with whole as (
+async function readSummary(db: Executor, runId: string): Promise<Summary> {
+  const result = await db.execute<Summary & Record<string, unknown>>(sql`
+    with run as (
       select
         ${part.state},
         ${part.error},
@@ -111,10 +111,10 @@ async function readWhole(db: Executor, runId: string): Promise<Whole> {
       where ${runCompanies.runId} = ${runId}::uuid
     )
     select
-      (select state from whole) as state,
-      (select error from whole) as error,
-      (select workflow_id from whole) as "workflowId",
-      coalesce((select seconds from whole), 0)::float8 as seconds,
+      (select state from run) as state,
+      (select error from run) as error,
+      (select workflow_id from run) as "workflowId",
+      coalesce((select seconds from run), 0)::float8 as seconds,
       case
         when chosen.companies > 0 then chosen.companies - chosen.refused
         else (
@@ -127,7 +127,7 @@ async function readWhole(db: Executor, runId: string): Promise<Whole> {
       (coalesce(parts.rows, 0) + coalesce((select rows from listed), 0))::float8 as rows
     from parts
       cross join chosen`);
-  return result.rows[0] as Whole;
+  return result.rows[0] as Summary;
 }
 
 async function readFailed(db: Executor, runId: string): Promise<FailedPart[]> {
@@ -189,7 +189,7 @@ async function readRunning(db: Executor, runId: string): Promise<CompanyProgress
 }
 
 /**
- * Of the companies of a run, as steps of a statement: the parts that are `running`, what the latest
+ * Steps of a statement for the companies of a run: the parts that are `running`, what the latest
  * pass of each has `listed`, and what all parts of a company wrote `so_far`.
  */
 const partsOf = (runId: string): SQL => sql`running as (

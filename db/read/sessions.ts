@@ -1,17 +1,17 @@
 import { sql } from 'drizzle-orm';
 import type { Executor } from '../connect.ts';
 
-/** Another session that uses relations of the warehouse, in a transaction that is still open. */
+/** Another session that uses relations of the warehouse in an open transaction. */
 export interface Session {
   readonly pid: number;
   readonly login: string;
   readonly application: string;
-  /** When its transaction began; null where this login may not know. */
+  /** When its transaction began; null if this login may not see that. */
   readonly since: string | null;
   readonly relations: readonly string[];
 }
 
-/** Sessions that hold relations of the warehouse, those of the oldest transactions first. */
+/** Lists sessions that use relations of the warehouse, the oldest transactions first. */
 export async function sessionsAtWork(db: Executor): Promise<Session[]> {
   const { rows } = await db.execute<Session & Record<string, unknown>>(sql`
     with used as (
@@ -45,7 +45,7 @@ export async function sessionsAtWork(db: Executor): Promise<Session[]> {
 
 const [sessionsMax, relationsMax] = [5, 3];
 
-/** A sentence for each, the oldest first. */
+/** Describes the oldest sessions in a sentence. */
 export function describeSessions(sessions: readonly Session[]): string {
   const lines = sessions
     .slice(0, sessionsMax)

@@ -5,41 +5,39 @@ import { counted } from '../../contract/words.ts';
 import type { Executor } from '../connect.ts';
 import { journal, runs } from '../schema/metersync.ts';
 
-/** What tells that the service's events may not arrive. */
+/** Measures of whether the service's events arrive. */
 export interface Silence {
-  /** When the last event of the service was received; null when none ever was. */
+  /** When the last event of the service was received; null if none ever was. */
   readonly lastEventAt: string | null;
-  /**
-   * Seconds since then or, when no event ever came, since the first run began; null before that.
-   */
+  /** Seconds since then or, without any event, since the first run began; null before that. */
   readonly quietSeconds: number | null;
   /**
    * Changes that runs found since the last event, or in the last day, though an event should have
-   * told of them.
+   * reported them.
    */
   readonly missedRows: number;
-  /** Companies that had such changes, and when the last of them was found. */
+  /** Companies with such changes, and when the last was found. */
   readonly missedCompanies: number;
   readonly missedAt: string | null;
-  /** What of this is worth a look, in words; none when nothing is. */
+  /** Sentences about what looks wrong; empty if nothing does. */
   readonly signs: readonly string[];
 }
 
 /**
- * Looks for signs of silence; `silenceHours` without any event are one, never when 0. Probes are no
- * events of the service.
+ * Looks for signs of silence. `silenceHours` without any event are one; 0 turns that off. Probes
+ * are not events of the service.
  */
 export async function readSilence(db: Executor, silenceHours: number): Promise<Silence> {
   const quiet = await readQuiet(db);
   const missed = await readMissed(db, quiet?.last ?? null);
-  const told = {
+  const measured = {
     lastEventAt: quiet?.last ?? null,
     quietSeconds: quiet?.seconds == null ? null : Math.max(0, quiet.seconds),
     missedRows: missed?.rows ?? 0,
     missedCompanies: missed?.companies ?? 0,
     missedAt: missed?.at ?? null,
   };
-  return { ...told, signs: signsOf(told, silenceHours) };
+  return { ...measured, signs: signsOf(measured, silenceHours) };
 }
 
 interface Quiet extends Record<string, unknown> {
@@ -47,7 +45,9 @@ interface Quiet extends Record<string, unknown> {
   readonly seconds: number | null;
 }
 
-/** When the last event was received, and the seconds since then or since the first run began. */
+/**
+ * Reads when the last event was received, and the seconds since then or since the first run began.
+ */
 async function readQuiet(db: Executor): Promise<Quiet | undefined> {
   const result = await db.execute<Quiet>(sql`
     with last as (
@@ -70,7 +70,7 @@ async function readQuiet(db: Executor): Promise<Quiet | undefined> {
   return result.rows[0];
 }
 
-/** What runs found since the last event, and in the last day at least. */
+/** Counts changes that runs found since the last event, and at least in the last day. */
 async function readMissed(
   db: Executor,
   lastEventAt: string | null,
@@ -91,8 +91,8 @@ async function readMissed(
   return missed;
 }
 
-function signsOf(told: Omit<Silence, 'signs'>, silenceHours: number): string[] {
-  const { lastEventAt, quietSeconds, missedRows, missedCompanies, missedAt } = told;
+function signsOf(measured: Omit<Silence, 'signs'>, silenceHours: number): string[] {
+  const { lastEventAt, quietSeconds, missedRows, missedCompanies, missedAt } = measured;
   const signs: string[] = [];
   if (missedRows > 0) {
     signs.push(

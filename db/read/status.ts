@@ -34,7 +34,7 @@ export interface RunsStatus {
   } | null;
 }
 
-/** What `metersync status` shows. Ages are seconds. */
+/** The output of `metersync status`. Ages are seconds. */
 export interface WarehouseStatus {
   readonly events: Readonly<
     Record<'pending' | 'applied' | 'superseded' | 'ignored' | 'dead' | 'missing', number>
@@ -45,21 +45,21 @@ export interface WarehouseStatus {
   readonly silence: Silence;
   readonly backfills: RunsStatus;
   readonly reconciles: RunsStatus;
-  /** Why events wait to be tried again, by failure, most events first. */
+  /** Why events wait for their next attempt, by failure, most events first. */
   readonly waiting: readonly WaitingEvents[];
   /** Work that the service refused, by failure. */
   readonly parked: readonly ParkedWork[];
   /**
-   * Interval events whose ranges show fewer readings than they told of, and how many readings that
-   * is.
+   * Interval events whose ranges have fewer readings than they reported, and how many readings are
+   * lacking.
    */
   readonly intervalShortfall: { readonly events: number; readonly readings: number };
   readonly rejectedRecords: number;
-  /** Rows that a run found gone and that wait for `metersync deletes`. */
+  /** Quarantined rows that wait for `metersync deletes`. */
   readonly quarantinedDeletes: number;
-  /** Typed views that cannot show all values, as something was built on them. */
+  /** Typed views that cannot hold all values, because something was built on them. */
   readonly blockedViews: readonly BlockedView[];
-  /** Open issues of the data, those that were not acknowledged by severity. */
+  /** Open issues of the data; unacknowledged ones by severity. */
   readonly issues: IssueCounts;
   readonly rows: Readonly<Record<string, number>>;
 }
@@ -67,31 +67,30 @@ export interface WarehouseStatus {
 /** Events that were postponed for the same failure. */
 export interface WaitingEvents {
   readonly code: FailureCode;
-  /** One of its reasons, in words. */
+  /** One of its error messages. */
   readonly reason: string;
   readonly events: number;
-  /** Companies, and meters of intervals, that they are about. */
+  /** Companies, and for intervals meters, of the events. */
   readonly owners: number;
   /** When the first of them are tried again. */
   readonly nextAttemptAt: string | null;
 }
 
-/** What waits because somebody has to act. */
+/** Work that waits until an operator acts. */
 export interface ParkedWork {
   readonly code: FailureCode;
-  /** The first of its reasons, in words. */
+  /** The first of its error messages. */
   readonly reason: string;
   /** What the operator does. */
   readonly operator: string;
   readonly events: number;
-  /** Companies, and meters of intervals, whose events wait. */
+  /** Companies, and for intervals meters, whose events wait. */
   readonly owners: number;
-  /** Parts of backfills that failed for it, where no later run read them. */
+  /** Parts of backfills that failed for it and that no later run read. */
   readonly backfillParts: number;
   readonly since: string;
   /**
-   * When the events are tried again by themselves; null when only a backfill or a resume tries
-   * again.
+   * When the events are tried again automatically; null if only a backfill or a resume tries again.
    */
   readonly nextAttemptAt: string | null;
 }
@@ -99,10 +98,10 @@ export interface ParkedWork {
 const stale = alias(staleRecords, 'stale');
 const part = alias(runs, 'part');
 
-/** Work that the service refused, by failure, longest parked first. */
+/** Reads work that the service refused, by failure, longest parked first. */
 export async function readParked(db: Executor): Promise<ParkedWork[]> {
   const result = await db.execute<Omit<ParkedWork, 'operator'> & Record<string, unknown>>(sql`
-    with told as (${parkedEvents}
+    with refused as (${parkedEvents}
       union all
       select
         ${parked.code},
@@ -124,7 +123,7 @@ export async function readParked(db: Executor): Promise<ParkedWork[]> {
       sum(parts)::int as "backfillParts",
       min(since)::text as since,
       max(next_attempt_at)::text as "nextAttemptAt"
-    from told
+    from refused
     group by code
     order by min(since)`);
   return result.rows.map((row) => ({ ...row, operator: failureTypes[row.code].operator }));
@@ -132,7 +131,7 @@ export async function readParked(db: Executor): Promise<ParkedWork[]> {
 
 const codes = array(parkingCodes, 'text');
 
-/** Events that wait for such a failure. */
+/** Events that wait for a parking failure. */
 const parkedEvents = sql`
       select
         ${stale.errorCode} as code,
@@ -147,8 +146,8 @@ const parkedEvents = sql`
       group by ${stale.errorCode}`;
 
 /**
- * Parts of backfills that failed for it and that no later run read. What was tried of a company
- * that is gone is nobody's work any more.
+ * Parts of backfills that failed for a parking failure and that no later run read. A tombstoned
+ * company's failures need no retry.
  */
 const parkedParts = sql`
       select
@@ -176,7 +175,7 @@ const parkedParts = sql`
       group by error_code`;
 
 /**
- * Reads the state of the pipeline from its own tables. So many hours without any event are a sign
+ * Reads the state of the pipeline from its own tables. `silenceHours` without any event are a sign
  * of silence.
  */
 export async function readStatus(
@@ -209,7 +208,7 @@ interface Ages extends Record<string, unknown> {
   readonly quarantined: number;
 }
 
-/** How long events wait, when the last came, and what is put aside. */
+/** Reads how long events wait, when the last came, and how many rows are set aside. */
 async function readAges(db: Executor): Promise<Ages> {
   const result = await db.execute<Ages>(sql`
     select
@@ -249,8 +248,8 @@ async function readWaiting(db: Executor): Promise<WaitingEvents[]> {
 }
 
 /**
- * How many events have which outcome: those that were not simply applied are counted, the rest is
- * what is left.
+ * Counts events by outcome. Only those not simply applied are counted; the applied ones are the
+ * rest.
  */
 async function countOutcomes(db: Executor): Promise<WarehouseStatus['events']> {
   const result = await db.execute<WarehouseStatus['events'] & Record<string, unknown>>(sql`
@@ -308,7 +307,7 @@ async function countOutcomes(db: Executor): Promise<WarehouseStatus['events']> {
   return counts;
 }
 
-/** How many events of a step of the statement above have an outcome. */
+/** Counts the events of a step of the statement above with an outcome. */
 function of(step: 'came' | 'settled', outcome: EventOutcome): SQL {
   const column = step === 'came' ? 'arrived_as' : 'outcome';
   return sql.raw(`coalesce((
@@ -318,7 +317,7 @@ function of(step: 'came' | 'settled', outcome: EventOutcome): SQL {
         ), 0)`);
 }
 
-/** Whole runs of a kind: how many are running, and the last that ended. */
+/** Reads whole runs of a kind: how many are running, and the last that ended. */
 export async function readRuns(db: Executor, kind: RunKind): Promise<RunsStatus> {
   return { running: await countRunning(db, kind), last: await readLastRun(db, kind) };
 }
@@ -356,7 +355,7 @@ async function readShortfall(db: Executor): Promise<WarehouseStatus['intervalSho
   return shortfall ?? { events: 0, readings: 0 };
 }
 
-/** Every resource as its rows are counted: by the name of its table. */
+/** The resources whose rows are counted, by the name of their table. */
 const counted = [
   ...recordResources.map((resource) => ({
     name: tableName(resource),
@@ -366,7 +365,7 @@ const counted = [
   { name: 'intervals', rows: sql`${intervals}` },
 ];
 
-/** Live rows of every resource, counted. */
+/** Counts live rows of every resource. */
 export async function countRows(db: Executor): Promise<Record<string, number>> {
   const counts = counted.map(
     ({ name, rows }) => sql`
@@ -392,8 +391,9 @@ export interface Latency {
 }
 
 /**
- * Milliseconds from the receiver having an event to what it carries being in its row (`row`), and
- * to its record having been read again (`record`), over events received since `since` (ISO time).
+ * Measures latencies of events received since `since` (ISO time), in milliseconds. They run from
+ * receipt until the event is applied to its row (`row`), and until its record was read again
+ * (`record`).
  */
 export async function eventLatency(
   db: Executor,
@@ -426,7 +426,7 @@ export async function eventLatency(
     from steps
     group by step`);
   const of = (step: 'row' | 'record'): Latency => {
-    const row = result.rows.find((one) => one.step === step);
+    const row = result.rows.find((found) => found.step === step);
     return { events: row?.events ?? 0, p50Ms: row?.p50 ?? null, p99Ms: row?.p99 ?? null };
   };
   return { row: of('row'), record: of('record') };

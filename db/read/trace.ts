@@ -9,20 +9,20 @@ import { connections, documents, meters } from '../schema/utility.ts';
 import { type RecordChange, readChanges } from './changes.ts';
 import { eventsOfRecord, type JournalledEvent } from './events.ts';
 
-/** Everything that metersync knows of one record: where it came from and what became of it. */
+/** The history of one record: where it came from, and what happened to it. */
 export interface Trace {
   readonly kind: TracedKind;
   readonly id: string;
-  /** Its row; null when the warehouse has none. */
+  /** Its row; null if the warehouse has none. */
   readonly record: TracedRecord | null;
   readonly events: readonly JournalledEvent[];
-  /** How it changed, oldest first. */
+  /** Its changes, oldest first. */
   readonly changes: readonly RecordChange[];
-  /** Each time that a read settled what events told of it, oldest first: a replay adds one. */
+  /** Each time that a read settled its events, oldest first: a replay adds one. */
   readonly applications: readonly Application[];
-  /** The latest runs that read the listing in which it stands, newest first. */
+  /** The latest runs that read its listing, newest first. */
   readonly runs: readonly TracedRun[];
-  /** What Postgres refused of it. */
+  /** Its refusals by Postgres. */
   readonly rejected: readonly {
     readonly resource: string;
     readonly error: string;
@@ -40,7 +40,7 @@ export interface Trace {
 }
 
 /**
- * The versions and times of a row. `updated` is the newest state heard of, `rawUpdated` that of the
+ * The versions and times of a row. `updated` is the newest state reported, `rawUpdated` that of the
  * state in raw.
  */
 export interface TracedRecord {
@@ -64,19 +64,19 @@ export interface TracedRun {
   readonly finishedAt: string | null;
   readonly error: string | null;
   readonly errorCode: string | null;
-  /** The workflow of the run; a large company has one of its own, which that one started. */
+  /** The workflow of the run; a large company has its own, which that workflow started. */
   readonly workflowId: string | null;
 }
 
 export interface Application {
   readonly settledAt: string;
-  /** When the read began that showed the record. */
+  /** When the read of the record began. */
   readonly readAt: string;
   readonly outcome: string;
   readonly error: string | null;
 }
 
-/** The service does not say when it made or changed a meter. */
+/** The service does not say when it created or changed a meter. */
 const none = sql<null>`null`;
 
 const timesOf = ({ created, updated, rawUpdated }: typeof documents | typeof connections) => ({
@@ -98,7 +98,7 @@ const tables = {
 const runsMax = 20;
 
 /**
- * Reads the story of a record from the journal, the runs and its row. An id of another kind gives
+ * Reads the history of a record from the journal, the runs and its row. An id of another kind gives
  * an empty one.
  */
 export async function traceRecord(db: Executor, kind: TracedKind, givenId: string): Promise<Trace> {
@@ -121,16 +121,16 @@ export async function traceRecord(db: Executor, kind: TracedKind, givenId: strin
   return { kind, id, record, events, changes, applications, runs: readBy, rejected, deletes: gone };
 }
 
-/** Settlements name a record; those of intervals the event that announced them. */
+/** Reads settlements of a record; those of intervals name the event. */
 async function applicationsOf(
   db: Executor,
   kind: TracedKind,
   id: string,
-  told: readonly JournalledEvent[],
+  events: readonly JournalledEvent[],
 ): Promise<Application[]> {
   const { settledAt, readAt, outcome, error } = settlements;
   const ofKind = kind === 'meter' ? 'interval' : kind;
-  const ids = kind === 'meter' ? told.map((event) => event.id) : [id];
+  const ids = kind === 'meter' ? events.map((event) => event.id) : [id];
   return await db
     .select({ settledAt, readAt, outcome, error })
     .from(settlements)
@@ -178,8 +178,13 @@ async function readRecord(
   const { companyId, apiVersion, firstSyncedAt, syncedAt, deletedAt, deletedReason } = table;
   const [record] = await db
     .select({
-      ...{ companyId, ...times },
-      ...{ apiVersion, firstSyncedAt, syncedAt, deletedAt, deletedReason },
+      companyId,
+      ...times,
+      apiVersion,
+      firstSyncedAt,
+      syncedAt,
+      deletedAt,
+      deletedReason,
     })
     .from(table)
     .where(eq(table.id, id));
@@ -193,7 +198,7 @@ async function runsOf(
 ): Promise<TracedRun[]> {
   if (companyId === null) return [];
   const { runId, kind, resource, state, startedAt, finishedAt, error, errorCode } = runs;
-  const whole = alias(runs, 'whole');
+  const run = alias(runs, 'run');
   return await db
     .select({
       runId,
@@ -204,10 +209,10 @@ async function runsOf(
       finishedAt,
       error,
       errorCode,
-      workflowId: whole.workflowId,
+      workflowId: run.workflowId,
     })
     .from(runs)
-    .leftJoin(whole, and(eq(whole.runId, runId), isNull(whole.companyId), isNull(whole.resource)))
+    .leftJoin(run, and(eq(run.runId, runId), isNull(run.companyId), isNull(run.resource)))
     .where(and(eq(runs.companyId, companyId), among(resource, resources)))
     .orderBy(desc(startedAt))
     .limit(runsMax);

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { Executor } from '../connect.ts';
 import { staleRecords } from '../schema/metersync.ts';
 
-/** How many records have to be read again; no more than one beyond `most` are counted. */
+/** Counts stale records, up to `most` + 1. */
 export async function recordsWaiting(db: Executor, most: number): Promise<number> {
   const { rows } = await db.execute<{ waiting: number }>(sql`
     select count(*)::int as waiting
