@@ -6,16 +6,16 @@ import { sqlMessage, sqlState } from './failures.ts';
 import { migrationsSchema } from './migrations-table.ts';
 import { viewTexts } from './view-files.ts';
 
-/** Which version of the views is there: one row. */
+/** The version of the applied views: one row. */
 const versions = sql`${sql.identifier(migrationsSchema)}.views`;
 
 const [notAsBefore, anotherResult, noColumn, noRelation] = ['42P16', '42P13', '42703', '42P01'];
 
 /**
- * Makes the views and functions of analytics/ anew unless those of this version are there already;
- * true when it did. `create or replace` leaves what users built on them. Where a view has other
- * columns than before, all that nothing was built on are dropped first, and get back what was
- * granted on them.
+ * Applies the views and functions of analytics/, unless this version is applied already; returns
+ * whether it did. `create or replace` keeps what users built on them. If a view changes its
+ * columns, all views and functions without dependents are dropped first; then their grants are
+ * restored.
  * @throws Error naming the user's view that stands in the way
  */
 export async function applyViews(tx: Transaction): Promise<boolean> {
@@ -36,8 +36,7 @@ export async function applyViews(tx: Transaction): Promise<boolean> {
 }
 
 /**
- * Makes them, or nothing when one that there is has other columns: then it returns what Postgres
- * says.
+ * Creates them all, or none if an existing one has other columns: then it returns Postgres's error.
  */
 async function make(tx: Transaction, texts: readonly string[]): Promise<'made' | Error> {
   try {
@@ -52,13 +51,13 @@ async function make(tx: Transaction, texts: readonly string[]): Promise<'made' |
 }
 
 interface Dropped {
-  /** What others built on those that stayed: `view mine depends on view analytics.bills`. */
+  /** Users' dependents of views that stayed: `view mine depends on view analytics.bills`. */
   readonly dependents: readonly string[];
-  /** Statements that grant again what was granted on those that are gone. */
+  /** Statements that restore the grants on dropped views. */
   readonly grants: readonly string[];
 }
 
-/** Last made, first dropped, so that nothing of ours stands in the way. */
+/** Drops views and functions in reverse order, so that no dependent of ours stands in the way. */
 async function dropAll(tx: Transaction, texts: readonly string[]): Promise<Dropped> {
   const made = texts.flatMap((text) => [
     ...text.matchAll(/create or replace (view|function) ([\w.]+)/g),
@@ -66,13 +65,13 @@ async function dropAll(tx: Transaction, texts: readonly string[]): Promise<Dropp
   const ours = new Set(made.map(([, kind, name]) => `${kind} ${name}`));
   const dependents: string[] = [];
   const grants: string[] = [];
-  // An earlier version may not have what tells the grants.
+  // An earlier version may lack the function that reads grants.
   await tx.execute(sql.raw(texts[0] ?? ''));
   for (const [, kind = '', name = ''] of made.reverse()) {
-    const whole = kind === 'view' ? [name] : await signatures(tx, name);
-    for (const one of whole) {
-      const granted = kind === 'view' ? await grantsOn(tx, one) : [];
-      const users = await dropUnlessUsed(tx, `${kind} if exists ${one}`);
+    const dropped = kind === 'view' ? [name] : await signatures(tx, name);
+    for (const relation of dropped) {
+      const granted = kind === 'view' ? await grantsOn(tx, relation) : [];
+      const users = await dropUnlessUsed(tx, `${kind} if exists ${relation}`);
       if (users.length === 0) grants.push(...granted);
       dependents.push(
         ...users.filter((line) => !ours.has(line.replace(/(\(.*\))? depends on .*$/, ''))),
@@ -91,7 +90,7 @@ function inTheWay(refusal: Error, dependents: readonly string[]): Error {
   );
 }
 
-/** Statements that grant again what is granted on a view. */
+/** Returns statements that restore the grants on a view. */
 async function grantsOn(tx: Transaction, view: string): Promise<string[]> {
   const { rows } = await tx.execute<{ grant: string }>(
     sql`select metersync.grants_on(${view}) as grant`,
@@ -99,7 +98,7 @@ async function grantsOn(tx: Transaction, view: string): Promise<string[]> {
   return rows.map(({ grant }) => grant);
 }
 
-/** A column, or a view, that this version no longer has takes its grants with it. */
+/** Restores a grant, unless this version no longer has the column or view. */
 async function grantAgain(tx: Transaction, grant: string): Promise<void> {
   try {
     await tx.transaction((part) => part.execute(sql.raw(grant)));
@@ -108,7 +107,10 @@ async function grantAgain(tx: Transaction, grant: string): Promise<void> {
   }
 }
 
-/** A function is dropped by its arguments: there may be several of one name. */
+/**
+ * Returns the signatures of a function: it is dropped by its arguments, and a name may have
+ * several.
+ */
 async function signatures(tx: Transaction, name: string): Promise<string[]> {
   const { rows } = await tx.execute<{ signature: string }>(sql`
     select oid::regprocedure::text as signature

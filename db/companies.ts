@@ -3,7 +3,7 @@ import { array } from './arrays.ts';
 import type { Executor } from './connect.ts';
 import { companies } from './schema/utility.ts';
 
-/** Companies that are to be read though no listing told of them. */
+/** Inserts or revives companies that are to be read though no listing contains them. */
 export async function noteCompanies(db: Executor, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await db.execute(sql`
@@ -16,16 +16,13 @@ export async function noteCompanies(db: Executor, ids: readonly string[]): Promi
       and held.raw is null`);
 }
 
-/** Whether the warehouse has a row of a company, alive or not. */
+/** Whether the warehouse has a row of a company, live or tombstoned. */
 export async function hasCompany(db: Executor, id: string): Promise<boolean> {
   const rows = await db.select({ id: companies.id }).from(companies).where(eq(companies.id, id));
   return rows.length > 0;
 }
 
-/**
- * Ids of the companies that live and have an external id, which the service does not promise to be
- * of one alone.
- */
+/** Lists live companies with an external id. The service does not promise that it is unique. */
 export async function companiesOfExternalId(db: Executor, externalId: string): Promise<string[]> {
   const rows = await db
     .select({ id: companies.id })

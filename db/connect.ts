@@ -6,7 +6,7 @@ import { keepsHot } from './prepare.ts';
 
 export type Database = NodePgDatabase;
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
-/** Something that runs a statement: the pool, or a transaction on one connection. */
+/** Runs statements: the pool, or a transaction on one connection. */
 export type Executor = Pick<Database, 'execute' | 'select' | 'insert' | 'update' | 'delete'>;
 
 export interface Warehouse {
@@ -14,7 +14,7 @@ export interface Warehouse {
   readonly pool: pg.Pool;
   /** Whether the service's timestamps without a zone are UTC. */
   readonly zoneIsUtc: boolean;
-  /** Months, as `2026-01`, whose partitions of intervals are known to be there. */
+  /** Months, as `2026-01`, whose partitions of intervals exist. */
   readonly intervalMonths: Set<string>;
   /** Rows that this process added to tables of records, by resource: see `analyseYoung`. */
   readonly rowsAdded: Map<string, number>;
@@ -22,12 +22,12 @@ export interface Warehouse {
 }
 
 /**
- * A statement that waits longer for a lock fails and is tried again: else it would hold its
- * connection for as long as somebody holds the lock, and the next try one more.
+ * Longest wait for a lock; then the statement fails and is tried again. Without it each try would
+ * hold one more connection for as long as the lock is held.
  */
 const lockTimeout = '30s';
 
-/** Times, dates and numerics stay text: a Date has milliseconds, a float is not exact. */
+/** Keeps times, dates and numerics as text: a Date has milliseconds, a float is not exact. */
 const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text') => {
     const asText: number[] = [
@@ -41,8 +41,8 @@ const types: pg.CustomTypesConfig = {
 };
 
 /**
- * Opens a pool on the warehouse. `timeZone` is how its sessions read the service's timestamps,
- * which carry none (seed 2).
+ * Opens a pool on the warehouse. In `timeZone` its sessions read the service's timestamps, which
+ * have no zone (seed 2).
  */
 export function connectWarehouse(options: {
   url: string;
@@ -58,14 +58,14 @@ export function connectWarehouse(options: {
     types,
     application_name: 'metersync',
     connectionTimeoutMillis: 10_000,
-    // Of an option that both set the last one holds.
+    // If both set an option, the last one counts.
     options: `${given} ${ours}`.trim(),
   });
   pool.on('error', options.onError);
   const keep = keepsHot();
   pool.on('connect', (client) => {
-    // A connection in use tells whoever uses it by failing its statement; without a listener the
-    // process would end.
+    // A connection in use reports its loss by failing the statement; without a listener the process
+    // would end.
     client.on('error', () => {});
     keep(client);
   });
@@ -82,27 +82,21 @@ export function connectWarehouse(options: {
   };
 }
 
-/**
- * Where an address leads, and what keeps others on the way from reading or from answering in its
- * place.
- */
+/** Where an address leads, and how the way there is protected. */
 export interface Transport {
   /** A name, an address, or the folder of a Unix socket. */
   readonly host: string;
-  /**
-   * Verified: no server but the one of that name, under a CA that is trusted, gets as far as the
-   * password.
-   */
+  /** Verified: only a server with that name under a trusted CA gets to see the password. */
   readonly tls: 'none' | 'unverified' | 'verified';
 }
 
 /**
- * What the driver makes of an address and of its own PG… variables; nothing is connected to.
+ * Parses an address as the driver does, with its own PG… variables; connects to nothing.
  * @throws Error when a file that the address names cannot be read
  */
 export function transportOf(url: string): Transport {
   const client = new pg.Client({ connectionString: withoutOptions(url).address });
-  // The driver's types know less than its parser gives.
+  // The driver's types lack fields that its parser returns.
   const ssl = client.ssl as unknown as boolean | ConnectionOptions;
   if (!ssl) return { host: client.host, tls: 'none' };
   const { rejectUnauthorized, checkServerIdentity } = ssl === true ? {} : ssl;
@@ -111,7 +105,7 @@ export function transportOf(url: string): Transport {
 }
 
 /**
- * Options for the server in an address would take the place of ours, and times be read in the
+ * Separates server options from an address: they would replace ours, and times be read in the
  * server's own zone.
  */
 function withoutOptions(url: string): { readonly address: string; readonly given: string } {
@@ -125,9 +119,9 @@ function withoutOptions(url: string): { readonly address: string; readonly given
 const featureNotSupported = '0A000';
 
 /**
- * Drizzle's own takes a connection for good when `begin` fails on it, as it does on every
- * connection that the pool still held when Postgres went away, and hides the work's error behind
- * that of the rollback.
+ * Runs work in a transaction. Drizzle's own leaks the connection when `begin` fails, as it does on
+ * each pooled connection after Postgres went away. It also hides the work's error behind that of
+ * the rollback.
  */
 async function inTransaction<T>(
   pool: pg.Pool,
@@ -148,7 +142,7 @@ async function inTransaction<T>(
   } catch (error) {
     throw failure ?? error;
   } finally {
-    // A migration changed what a kept statement answers: that connection can send it no more.
+    // A migration changed the result of a prepared statement: that connection can no longer run it.
     client.release(sqlState(failure) === featureNotSupported);
   }
 }

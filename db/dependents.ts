@@ -5,8 +5,8 @@ import { sqlState } from './failures.ts';
 const dependentsExist = '2BP01';
 
 /**
- * Drops a view or a function. What was built on it keeps it, and is returned as Postgres tells it:
- * `view mine depends on view analytics.bills`.
+ * Drops a view or a function. If something was built on it, it stays, and Postgres's description of
+ * the dependents is returned: `view mine depends on view analytics.bills`.
  */
 export async function dropUnlessUsed(tx: Transaction, what: string): Promise<string[]> {
   try {

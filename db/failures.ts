@@ -1,15 +1,13 @@
 import { DrizzleQueryError } from 'drizzle-orm';
 import { Failure } from '../contract/failures.ts';
 
-/**
- * Classes and codes by which Postgres says that it cannot hold a value, however often it is asked.
- */
+/** Classes and codes with which Postgres refuses a value for good. */
 const refusedClasses = ['22', '23'];
 const refusedCodes = ['54000', '54001', '54011', '42846'];
 
 /**
- * SQLSTATE of an error thrown by pg, also when Drizzle wrapped it; undefined when Postgres was not
- * reached.
+ * Returns the SQLSTATE of an error of pg, also when Drizzle wrapped it; undefined when Postgres was
+ * not reached.
  */
 export function sqlState(error: unknown): string | undefined {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
@@ -20,8 +18,7 @@ export function sqlState(error: unknown): string | undefined {
 }
 
 /**
- * Whether a row had no partition to go to: Postgres says so as of a check that it violates, but
- * names no constraint.
+ * Whether a row had no partition to go to: Postgres reports a check violation without a constraint.
  */
 export function hasNoPartition(error: unknown): boolean {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
@@ -32,9 +29,8 @@ export function hasNoPartition(error: unknown): boolean {
 }
 
 /**
- * Postgres's own words, without the statement and its parameters that Drizzle puts before them. Of
- * a value that it cannot read the detail says what is wrong with it; other details quote whole
- * rows.
+ * Returns Postgres's message, without the statement and parameters that Drizzle puts before it. For
+ * an unreadable value it adds the detail, which explains the value; other details quote whole rows.
  */
 export function sqlMessage(error: unknown): string {
   let message = String(error);
@@ -47,9 +43,9 @@ export function sqlMessage(error: unknown): string {
 }
 
 /**
- * The error as it may be shown, logged and kept: Postgres's own words and code in place of the
- * statement, its parameters and whole rows, any of which may hold a secret. Errors that wrap such a
- * one stay what they are, over a cause without it.
+ * Returns an error that may be printed, logged and kept. Postgres's message and code replace the
+ * statement, its parameters and whole rows, any of which may hold a secret. Errors around such a
+ * one keep their class, over a cause without it.
  */
 export function withoutStatement(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
@@ -75,7 +71,7 @@ function inPostgresWords(error: Error): Error {
   return Object.assign(plain, codeOf(error));
 }
 
-/** The code by which others know what happened: Postgres's, or that of the connection. */
+/** Returns the code of Postgres, or of the connection. */
 function codeOf(error: unknown): { code?: string } {
   for (let at = error; at instanceof Error; at = at.cause) {
     const { code } = at as { code?: unknown };
@@ -89,14 +85,17 @@ function messageWithState(error: unknown): string {
   return `${sqlMessage(error)}${state === undefined ? '' : ` (SQLSTATE ${state})`}`;
 }
 
-/** Whether Postgres refused a value: trying again cannot help. */
+/** Whether Postgres refused a value: another attempt cannot help. */
 export function isRefusal(error: unknown): boolean {
   const state = sqlState(error);
   if (state === undefined) return false;
   return refusedClasses.includes(state.slice(0, 2)) || refusedCodes.includes(state);
 }
 
-/** A wrong statement, or a missing table: our own mistake. A user who may not is none. */
+/**
+ * Whether an error is our own mistake: a wrong statement, or a missing table. A missing permission
+ * is not.
+ */
 export const isMistake = (error: unknown): boolean => {
   const state = sqlState(error);
   return state !== notAllowed && (state?.startsWith('42') ?? false);
@@ -104,9 +103,9 @@ export const isMistake = (error: unknown): boolean => {
 
 const notAllowed = '42501';
 
-/** Turns what pg throws into a failure of the catalogue; a mistake of ours is returned as it is. */
+/** Converts an error of pg to a failure of the catalogue; returns our own mistakes unchanged. */
 export function warehouseFailure(error: unknown): unknown {
-  // Never called trouble of Postgres's, so that it shows as what it is.
+  // A mistake is not reported as trouble of Postgres.
   if (error instanceof Failure || sqlState(error)?.startsWith('42')) return error;
   const code = isRefusal(error) ? 'WAREHOUSE_VALUE_REFUSED' : 'WAREHOUSE_UNAVAILABLE';
   return new Failure(code, messageWithState(error), { cause: withoutStatement(error) });

@@ -1,9 +1,9 @@
 import { isRefusal } from './failures.ts';
 
 /**
- * Works on all items together. Where Postgres refuses a value it works on the halves, and so on,
- * until only the items that it refuses are left: those go to `refused`, and spoil no other. Returns
- * what each part gave, in order.
+ * Works on all items together. If Postgres refuses a value, works on the halves, down to the items
+ * that it refuses: those go to `refused`, the others succeed. Returns the results of the parts, in
+ * order.
  */
 export async function halving<T, R>(
   items: readonly T[],

@@ -4,25 +4,24 @@ import { migrations } from './migrations-table.ts';
 import { catchUps, serviceWorkers, typedViews } from './schema/metersync.ts';
 
 /**
- * What one session at a time does, or none while others do the contrary, is held by a lock on a
- * table. Advisory locks would do the same, but every login of the database may take those: a lock
- * on a table, stronger than to read it, may be taken by nobody but who may write the table.
+ * Tables whose locks keep sessions apart. Any login of the database can take an advisory lock; a
+ * lock on a table stronger than reading needs the right to write it.
  */
 const tables = {
-  /** Who records events, and a catch-up that wants to sleep. */
+  /** Recording events, against a catch-up that wants to sleep. */
   catchUps: sql`${catchUps}`,
-  /** Who migrates. */
+  /** Migrations. */
   migrations,
-  /** Who takes a part of the limit of requests. */
+  /** Claiming a part of the limit of requests. */
   serviceWorkers: sql`${serviceWorkers}`,
-  /** Who makes typed views. */
+  /** Making typed views. */
   typedViews: sql`${typedViews}`,
 } as const;
 
 const modes = {
-  /** Together with others that write, and with readers. */
+  /** Shared with other writers, and with readers. */
   beside: 'row exclusive',
-  /** Alone among those that take it, beside readers and writers. */
+  /** Exclusive among its takers, beside readers and writers. */
   inTurn: 'share update exclusive',
   /** Beside readers only. */
   alone: 'share row exclusive',

@@ -17,8 +17,8 @@ export const newerSchema =
   'the warehouse was migrated by a newer metersync: upgrade this one (or by one before 0.1.0: load a new warehouse)';
 
 /**
- * How long a migration waits for tables that others use, and keeps new users of them waiting; and
- * how often.
+ * How long a migration waits for tables that others use, which also delays their new users; and how
+ * many times.
  */
 export interface Patience {
   readonly lockTimeoutMs: number;
@@ -27,7 +27,7 @@ export interface Patience {
 }
 const patience: Patience = { lockTimeoutMs: 3_000, pauseMs: 2_000, tries: 6 };
 
-/** What a migration led to. */
+/** The result of a migration. */
 export interface Migrated extends Pick<RefreshedViews, 'blocked' | 'warnings'> {
   readonly applied: number;
   readonly views: boolean;
@@ -35,11 +35,9 @@ export interface Migrated extends Pick<RefreshedViews, 'blocked' | 'warnings'> {
 }
 
 /**
- * Brings schema, views and what the roles may do up to date. Safe to call from several processes at
- * once.
- * @throws Error when the warehouse is newer than the code, whose older views would take the place
- * of its own; and one that names the sessions that use what has to be changed, when they go on for
- * long
+ * Brings schema, views and grants up to date. Several processes may call it at once.
+ * @throws Error when the warehouse is newer than the code, which would replace newer views; and one
+ * that names the sessions that keep using what has to be changed
  */
 export async function migrateWarehouse(
   db: Database,
@@ -56,7 +54,7 @@ export async function migrateWarehouse(
       migrationsTable,
     });
   });
-  // The migrator commits the transaction that it is given: the rest takes one of its own.
+  // The migrator commits the transaction that it is given: the rest needs one of its own.
   const rest = await waitingShortly(db, waiting, async (tx) => {
     await lock(tx, 'migrations', 'inTurn');
     await compressRecords(tx);
@@ -71,8 +69,8 @@ const waitedTooLong: readonly (string | undefined)[] = ['55P03', '40P01'];
 const madeMeanwhile: readonly (string | undefined)[] = ['23505', '42P06', '42P07'];
 
 /**
- * The table that the migrator itself would make, which is locked before. Two who make it at once
- * meet here.
+ * Creates the migrator's table, which is locked before the migrator runs. Two processes that create
+ * it at once meet here.
  */
 async function ensureMigrationsTable(db: Database): Promise<void> {
   try {
@@ -91,9 +89,9 @@ async function ensureMigrationsTable(db: Database): Promise<void> {
 }
 
 /**
- * Whoever waits for a table keeps all waiting that come after, readers and writers: an analyst's
- * open transaction must not stop the recording of events through a migration that waits for it. So
- * each wait is short, and tried again.
+ * Runs work with short waits for locks, several times. A waiting lock blocks all that come after
+ * it, readers and writers. An analyst's open transaction must not stop the recording of events
+ * through a migration that waits for it.
  */
 async function waitingShortly<T>(
   db: Database,
@@ -123,7 +121,7 @@ function inUse(sessions: Parameters<typeof describeSessions>[0], attempts: numbe
   return `other sessions use what has to be changed, and did so at each of ${attempts} tries. ${who}`;
 }
 
-/** Whether the migrator's table is there. */
+/** Whether the migrator's table exists. */
 async function hasMigrations(db: Executor): Promise<boolean> {
   const table = `${migrationsSchema}.${migrationsTable}`;
   const { rows } = await db.execute<{ there: boolean }>(
@@ -132,13 +130,10 @@ async function hasMigrations(db: Executor): Promise<boolean> {
   return rows[0]?.there ?? false;
 }
 
-/**
- * How many migrations the code has that the warehouse lacks; negative when the warehouse is newer
- * than the code.
- */
+/** Counts the migrations that the warehouse lacks; negative when it is newer than the code. */
 export async function missingMigrations(db: Executor): Promise<number> {
-  const known = readMigrationFiles({ migrationsFolder: packagedFolder('db/migrations') }).length;
-  return known - (await appliedMigrations(db));
+  const shipped = readMigrationFiles({ migrationsFolder: packagedFolder('db/migrations') }).length;
+  return shipped - (await appliedMigrations(db));
 }
 
 async function appliedMigrations(db: Executor): Promise<number> {

@@ -1,8 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm';
 
 /**
- * Where Drizzle's migrator notes what it applied: it makes the table by itself, in no schema of
- * ours.
+ * The table in which Drizzle's migrator notes what it applied; it creates the table itself, in a
+ * schema of its own.
  */
 export const migrationsSchema = 'metersync_migrations';
 export const migrationsTable = 'schema_migrations';

@@ -14,7 +14,7 @@ import {
 import { deletes, runs } from './schema/metersync.ts';
 import { companies, documents, meters, sites } from './schema/utility.ts';
 
-/** The day, by UTC, from which on a reconcile reads what was updated: so many before today. */
+/** Returns the day, in UTC, from which a reconcile reads updated records: `days` before today. */
 export async function reconciledSince(db: Executor, days: number): Promise<string> {
   const result = await db.execute<{ since: string }>(
     sql`select ((clock_timestamp() at time zone 'UTC')::date - ${days}::int)::text as since`,
@@ -23,14 +23,15 @@ export async function reconciledSince(db: Executor, days: number): Promise<strin
 }
 
 /**
- * Listings whose records say no `updated`: a page of before that is written late may change them.
+ * Listings whose records have no `updated`: a page read earlier but written later may change their
+ * rows.
  */
 export type UntimedListing = 'companies' | 'meters';
 
 /**
- * Listings that show rows of a company which changed since the last complete reconcile began. What
- * changed them may have been a page of before: a later read found what it replaced, and left it as
- * it was. The list of companies, which has the sites, is read once for all companies of a run.
+ * Returns the listings of a company's rows that changed since the last complete reconcile began. An
+ * older page may have changed them after a later read had found them unchanged. The list of
+ * companies, which includes the sites, is read once per run.
  */
 export async function changedUntimed(
   db: Executor,
@@ -92,37 +93,36 @@ export async function changedUntimed(
 
 const untimedListings: readonly UntimedListing[] = ['companies', 'meters'];
 
-/** A document as a listing showed it; `updated` is the service's own text. */
+/** A document as a listing contained it; `updated` is the service's own text. */
 export interface ListedDocument {
   readonly id: string;
   readonly updated: string | null;
 }
 
-/** What became of documents that the service lists as deleted. */
+/** Counts of documents that the service lists as deleted. */
 export interface ListedDeletes {
-  /** Documents of the company that lived before. */
+  /** Live documents of the company before. */
   readonly live: number;
   readonly tombstoned: number;
-  /** Those that live until somebody decides. */
+  /** Documents that live until an operator decides. */
   readonly quarantined: number;
 }
 
 /**
- * Tombstones documents that the service lists as deleted, and the usage that came from them; a
- * later read that sees them undoes it. Left alone is what something else touched since `beganAt`,
- * what is newer than the listing showed, and what somebody decided of that very state. Quarantined
- * are more documents than the cap, and those whose deletion somebody rejected or undid: they live
- * until somebody decides.
+ * Tombstones documents that the service lists as deleted, and their usage; a later read of them
+ * undoes it. Left alone are rows touched since `beganAt`, rows newer than the listing's state, and
+ * states that an operator has decided about. Quarantined are documents beyond the cap, and those
+ * whose deletion an operator rejected or undid.
  */
 export async function retireListed(
   db: Database,
   runId: string,
   companyId: string,
-  shown: readonly ListedDocument[],
+  listed: readonly ListedDocument[],
   beganAt: string,
   cap: DeletesCap,
 ): Promise<ListedDeletes> {
-  const gone = goneBy(companyId, shown, beganAt);
+  const gone = goneBy(companyId, listed, beganAt);
   return await db.transaction(async (tx) => {
     const { live, found } = await countLive(tx, gone, companyId);
     if (found === 0) return { live, tombstoned: 0, quarantined: 0 };
@@ -138,19 +138,19 @@ export async function retireListed(
 }
 
 /**
- * The documents as steps of a statement, the last one `gone (id, updated)`. They are held against
- * whoever else writes them; a listing that moves shows one twice.
+ * The documents as steps of a statement, the last one `gone (id, updated)`. Their rows are locked.
+ * A listing that moves may contain one twice.
  */
-function goneBy(companyId: string, shown: readonly ListedDocument[], beganAt: string): SQL {
-  // Documents of other ids are in no table.
-  const known = shown.filter(({ id }) => canonicalUuid(id) !== undefined);
-  const incoming = unnested('shown', known, [
+function goneBy(companyId: string, listed: readonly ListedDocument[], beganAt: string): SQL {
+  // Documents with other ids are in no table.
+  const withUuid = listed.filter(({ id }) => canonicalUuid(id) !== undefined);
+  const incoming = unnested('page', withUuid, [
     ['id', 'uuid', ({ id }) => id],
     ['updated', 'text', ({ updated }) => updated],
   ]);
   return sql`
     listed as (
-      select distinct on (id) id, metersync.read_time(shown.updated) as updated
+      select distinct on (id) id, metersync.read_time(page.updated) as updated
       from ${incoming}
       order by id, 2 desc nulls last
     ), gone as materialized (
@@ -180,7 +180,7 @@ function goneBy(companyId: string, shown: readonly ListedDocument[], beganAt: st
     )`;
 }
 
-/** Whether anything was noted of a document that is gone, in one of these states. */
+/** Whether a document in `gone` has a note in one of these states. */
 const notedAs = (states: SQL): SQL => sql`exists (
   select
   from ${deletes} ${note}
@@ -190,7 +190,7 @@ const notedAs = (states: SQL): SQL => sql`exists (
   offset 0
 )`;
 
-/** Counts documents of the company that live, and how many of them are gone. */
+/** Counts live documents of the company, and how many of them are in `gone`. */
 async function countLive(
   tx: Executor,
   gone: SQL,
@@ -209,7 +209,7 @@ async function countLive(
   return counted.rows[0] ?? { live: 0, found: 0 };
 }
 
-/** Counts those that are gone and wait for a decision. */
+/** Counts quarantined documents in `gone`. */
 async function countWaiting(tx: Executor, gone: SQL): Promise<number> {
   const counted = await tx.execute<{ waiting: number }>(sql`
     with ${gone}
@@ -219,7 +219,7 @@ async function countWaiting(tx: Executor, gone: SQL): Promise<number> {
   return counted.rows[0]?.waiting ?? 0;
 }
 
-/** What waits for a decision already keeps its run: somebody may be about to name it. */
+/** Updates quarantined notes. They keep their run: an operator may be about to name it. */
 async function noteSeenAgain(tx: Executor, gone: SQL, beganAt: string): Promise<void> {
   await tx.execute(sql`
     with ${gone}
@@ -233,7 +233,7 @@ async function noteSeenAgain(tx: Executor, gone: SQL, beganAt: string): Promise<
       and ${note.reason} = 'listed'`);
 }
 
-/** Notes the others, and of each whether it is tombstoned now or waits for a decision. */
+/** Notes the other documents: each is tombstoned now or quarantined. */
 async function noteListed(
   tx: Executor,
   gone: SQL,
@@ -277,7 +277,7 @@ const notedColumns = [
   deletes.absentSince,
 ];
 
-/** Clears the quarantine of documents that a listing of the living shows. */
+/** Clears the quarantine of documents that a listing of live ones contains. */
 export async function clearListed(
   db: Executor,
   companyId: string,

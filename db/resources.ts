@@ -4,44 +4,41 @@ import type { EventKind } from '../contract/event.ts';
 import type { AuditResource } from '../contract/names.ts';
 import { companies, connections, documents, meters, sites, usageData } from './schema/utility.ts';
 
-/** Resources whose records have a table of rows with `raw`. */
+/** Resources whose records have a table with `raw`. */
 export type RecordResource = Exclude<AuditResource, 'intervals'>;
 
 /**
- * Resources with a listing of their own; sites stand in the records of companies, which show them
+ * Resources with a listing of their own. Sites have none: the records of companies contain them
  * whole.
  */
 export type ListedResource = Exclude<RecordResource, 'sites'>;
 
-/** A column that a record tells. */
+/** A column with a value from a record. */
 export interface RecordColumn {
   readonly column: PgColumn;
-  /** Its value: of a record `r`, which stands with the company `owner`. */
+  /** Its value, from a record `r` that the company `owner` lists. */
   readonly of: SQL;
   /**
-   * Whether a record that leaves it out leaves what is known: it may be told by events alone, or by
-   * other records.
+   * Whether a record without it keeps the existing value, which only events or other records may
+   * have.
    */
   readonly kept?: true;
-  /** Whether only records tell it, and events do not. */
+  /** Whether only records have it, and events do not. */
   readonly ofRecords?: true;
-  /** Whether it is the owner, which not every record says: see owner.ts. */
+  /** Whether it is the owner, which not every record names: see owner.ts. */
   readonly isOwner?: true;
 }
 
-/**
- * A resource of the service: what its records, as its endpoints and its events tell them, are in
- * the warehouse.
- */
+/** A resource of the service, and how its records from endpoints and events become rows. */
 export interface Resource {
   readonly name: RecordResource;
-  /** The kind of the events that tell of its records; null where none do. */
+  /** The kind of the events about its records; null if there are none. */
   readonly eventKind: Exclude<EventKind, 'ignored' | 'interval'> | null;
   readonly table: RecordTable;
   readonly columns: readonly RecordColumn[];
-  /** Columns that decide between two events of one `updated`, the first one first. */
+  /** Columns that decide between two events with one `updated`, most important first. */
   readonly ties: readonly PgColumn[];
-  /** What its records are called in views of what they hold. */
+  /** The column that holds a record's id in views of its parts. */
   readonly key: string;
 }
 
@@ -49,16 +46,16 @@ export interface Resource {
 type RecordTable = PgTable & {
   readonly id: PgColumn;
   readonly companyId?: PgColumn;
-  /** Where the service says when it last changed a record. */
+  /** When the service last changed the record, if it says so. */
   readonly updated?: PgColumn;
-  /** That time as the record of the row says it: events may have told a later one. */
+  /** `updated` of the record in `raw`; events may have reported a later one. */
   readonly rawUpdated?: PgColumn;
   readonly raw: PgColumn;
   readonly apiVersion: PgColumn;
   readonly syncedAt: PgColumn;
   readonly deletedAt: PgColumn;
   readonly deletedReason: PgColumn;
-  /** See write/unchanged.ts: where there are many records. */
+  /** The digest of the record, in tables with many records: see records/unchanged.ts. */
   readonly digest?: PgColumn;
 };
 
@@ -67,23 +64,22 @@ const time = (field: string): SQL => sql.raw(`metersync.read_time(r ->> '${field
 const day = (field: string): SQL => sql.raw(`(r ->> '${field}')::date`);
 const owner = sql.raw('owner');
 
-/** The company that a record names, or of usage its document in it; null where that is none. */
+/** The company that a record, or the document in a usage record, names; null if it is no UUID. */
 export const companyNamed = (record: SQL): SQL => sql`metersync.uuid_of(coalesce(
         metersync.id_of(${record} -> 'company'),
         metersync.id_of(${record} #> '{document,company}')
       ))`;
 const companyOrOwner = sql`coalesce(${companyNamed(sql`r`)}, owner)`;
-/** The same, of a record that is refused where it names something else. */
+/** The company that a record names, else its owner; another kind of name has the record refused. */
 const company = sql.raw(`coalesce(metersync.id_of(r -> 'company')::uuid, owner)`);
 
-/** Of a usage row: the document that it names. */
+/** The document that a usage row names. */
 export const documentNamed = sql.raw(
   `coalesce(metersync.id_of(r -> 'document'), r ->> 'documentId')::uuid`,
 );
 
 /**
- * Of a document: its site, else that of its first usage row, where records name it
- * (service-facts 2).
+ * The site of a document, else that of its first usage row, if records name one (service-facts 2).
  */
 const siteOfDocument = sql.raw(`coalesce(
           metersync.id_of(r -> 'site'),
@@ -199,28 +195,25 @@ export const resources: Readonly<Record<RecordResource, Resource>> = {
 
 export const recordResources = Object.keys(resources) as RecordResource[];
 
-/** The name of a resource's table, in `utility` as in `history`. */
+/** Returns the name of a resource's table, in `utility` as in `history`. */
 export const tableName = (resource: RecordResource): string =>
   getTableName(resources[resource].table);
 
-/** The table of a resource's rows, with its schema. */
+/** Returns the table of a resource's rows, with its schema. */
 export const tableOf = (resource: RecordResource): SQL => sql`${resources[resource].table}`;
 
-/** Whether the records of a resource stand in listings of companies; each record in one, mostly. */
+/** Whether companies list the records of a resource, each record mostly in one listing. */
 export const isListedByCompany = (resource: RecordResource): boolean =>
   resource !== 'companies' && resource !== 'sites';
 
-/** Whether the records of a resource say when the service last changed them, in `updated`. */
+/** Whether the records of a resource say in `updated` when the service last changed them. */
 export const isVersioned = (resource: RecordResource): boolean =>
   resources[resource].table.updated !== undefined;
 
-/**
- * Whether the ids of a resource are UUIDs, which the service may spell in more than one way; else
- * any text.
- */
+/** Whether the ids of a resource are UUIDs, which have several spellings; otherwise any text. */
 const hasUuids = (resource: RecordResource): boolean =>
   resources[resource].table.id.getSQLType() === 'uuid';
 
-/** An id of a resource, given as text, as its table has it; null where it is none. */
+/** Converts an id from text to its type in the table; null if it is not valid. */
 export const idOf = (resource: RecordResource, id: SQL): SQL =>
   hasUuids(resource) ? sql`metersync.uuid_of(${id})` : id;

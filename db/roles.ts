@@ -8,13 +8,13 @@ import { ops } from './schema/ops.ts';
 import { utility } from './schema/utility.ts';
 
 /**
- * Roles of the warehouse, without a login: the user grants them to users of their own. The migrator
- * is whoever runs `metersync migrate`: it owns everything.
+ * Roles of the warehouse, without a login: users grant them to logins of their own. The migrator is
+ * the login that runs `metersync migrate`: it owns everything.
  */
 export const roles = {
-  /** What the worker and the command need: rows, and no table. */
+  /** For the worker and the command: to write rows, and change no table. */
   writer: 'metersync_writer',
-  /** What analysts need: to read what is meant for them. */
+  /** For analysts: to read the schemas meant for them. */
   analyst: 'metersync_analyst',
 } as const;
 
@@ -23,9 +23,9 @@ const written = [utility, history, ops, metersync].map(({ schemaName }) => schem
 const read = [utility.schemaName, ops.schemaName, ...views];
 
 /**
- * Makes the roles where the user may, and grants them what they need in this database; what they
- * lacked before is granted now. Whoever may not make roles asks somebody who may: `create role
- * metersync_writer; create role metersync_analyst`, then migrates again.
+ * Creates the roles if the user may, and grants them what they lack in this database. Otherwise
+ * another user runs `create role metersync_writer; create role metersync_analyst`, and the
+ * migration is run again.
  * @returns the roles that are missing
  */
 export async function ensureRoles(db: Executor): Promise<string[]> {
@@ -61,7 +61,9 @@ const analystGrants = (schemas: string): string[] => [
   `grant select on all tables in schema ${schemas} to ${roles.analyst}`,
 ];
 
-/** Whether the role is there in the end. Two migrations at once may make it together. */
+/**
+ * Creates a role if the user may; returns whether it exists. Two migrations may create it at once.
+ */
 async function ensureRole(db: Executor, role: string): Promise<boolean> {
   const result = await db.execute<{ there: boolean; may: boolean }>(sql`
     select

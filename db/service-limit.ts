@@ -3,14 +3,14 @@ import type { Database, Executor } from './connect.ts';
 import { lock } from './locks.ts';
 import { serviceGate, serviceWorkers } from './schema/metersync.ts';
 
-/** What the workers that share one limit of requests know of one another. */
+/** What a worker knows of others that share its limit of requests. */
 export interface LimitState {
-  /** Workers that live, this one among them, and how many of them come before it. */
+  /** Live workers, including this one, and how many of them come before it. */
   readonly workers: number;
   readonly rank: number;
   /** Milliseconds since 1970 by the warehouse's clock. */
   readonly now: number;
-  /** Microseconds since 1970 by the warehouse's clock, 0 when the gate was never closed. */
+  /** Microseconds since 1970 by the warehouse's clock; 0 if the gate was never closed. */
   readonly closedUntil: number;
   /** Milliseconds until then; negative when it has passed. */
   readonly closedForMs: number;
@@ -20,8 +20,8 @@ const isLive = (goneAfterMs: number): SQL => sql`${serviceWorkers.seenAt}
         > clock_timestamp() - make_interval(secs => ${goneAfterMs / 1000})`;
 
 /**
- * Notes that a worker lives, and reads what the others noted.
- * @param goneAfterMs without a sign of life, after which a worker's part goes to the others
+ * Notes that a worker lives, and reads the others' notes.
+ * @param goneAfterMs how long without a sign of life until a worker's part goes to the others
  */
 export async function beat(
   db: Executor,
@@ -44,7 +44,7 @@ export async function beat(
       select ${serviceWorkers.workerId}
       from ${serviceWorkers}
       where ${isLive(goneAfterMs)}
-      -- The row that this statement inserts cannot be seen by it.
+      -- The statement does not see the row that it inserts.
       union
       select ${workerId}::uuid
     ), gate as (
@@ -66,15 +66,15 @@ export async function beat(
   return { workers, rank, now, closedUntil: Number(until), closedForMs: left };
 }
 
-/** What a worker has of the limit. */
+/** A worker's part of the limit. */
 export interface Claimed {
-  /** Requests that it may have at once from now on. */
+  /** Requests that it may have in flight from now on. */
   readonly granted: number;
-  /** What the others leave to it: more, as long as it has more in flight from before. */
+  /** Its noted part: more than granted while it still has more in flight. */
   readonly held: number;
 }
 
-/** Takes a part of the limit, as far as the others do not hold it, and gives back what is more. */
+/** Takes what other workers leave of the wanted part, and gives back the rest. */
 export async function claim(
   db: Database,
   workerId: string,
@@ -108,7 +108,9 @@ export async function claim(
   });
 }
 
-/** Closes the gate for all workers, for the longest that any of them asked; returns until when. */
+/**
+ * Closes the gate for all workers, for the longest time that any of them asked; returns until when.
+ */
 export async function closeGate(db: Executor, ms: number): Promise<number> {
   const result = await db.execute<{ until: string }>(sql`
     insert into ${serviceGate} (closed_until)
@@ -120,7 +122,7 @@ export async function closeGate(db: Executor, ms: number): Promise<number> {
   return Number(result.rows[0]?.until ?? 0);
 }
 
-/** Takes a worker out, and those that went without a word long ago. */
+/** Removes a worker, and those that have been silent for a day. */
 export async function leave(db: Executor, workerId: string): Promise<void> {
   const longAgo = sql`clock_timestamp() - interval '1 day'`;
   await db

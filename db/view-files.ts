@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { packagedFolder } from './packaged-folder.ts';
 
-/** A file of analytics/: what it makes, and the text that makes it. */
+/** A file of analytics/: its text, and the views and functions that it creates. */
 interface ViewFile {
   readonly path: string;
   readonly text: string;
@@ -10,14 +10,15 @@ interface ViewFile {
 }
 
 const made = /create or replace (?:view|function) ([\w.]+)/g;
-/** Comments name what they like: they say nothing of the order. */
+/** Comments may name anything, and do not affect the order. */
 const comments = /--.*$|^comment on [\s\S]*?';$/gm;
 const qualifiedName = /\b\w+\.\w+\b/g;
 
 /**
- * The texts of analytics/, each after those whose views and functions it names: the schema first,
- * comments last. `{{bills at="null" …}}` stands for templates/bills.sql with these arguments.
- * @throws Error naming the files when some name one another
+ * Returns the texts of analytics/, each after those whose views and functions it names: the schema
+ * first, comments last. `{{bills at="null" …}}` stands for templates/bills.sql with these
+ * arguments.
+ * @throws Error naming the files of a cycle
  */
 export function viewTexts(folder: string = packagedFolder('analytics')): string[] {
   const read = (path: string) => withTemplates(folder, readFileSync(join(folder, path), 'utf8'));
@@ -33,7 +34,7 @@ export function viewTexts(folder: string = packagedFolder('analytics')): string[
   ];
 }
 
-/** Each file after those that make what it names; else by name. */
+/** Sorts files by name, but each after those that create what it names. */
 function inOrder(files: readonly ViewFile[]): ViewFile[] {
   const makerOf = new Map(files.flatMap((file) => file.makes.map((name) => [name, file] as const)));
   const done = new Set<ViewFile>();
@@ -52,7 +53,7 @@ function inOrder(files: readonly ViewFile[]): ViewFile[] {
   return [...done];
 }
 
-/** Puts each template in its place. */
+/** Replaces each template reference by the template. */
 function withTemplates(folder: string, text: string): string {
   return text.replace(/\{\{(\w+)(.*?)\}\}/g, (_, name: string, given: string) => {
     const values = new Map(
