@@ -140,9 +140,9 @@ export interface RangeProgress {
 const overlapSecondsMax = 93 * daySeconds;
 
 /**
- * Returns the next piece of a range, wide enough for `readings` readings of the reported length,
- * and where the piece after it begins; null after the last. Pieces overlap by the length of the
- * longest reading: the service may leave out a reading that crosses the bounds of a request.
+ * Returns the next piece of a range and where the piece after it begins; null after the last. A
+ * piece is wide enough for `readings` readings of the reported length. Pieces overlap by the length
+ * of the longest reading: the service may leave out a reading that crosses the bounds of a request.
  */
 export async function nextPiece(
   db: Executor,

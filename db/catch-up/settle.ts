@@ -244,9 +244,8 @@ export async function moveToCompany(
 }
 
 /**
- * Backs off events of a document that could not be read. When the service does not answer for it
- * for `olderShownAttemptsMax` attempts, they are `missing`, and a document that was never read is
- * tombstoned.
+ * Backs off events of a document that could not be read. After `olderShownAttemptsMax` attempts
+ * that fail at the service they are `missing`. A document that was never read is tombstoned then.
  */
 export async function postponeFailed(
   db: Executor,

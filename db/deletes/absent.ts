@@ -66,8 +66,8 @@ const hasListOfSites = sql`exists (
     )`;
 
 /**
- * Whether no read and no event touched a row since the moment. `offset 0` makes the planner look up
- * the events of each row, not read the whole journal for a few rows.
+ * Whether no read and no event touched a row since the moment. With `offset 0` the planner looks up
+ * the events of each row; otherwise it reads the whole journal.
  */
 export const untouchedSince = (resource: RecordResource, moment: SQL): SQL => {
   const isAbout =
@@ -129,7 +129,7 @@ export interface DeletesCap {
   readonly percent: number;
 }
 
-/** Rows that a run may always tombstone, however few live beside them. */
+/** The least share of live rows that a run may tombstone, in rows. */
 const leastShare = 3;
 
 /** Whether this many rows are more than a run may tombstone. */

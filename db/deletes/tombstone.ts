@@ -151,7 +151,10 @@ const deletedWith = sql`(
   where ${documents.id} = ${usageData.documentId}
 )`;
 
-/** Whether a usage row belongs to a document that a run tombstoned as listed as deleted. */
+/**
+ * Whether a usage row belongs to a document that a run tombstoned because the service lists it as
+ * deleted.
+ */
 const isUsageOfListed = (runId: string): SQL => sql`${usageData.id} = any(array(
   select theirs.id
   from ${deletes} ${note}

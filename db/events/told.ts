@@ -3,9 +3,8 @@ import { array } from '../arrays.ts';
 import { journal } from '../schema/metersync.ts';
 
 /**
- * Journal events with the fields of their records, as a step `item (event_id, record_id, owner, r,
- * type, occurred_at, deleted_at)` of a statement. `deleted_at` is when the event that deletes the
- * record came.
+ * Journal events as a step `item (event_id, record_id, owner, r, type, occurred_at, deleted_at)` of
+ * a statement. `deleted_at` is when the event that deletes the record came.
  */
 export const toldByEvents = (
   kind: 'connection' | 'document',

@@ -25,7 +25,7 @@ export interface CompanyProgress {
   readonly companySeconds: number;
 }
 
-/** A part of a run that ended neither running nor complete. */
+/** A part of a run that ended, and not as complete. */
 export interface FailedPart {
   readonly name: string | null;
   readonly resource: string;
@@ -189,8 +189,8 @@ async function readRunning(db: Executor, runId: string): Promise<CompanyProgress
 }
 
 /**
- * Steps of a statement for the companies of a run: the parts that are `running`, what the latest
- * pass of each has `listed`, and what all parts of a company wrote `so_far`.
+ * Steps of a statement for the companies of a run. `running` are the parts under way, `listed` what
+ * the latest pass of each listed, `so_far` what all parts of a company wrote.
  */
 const partsOf = (runId: string): SQL => sql`running as (
       select

@@ -391,9 +391,8 @@ export interface Latency {
 }
 
 /**
- * Measures latencies of events received since `since` (ISO time), in milliseconds. They run from
- * receipt until the event is applied to its row (`row`), and until its record was read again
- * (`record`).
+ * Measures latencies of events received since `since` (ISO time), in milliseconds from receipt.
+ * `row` ends when the event is in its row, `record` when its record was read again.
  */
 export async function eventLatency(
   db: Executor,

@@ -7,8 +7,8 @@ import { countRows, items, type UpsertPage, type WrittenRow } from './page.ts';
 import { upsertRecords } from './upsert.ts';
 
 /**
- * Writes connections, and the sites of each whose record lists them (seed 2.4) and whose row now
- * holds the page's record.
+ * Writes connections, and the sites that their records list (seed 2.4). Sites are written only if
+ * the row now holds the page's record.
  */
 export const upsertConnections: UpsertPage = async (tx, page) => {
   const { rows } = await tx.execute<WrittenRow & { id: string }>(sql`

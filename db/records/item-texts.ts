@@ -3,8 +3,8 @@ import type { RecordPage } from './page.ts';
 
 /**
  * Cuts out the exact text of each record of a page, in order. Postgres cannot: to find a key it
- * reads every escape before it, and one that it cannot hold (NUL, a lone surrogate) makes the whole
- * page unreadable. The body must be valid JSON.
+ * reads every escape before it. An escape that it cannot hold (NUL, a lone surrogate) makes the
+ * whole page unreadable. The body must be valid JSON.
  */
 export function itemTexts({
   body,

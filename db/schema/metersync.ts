@@ -76,12 +76,11 @@ export const journal = metersync.table(
 );
 
 /**
- * Records to read again: a row for each document and connection that events wait for, and for each
- * range of readings (its `recordId` is the event's id, its `owner` the meter). It holds the
- * journal's pending events by record.
+ * Records to read again: the journal's pending events, by record. A document or connection has one
+ * row. Each range of readings has one: its `recordId` is the event's id, its `owner` the meter.
  * A record is looked up by its `key`, an owner's records by its `queue`; no other index can serve
- * either. With statistics from when the table was empty the planner rates all indexes alike, and
- * would read all rows for one record.
+ * either. With statistics of an empty table the planner rates all indexes alike, and would read all
+ * rows for one record.
  */
 export const staleRecords = metersync.table(
   'stale_records',
