@@ -9,7 +9,7 @@ import { notMeasured } from './exceptions.ts';
 import { loadPlots, prepareTables } from './rows.ts';
 import { everything } from './work/everything.ts';
 
-test('what a deployment asks of Postgres is measured: the statements of a whole run have a case', {
+test('every statement that a whole run sends has a cost case', {
   timeout: 240_000,
 }, async () => {
   const cases = await createWarehouse();
@@ -44,7 +44,7 @@ test('what a deployment asks of Postgres is measured: the statements of a whole 
   const needless = notMeasured.filter((one) => ![...sent.values()].some((query) => isPart(one, query)));
   expect(needless, 'they were not sent').toEqual([]);
 
-  // It can fail.
+  // The test can fail.
   await pipeline.warehouse.db.execute(sql`select account_id from utility.meters where id = 'no meter'`);
   const more = await statementsOf(pipeline.warehouse.url);
   expect(leftOut(more, measured)).toEqual(['select account_id from utility.meters where id = $1']);
@@ -53,13 +53,13 @@ test('what a deployment asks of Postgres is measured: the statements of a whole 
 const isPart = ({ statement }: { readonly statement: string }, query: string): boolean =>
   `;${query};`.includes(statement);
 
-/** Statements that are neither measured nor among those that need not be. */
+/** Statements that are neither measured nor exempt. */
 function leftOut(sent: ReadonlyMap<string, string>, measured: ReadonlyMap<string, string>): string[] {
   const left = [...sent].flatMap(([id, query]) => (measured.has(id) ? [] : [query]));
   return left.filter((query) => !notMeasured.some((one) => isPart(one, query)));
 }
 
-/** The statements that were sent to a database, by what Postgres takes for one and the same. */
+/** Reads the statements sent to a database, by Postgres's id of a statement. */
 async function statementsOf(url: string): Promise<Map<string, string>> {
   const client = new pg.Client({ connectionString: inject('postgresUrl') });
   await client.connect();

@@ -1,20 +1,20 @@
-/** Statements that may cost more where there is more, each by a part of its text and with the reason. */
+/** Statements that may cost more in a large warehouse, each by a part of its text and with the reason. */
 export const exceptions: readonly { readonly statement: string; readonly why: string }[] = [
   {
     statement: 'order by s.kind, s.due_at limit',
-    why: 'It reads the 500 rows that are due longest, however many there are: a small warehouse has not so many.',
+    why: 'It reads up to the 500 longest due rows; a small warehouse has fewer.',
   },
   {
     statement: '"companies" where "utility"."companies"."deleted_at" is null order by',
-    why: 'A run reads all companies, some at a time. That few of them are gone is not known before they are analysed.',
+    why: 'A run reads all companies, in batches. The planner cannot estimate the tombstoned ones before an analyse.',
   },
   {
     statement: 'payload_dropped_at = clock_timestamp()',
-    why: 'Retention, once a day: the oldest are sorted out from all that are old enough.',
+    why: 'Retention, once a day: it sorts all old enough events to find the oldest.',
   },
 ];
 
-/** Statements that a deployment sends and no case measures, each by a part of its text and with the reason. */
+/** Statements that a deployment sends without a case, each by a part of its text and with the reason. */
 export const notMeasured: readonly { readonly statement: string; readonly why: string }[] = [
   { statement: ';select id from metersync.journal;', why: 'This test sends it.' },
   { statement: 'update metersync.catch_ups set awake = ', why: 'A table of three rows.' },

@@ -1,14 +1,14 @@
 import { type Ran, scannedWhole } from '../../support/plans.ts';
 import { growingTables } from './rows.ts';
 
-/** What is wrong with how a statement ran in a large warehouse. */
+/** A statement that costs too much in a large warehouse. */
 export interface Complaint {
   readonly said: string;
-  /** The statement, with one space where it has several. */
+  /** The statement, with whitespace folded. */
   readonly text: string;
 }
 
-/** What a statement touched over all its runs, and the tables that it read from end to end. */
+/** The blocks that a statement touched over all runs, and the tables that it scanned. */
 interface Cost {
   blocks: number;
   readonly scanned: Set<string>;
@@ -25,13 +25,19 @@ function costs(ran: readonly Ran[]): Map<string, Cost> {
   return all;
 }
 
-/** A month of readings is one of the tables of all readings. */
+/** Whether a table grows with use; a month's partition counts as the table of readings. */
 const grows = (table: string): boolean => growingTables.includes(table.replace(/_\d{4}_\d{2}$/, ''));
 
-/** Where there is more, the tree of an index is a level or two higher: each row is looked up in some of them. */
+/**
+ * The blocks that a statement may touch in a large warehouse: index trees are a level or two higher for each
+ * row.
+ */
 const allowed = (small: number, rows: number): number => Math.floor(small * 1.5) + 4 * rows + 24;
 
-/** What is wrong with how work on so many rows was done in a large warehouse, measured by how it was in a small one. */
+/**
+ * Compares work on `rows` rows in a large warehouse with the same work in a small one; returns what costs too
+ * much.
+ */
 export function complaintsAbout(small: readonly Ran[], large: readonly Ran[], rows: number): Complaint[] {
   const before = costs(small);
   return [...costs(large)].flatMap(([text, { blocks, scanned }]) => {

@@ -3,8 +3,8 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../../../db/connect.ts';
 
 /**
- * A warehouse is made of plots that are all alike: a company with what belongs to it. Work is done on one plot, so it is
- * the same work however many others there are.
+ * A warehouse consists of equal plots: a company with its records. Work uses one plot, so it is the same
+ * however many others there are.
  */
 export const perPlot = {
   sites: 5,
@@ -19,7 +19,7 @@ export const perPlot = {
 
 type Kind = 'company' | 'site' | 'connection' | 'document' | 'usage' | 'run';
 
-/** The id of a thing of a plot, `n` from 1: as the rows have it that `loadPlots` makes. */
+/** The id of a row of a plot, `n` from 1, as `loadPlots` inserts it. */
 export function idOf(kind: Kind, plot: number, n = 1): string {
   const hex = createHash('md5').update(`${kind} ${plot} ${n}`).digest('hex');
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
@@ -27,20 +27,20 @@ export function idOf(kind: Kind, plot: number, n = 1): string {
 export const eventOf = (plot: number, n: number): string => `event ${plot} ${n}`;
 export const meterOf = (plot: number, n: number): string => `meter ${plot} ${n}`;
 
-/** The same in SQL; `n` is an expression. */
+/** The id as SQL; `n` is an expression. */
 const id = (kind: Kind, n = '1'): string => `md5('${kind} ' || p || ' ' || ${n})::uuid`;
 
-/** When what the warehouse holds was last changed at the service, read, and told of by events. */
+/** When records last changed at the service, were read, and were named by events. */
 export const times = {
   updated: '2025-03-01T00:00:00.000001',
   read: '2025-03-02T00:00:00Z',
-  told: '2025-03-03T00:00:00Z',
+  recorded: '2025-03-03T00:00:00Z',
 } as const;
 const updated = `'${times.updated}'::timestamptz`;
 const read = `'${times.read}'::timestamptz`;
-const told = `'${times.told}'::timestamptz`;
+const recorded = `'${times.recorded}'::timestamptz`;
 
-/** Months in which readings start; each meter has as many in each. */
+/** Months in which readings start; each meter has equally many in each. */
 const months = ['2024-12', '2025-01', '2025-02'] as const;
 
 /** The start of a meter's n-th reading. */
@@ -64,7 +64,7 @@ const synced = `'v2', ${read}, ${read}`;
 /** Values of valid_from and valid_to. */
 const dayBefore = `${read} - interval '1 day', ${read}`;
 
-/** The events of plots, told apart by whether they wait. */
+/** The events of plots, with whether they wait. */
 const events = `
       select p, n, kind, waits, failed, 'event ' || p || ' ' || n as event, type, record_id, company_id,
         case kind when 'interval' then 'event ' || p || ' ' || n else record_id end as stale_id,
@@ -74,7 +74,7 @@ const events = `
         case when kind = 'interval' then '2025-01-01'::timestamptz end as range_start,
         case when kind = 'interval' then '2025-01-31'::timestamptz end as range_end,
         case when kind = 'interval' then 3 end as interval_count,
-        ${told} + interval '1 millisecond' * n as recorded_at
+        ${recorded} + interval '1 millisecond' * n as recorded_at
       from plot, generate_series(1, ${perPlot.events}) n,
         lateral (
           select n <= ${perPlot.pending} as waits,
@@ -171,7 +171,7 @@ const inserts = {
     select 'meter ' || p || ' ' || m, ${startOf('n')}, 3600, 'kWh', n, 'MEASURED', ${updated}, ${read}
     from plot, generate_series(1, ${perPlot.meters}) m,
       generate_series(1, ${perPlot.readings / perPlot.meters}) n`,
-  // Of 200 events 50 wait: 30 of documents, 10 of connections, 10 of readings. One of ten failed before.
+  // Of 200 events 50 wait: 30 of documents, 10 of connections, 10 of readings. One in ten failed before.
   'metersync.journal': `
     (id, type, kind, record_id, company_id, occurred_at, range_start, range_end, interval_count,
       received_at, recorded_at, payload, arrived_as, error, error_code)
@@ -183,7 +183,7 @@ const inserts = {
         'filler', repeat('lorem ', 40)),
       case when n > 195 then 'dead' else 'pending' end,
       case when n > 195 then 'dead' end, case when n > 195 then 'EVENT_UNREADABLE' end
-    from (${events}) told
+    from (${events}) event_rows
     on conflict (id) do nothing`,
   'metersync.stale_records': `
     (kind, record_id, owner, events, since, told_at, wanted, due_at, attempts, error_code, error)
@@ -191,7 +191,7 @@ const inserts = {
       min(recorded_at + case when failed then interval '1 day' else interval '0' end),
       max(case when failed then 1 else 0 end),
       max(case when failed then 'SERVICE_ACCESS_DENIED' end), max(case when failed then 'denied' end)
-    from (${events}) told
+    from (${events}) event_rows
     where waits
     group by p, kind, stale_id
     on conflict (key) do nothing`,
@@ -202,7 +202,7 @@ const inserts = {
       case when n > 180 then 'missing' else 'applied' end,
       case when n > 180 then 'never shown' end, case when n > 180 then 'RECORD_NOT_SHOWN' end,
       interval_count, interval_count
-    from (${events}) told
+    from (${events}) event_rows
     where not waits and n <= 195`,
   'metersync.runs': `
     (run_id, company_id, resource, state, started_at, finished_at)
@@ -235,10 +235,10 @@ const inserts = {
     from plot, generate_series(1, 10) n`,
 } as const;
 
-/** Tables that grow with what a deployment is used: nobody may read one of them from end to end. */
+/** Tables that grow with use: no statement may scan one. */
 export const growingTables: readonly string[] = Object.keys(inserts);
 
-/** Makes plots, the first of number `from`, with all that belongs to them. */
+/** Inserts plots with all their rows, numbered from `from`. */
 export async function loadPlots(db: Executor, from: number, count: number): Promise<void> {
   for (const table of Object.keys(inserts)) await load(db, table as keyof typeof inserts, from, count);
 }
@@ -250,20 +250,20 @@ async function load(db: Executor, table: keyof typeof inserts, from: number, cou
   );
 }
 
-/** Has Postgres look at the plots that there are, at a moment when none of their events waits. */
+/** Analyses the plots at a moment when no event waits. */
 export async function analyseAtRest(db: Executor, from: number, count: number): Promise<void> {
   await db.execute(sql`delete from metersync.stale_records`);
   await db.execute(sql`analyze`);
   await load(db, 'metersync.stale_records', from, count);
 }
-/** Makes the months in which readings start, and keeps Postgres from looking at any table by itself. */
+/** Creates the months of the readings, and turns autovacuum off. */
 export async function prepareTables(db: Executor): Promise<void> {
   for (const month of months)
     await db.execute(sql`select metersync.ensure_interval_month(${`${month}-01T00:00:00Z`}::timestamptz)`);
   await eachTable(db, (table) => sql.raw(`alter table ${table} set (autovacuum_enabled = off)`));
 }
 
-/** Takes the statistics away that an earlier `analyze` made. */
+/** Removes the statistics of an earlier `analyze`. */
 export async function forgetStatistics(db: Executor): Promise<void> {
   await db.execute(sql`
     select pg_clear_attribute_stats(schemaname::text, tablename::text, attname::text, inherited)

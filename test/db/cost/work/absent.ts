@@ -31,7 +31,7 @@ const listings: readonly RecordResource[] = recordResources.filter((one) => one 
 function companiesOfTheList(): Work {
   let others: string[] = [];
   return {
-    name: 'companies that their list no longer shows',
+    name: 'companies that their list no longer contains',
     rows: 50,
     asksForAll: 'It is about the list of companies, which is all of them.',
     prepare: async ({ db }, plot) => {
@@ -49,7 +49,7 @@ function companiesOfTheList(): Work {
 export const absent: readonly Work[] = [
   ...listings.map(
     (resource): Work => ({
-      name: `${resource} of a company that a listing no longer shows`,
+      name: `${resource} of a company that a listing no longer contains`,
       rows: 150,
       run: async ({ db }, plot) => {
         const listing = ofCompany(resource, plot);
@@ -62,7 +62,7 @@ export const absent: readonly Work[] = [
     }),
   ),
   {
-    name: 'documents of a company that a run may not bury, and what somebody decides',
+    name: 'documents of a company beyond the cap, and the decisions about them',
     rows: 150,
     run: async ({ db }, plot) => {
       const listing = ofCompany('documents', plot);
@@ -86,7 +86,7 @@ export const absent: readonly Work[] = [
     },
   },
   {
-    name: 'a reconcile finds documents deleted, and others alive',
+    name: 'a reconcile finds documents deleted, and others live',
     rows: 150,
     run: async ({ db }, plot) => {
       await reconciledSince(db, 2);
@@ -100,7 +100,7 @@ export const absent: readonly Work[] = [
     },
   },
   {
-    name: 'a reconcile finds more documents deleted than it may bury',
+    name: 'a reconcile finds more documents deleted than the cap allows',
     rows: 150,
     run: async ({ db }, plot) => {
       const listed = documents(plot)
@@ -111,7 +111,7 @@ export const absent: readonly Work[] = [
     },
   },
   {
-    name: 'what an audit repairs is forgotten first',
+    name: 'versions of rows that an audit repairs are cleared',
     rows: 75,
     run: async ({ db }, plot) => {
       await forgetVersions(db, 'documents', documents(plot), readAt);

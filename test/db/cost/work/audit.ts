@@ -24,13 +24,18 @@ const ids: Readonly<Record<Exclude<AuditResource, 'intervals'>, (plot: number) =
   usageData: (plot) => numbers(1, 100).map((n) => idOf('usage', plot, n)),
 };
 
-/** Readings of a service that has others than the warehouse. */
+/** Readings of a service that differ from the warehouse's. */
 function otherReadings(): IntervalColumns {
   const startAt = numbers(1, 28).map((day) => `2025-01-${String(day).padStart(2, '0')}T00:00:00Z`);
   const each = <T>(value: T): T[] => startAt.map(() => value);
   return {
-    ...{ startAt, endAt: each(null), granularitySeconds: each(3600), usage: each('1') },
-    ...{ usageUnits: each('kWh'), quality: each('ACTUAL'), updated: each(null) },
+    startAt,
+    endAt: each(null),
+    granularitySeconds: each(3600),
+    usage: each('1'),
+    usageUnits: each('kWh'),
+    quality: each('ACTUAL'),
+    updated: each(null),
   };
 }
 
@@ -47,7 +52,8 @@ export const auditWork: readonly Work[] = [
         const companyId = idOf('company', plot);
         const owner = resource === 'companies' || resource === 'sites' ? null : companyId;
         const records = ids[resource](plot).map((id) => ({
-          ...{ id, updated: changedAt },
+          id,
+          updated: changedAt,
           sites: [{ id: idOf('site', plot) }],
         }));
         await comparePage(db, resource, pageOfRecords(records, { companyId: owner }));
@@ -83,7 +89,7 @@ export const auditWork: readonly Work[] = [
     },
   },
   {
-    name: 'an audit looks for companies beside the list of them',
+    name: 'an audit looks for companies that the list does not contain',
     rows: 20,
     asksForAll: 'It is about all companies.',
     run: async ({ db }, plot) => {

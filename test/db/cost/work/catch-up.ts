@@ -41,7 +41,7 @@ const owner = (kind: CatchUpKind, plot: number): string =>
 export const catchUp: readonly Work[] = [
   ...kinds.map(
     (kind): Work => ({
-      name: `who of some is due of ${kind}`,
+      name: `which of some owners have due ${kind}`,
       rows: 50,
       run: async ({ db }, plot) => {
         await dueOwners(db, kind, 10, [owner(kind, plot)]);
@@ -51,7 +51,7 @@ export const catchUp: readonly Work[] = [
   ),
   ...kinds.map(
     (kind): Work => ({
-      name: `who is due of ${kind}, and a try to sleep`,
+      name: `which owners have due ${kind}, and an attempt to sleep`,
       rows: 50,
       run: async ({ db }) => {
         await dueOwners(db, kind, 10);
@@ -60,7 +60,7 @@ export const catchUp: readonly Work[] = [
     }),
   ),
   {
-    name: 'one document is caught up with',
+    name: 'one document is caught up',
     rows: 5,
     run: async ({ db }, plot) => {
       await warehouseNow(db);
@@ -70,7 +70,7 @@ export const catchUp: readonly Work[] = [
   },
   ...[50, 500].map(
     (count): Work => ({
-      name: `${count} documents of a company are caught up with`,
+      name: `${count} documents of a company are caught up`,
       rows: 3 * count,
       run: async ({ db }, plot) => {
         const companyId = idOf('company', plot);
@@ -91,7 +91,7 @@ export const catchUp: readonly Work[] = [
     }),
   ),
   {
-    name: 'the connections of a company are caught up with',
+    name: 'the connections of a company are caught up',
     rows: 100,
     run: async ({ db }, plot) => {
       const companyId = idOf('company', plot);
@@ -101,7 +101,7 @@ export const catchUp: readonly Work[] = [
     },
   },
   {
-    name: 'documents are given up, as the service showed older states of them long enough',
+    name: 'documents are given up after too many attempts',
     rows: 150,
     prepare: ({ db }, plot) =>
       db.execute(sql`update metersync.stale_records
@@ -120,7 +120,7 @@ export const catchUp: readonly Work[] = [
       settleRecords(db, 'connections', connections(plot), readAt, connections(plot), idOf('company', plot)),
   },
   {
-    name: 'documents wait, as they could not be read',
+    name: 'documents back off after a failed read',
     rows: 150,
     prepare: ({ db }, plot) =>
       db.execute(sql`update metersync.stale_records set error_code = 'LISTING_UNSTABLE', attempts = 100
@@ -142,7 +142,7 @@ export const catchUp: readonly Work[] = [
   ),
   ...kinds.map(
     (kind): Work => ({
-      name: `${kind} of a stranger wait`,
+      name: `${kind} of a stranger back off`,
       rows: 50,
       prepare: ({ db }, plot) =>
         db.execute(sql`update metersync.stale_records set error_code = 'UNKNOWN_TO_SERVICE', attempts = 100
@@ -165,7 +165,7 @@ export const catchUp: readonly Work[] = [
     },
   },
   {
-    name: 'what events alone told of a company is gone',
+    name: 'rows of a company written from events alone are tombstoned',
     rows: 150,
     prepare: async ({ db }, plot) => {
       const companyId = idOf('company', plot);
@@ -183,7 +183,7 @@ export const catchUp: readonly Work[] = [
     },
   },
   {
-    name: 'all that is asked of the service is parked, and revived',
+    name: 'the service is parked, and revived',
     rows: 60,
     run: async ({ db }) => {
       await parkService(db, 'SERVICE_KEY_REFUSED', 'refused');

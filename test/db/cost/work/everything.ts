@@ -8,7 +8,7 @@ import { runs } from './runs.ts';
 import { upkeep } from './upkeep.ts';
 import type { Work } from './work.ts';
 
-/** All that a running deployment does in the warehouse; each is done on the plot of its place, from 1. */
+/** All work of a running deployment in the warehouse; each uses the plot of its place, from 1. */
 export const everything: readonly Work[] = [
   ...recording,
   ...pages,

@@ -13,7 +13,10 @@ type Make = (plot: number, n: number) => { readonly id: string };
 const site = (plot: number) => ({ id: idOf('site', plot), name: 'Main street' });
 const usage: Make = (plot, n) => ({
   id: idOf('usage', plot, n),
-  ...{ updated: changedAt, usage: n + 1, usageUnits: 'kWh', meter: meterOf(plot, 1) },
+  updated: changedAt,
+  usage: n + 1,
+  usageUnits: 'kWh',
+  meter: meterOf(plot, 1),
   document: { id: idOf('document', plot, Math.ceil(n / 2)) },
 });
 const document: Make = (plot, n) => ({
@@ -25,7 +28,7 @@ const document: Make = (plot, n) => ({
   },
 });
 
-/** Five documents on one page, of which one says what Postgres refuses. */
+/** Writes a page of five documents, one of which has a value that Postgres refuses. */
 const writeSpoilt = (warehouse: Warehouse, plot: number, spoilt: object) => {
   const records = numbers(1, 5).map((n) => ({ ...document(plot, n), ...(n === 3 ? spoilt : {}) }));
   return writeRecords(warehouse, 'documents', records, { readAt, companyId: idOf('company', plot) }, 'all');
@@ -36,15 +39,17 @@ const make = {
   sites: (plot) => ({ id: idOf('company', plot), name: 'New', sites: [site(plot)] }),
   connections: (plot, n) => ({
     id: idOf('connection', plot, n),
-    ...{ updated: changedAt, status: 'INVALID', sitesRelations: [{ site: site(plot), accountIds: ['b'] }] },
+    updated: changedAt,
+    status: 'INVALID',
+    sitesRelations: [{ site: site(plot), accountIds: ['b'] }],
   }),
   documents: document,
   usageData: usage,
   meters: (plot, n) => ({ id: meterOf(plot, n), site: idOf('site', plot), datasourceType: 'GAS' }),
 } satisfies Record<Listing, Make>;
 
-/** Where the records of each listing that a plot has are: from 1 on; those beyond are new. */
-const known: Readonly<Record<Listing, number>> = {
+/** How many records of each listing a plot has; higher numbers are new. */
+const existing: Readonly<Record<Listing, number>> = {
   companies: 1,
   sites: 1,
   connections: 20,
@@ -54,11 +59,11 @@ const known: Readonly<Record<Listing, number>> = {
 };
 
 function page(listing: Listing, fresh: boolean, usageMode?: RecordPage['usage'], confirms = false): Work {
-  const rows = fresh ? 50 : Math.min(50, known[listing]);
+  const rows = fresh ? 50 : Math.min(50, existing[listing]);
   const mode = usageMode === undefined ? '' : `, usage: ${usageMode}`;
   return {
     name: `a page of ${rows} ${fresh ? 'new' : 'changed'} ${listing}${mode}${confirms ? ', confirmed' : ''}`,
-    // A document's usage comes with it.
+    // A document brings its usage.
     rows: listing === 'documents' ? 3 * rows : rows,
     run: (warehouse, plot) => {
       const records = numbers(1, rows).map((n) => make[listing](plot, fresh ? n + 1_000 : n));
@@ -68,16 +73,16 @@ function page(listing: Listing, fresh: boolean, usageMode?: RecordPage['usage'],
   };
 }
 
-/** A page that is read for events, of which every other record has changed since it was written. */
+/** A page read because of events, on which every other record has changed. */
 function partly(listing: 'connections' | 'documents', usageMode?: RecordPage['usage']): Work {
-  const rows = Math.min(50, known[listing]);
+  const rows = Math.min(50, existing[listing]);
   const write = (warehouse: Warehouse, plot: number, more: object) => {
     const records = numbers(1, rows).map((n) => ({ ...make[listing](plot, n), ...(n % 2 ? {} : more) }));
     const read = { readAt, companyId: idOf('company', plot), confirms: true };
     return writeRecords(warehouse, listing, records, read, usageMode);
   };
   return {
-    name: `a page of ${rows} ${listing} of which half have changed, confirmed`,
+    name: `a page of ${rows} ${listing}, half of them changed, confirmed`,
     rows: listing === 'documents' ? 2 * rows : rows,
     prepare: (warehouse, plot) => write(warehouse, plot, {}),
     run: (warehouse, plot) => write(warehouse, plot, { more: 1 }),
@@ -99,13 +104,13 @@ export const pages: readonly Work[] = [
   partly('connections'),
   page('connections', false, undefined, true),
   {
-    name: 'a page of 50 documents that have not changed',
+    name: 'a page of 50 unchanged documents',
     rows: 150,
     prepare: page('documents', false, 'all').run,
     run: page('documents', false, 'all').run,
   },
   {
-    name: 'a page of 50 documents of another company, which then lists but one of them',
+    name: 'a page of 50 documents of another company, which then lists only one of them',
     rows: 150,
     run: async (warehouse, plot) => {
       const records = numbers(1, 50).map((n) => document(plot, n));
@@ -116,13 +121,13 @@ export const pages: readonly Work[] = [
     },
   },
   {
-    name: '50 documents with their usage, as their own endpoints showed them',
+    name: '50 documents with their usage, from their own endpoints',
     rows: 150,
     run: ({ db }, plot) => {
       const companyId = idOf('company', plot);
       const read = { readAt, companyId };
       const documents = numbers(1, 50).map((n) => document(plot, n));
-      // Every other row is no longer shown.
+      // Every other row is no longer listed.
       const rows = numbers(1, 50).map((n) => usage(plot, 2 * n));
       const ids = documents.map(({ id }) => id);
       return writeDocumentSets(db, {
@@ -134,7 +139,7 @@ export const pages: readonly Work[] = [
     },
   },
   {
-    name: 'one by one, 50 documents with their usage, of which each answer is a body of its own',
+    name: '50 documents with their usage, each answer a body of its own',
     rows: 150,
     run: ({ db }, plot) => {
       const companyId = idOf('company', plot);
@@ -161,10 +166,10 @@ export const pages: readonly Work[] = [
   },
   ...(['companies', 'sites', 'connections', 'documents', 'usageData', 'meters'] as const).map(
     (listing): Work => ({
-      name: `a page of ${listing} that is an array and no more`,
+      name: `a page of ${listing} that is a bare array`,
       rows: 15,
       run: ({ db }, plot) => {
-        const records = numbers(1, Math.min(5, known[listing])).map((n) => make[listing](plot, n));
+        const records = numbers(1, Math.min(5, existing[listing])).map((n) => make[listing](plot, n));
         const page = { ...pageOfRecords([], { readAt, companyId: idOf('company', plot) }), itemsKey: null };
         const ids = records.map(({ id }) => id);
         return writePage(db, listing, upserts[listing], { ...page, body: JSON.stringify(records) }, ids);
@@ -172,7 +177,7 @@ export const pages: readonly Work[] = [
     }),
   ),
   {
-    name: 'companies that are read again, as an event named one of them',
+    name: 'companies that are read again because an event named one of them',
     rows: 10,
     run: async ({ db }, plot) => {
       const records = [make.companies(plot)];
@@ -193,7 +198,7 @@ export const pages: readonly Work[] = [
       writeSpoilt(warehouse, plot, { usageData: [{ ...usage(plot, 5), usage: 'much' }] }),
   },
   {
-    name: 'the usage of 50 documents is gone',
+    name: 'the usage of 50 documents is tombstoned',
     rows: 150,
     run: ({ db }, plot) =>
       db.transaction(async (tx) => {

@@ -35,18 +35,18 @@ function readings(usage: string): IntervalColumns {
 
 export const readingWork: readonly Work[] = [
   {
-    name: '60 readings of a meter that has none',
+    name: '60 readings of a meter without readings',
     rows: 60,
     run: (warehouse, plot) => writeIntervals(warehouse, `new ${meterOf(plot, 1)}`, readAt, readings('1')),
   },
   {
-    name: '60 readings where some are held',
+    name: '60 readings, some of them existing',
     rows: 60,
     run: (warehouse, plot) =>
       writeIntervals(warehouse, meterOf(plot, 1), readAt, readings('7'), { confirms: true }),
   },
   {
-    name: '60 readings, of which one comes twice and some are none',
+    name: '60 readings, with a duplicate and a wrong amount',
     rows: 60,
     run: (warehouse, plot) => {
       const all = readings('8');
@@ -56,7 +56,7 @@ export const readingWork: readonly Work[] = [
     },
   },
   {
-    name: '60 readings whose times are written in another way',
+    name: '60 readings with times in another format',
     rows: 60,
     run: (warehouse, plot) => {
       const all = readings('9');
@@ -66,7 +66,7 @@ export const readingWork: readonly Work[] = [
     },
   },
   {
-    name: 'what was announced of a meter is fetched, noted and settled',
+    name: 'ranges of a meter are fetched, noted and settled',
     rows: 60,
     run: async ({ db }, plot) => {
       const meterId = meterOf(plot, 2);
@@ -91,7 +91,7 @@ export const readingWork: readonly Work[] = [
     },
   },
   {
-    name: 'readings of a meter that changed and that no event told of',
+    name: 'missed readings of a meter are counted',
     rows: 60,
     run: ({ db }, plot) =>
       countMissedReadings(

@@ -4,7 +4,10 @@ import { connectionEvent, delivery, documentEvent, intervalsEvent } from '../../
 import { idOf, meterOf } from '../rows.ts';
 import { changedAt, numbers, type Work } from './work.ts';
 
-/** Sixty events of what a plot holds: 30 documents change, 10 go, 5 are new; 10 connections change; readings come. */
+/**
+ * Sixty events of a plot: 30 documents change, 10 are deleted, 5 are new; 10 connections change; readings
+ * come.
+ */
 function group(plot: number): DeliveredEvent[] {
   const company = { id: idOf('company', plot), externalId: 'e', publicId: 'p', name: 'n' };
   const site = { id: idOf('site', plot), name: 's' };

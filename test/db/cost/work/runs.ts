@@ -23,13 +23,20 @@ import { idOf } from '../rows.ts';
 import { numbers, readAt, type Work } from './work.ts';
 
 const counts = {
-  ...{ pages: 1, passes: 1, totalSaid: 50, distinctIds: 50 },
-  ...{ inserted: 50, changed: 0, unchanged: 0, tombstoned: 0, rejected: 0 },
+  pages: 1,
+  passes: 1,
+  totalSaid: 50,
+  distinctIds: 50,
+  inserted: 50,
+  changed: 0,
+  unchanged: 0,
+  tombstoned: 0,
+  rejected: 0,
 };
 
 export const runs: readonly Work[] = [
   {
-    name: 'a run of a company begins, goes on and ends',
+    name: 'a run of a company begins, progresses and ends',
     rows: 20,
     run: async ({ db }, plot) => {
       const [runId, companyId] = [idOf('run', plot, 1_000), idOf('company', plot)];
@@ -77,9 +84,9 @@ export const runs: readonly Work[] = [
     },
   },
   {
-    name: 'somebody follows a run',
+    name: 'the progress of a run is read',
     rows: 20,
-    asksForAll: 'It says how many companies there are.',
+    asksForAll: 'It counts all companies.',
     prepare: async ({ db }, plot) => {
       const runId = idOf('run', plot, 1_000);
       await startRun(db, { runId, companyId: null, resource: null });
@@ -88,7 +95,7 @@ export const runs: readonly Work[] = [
     run: ({ db }, plot) => readRunProgress(db, idOf('run', plot, 1_000)),
   },
   {
-    name: 'companies and meters, some at a time',
+    name: 'companies and meters are read in batches',
     rows: 20,
     run: async ({ db }, plot) => {
       await companiesAfter(db, idOf('company', plot), 10);

@@ -32,9 +32,9 @@ export const upkeep: readonly Work[] = [
     },
   },
   {
-    name: 'all companies are to be checked',
+    name: 'companies to check are listed',
     rows: 20,
-    asksForAll: 'It looks at each company, and at when it was checked.',
+    asksForAll: 'It reads each company, and when it was checked.',
     run: async ({ db }) => {
       await allCompanies(db);
       await forgetChanged(db, []);
@@ -42,7 +42,7 @@ export const upkeep: readonly Work[] = [
     },
   },
   {
-    name: 'companies for which a reconcile changed something',
+    name: 'companies that a reconcile changed are listed',
     rows: 20,
     run: async ({ db }, plot) => {
       const runId = idOf('run', plot, 1_000);
@@ -51,7 +51,7 @@ export const upkeep: readonly Work[] = [
     },
   },
   {
-    name: 'the field catalogue learns of fields',
+    name: 'the field catalogue records fields',
     rows: 60,
     run: async ({ db }, plot) => {
       const catalogue = createFieldCatalogue({
@@ -82,9 +82,9 @@ export const upkeep: readonly Work[] = [
     },
   },
   {
-    name: 'somebody asks how things are',
+    name: 'status and health are read',
     rows: 50,
-    asksForAll: 'It counts what there is.',
+    asksForAll: 'It counts all rows.',
     run: async ({ db }) => {
       await readStatus(db, { silenceHours: 1 });
       await readHealth(db, { silenceHours: 1 });
@@ -98,7 +98,7 @@ export const upkeep: readonly Work[] = [
     },
   },
   {
-    name: 'somebody asks for events',
+    name: 'events are listed and read',
     rows: 250,
     run: async ({ db }, plot) => {
       await listEvents(db, {}, { limit: 20 });

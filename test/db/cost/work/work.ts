@@ -1,23 +1,23 @@
 import type { Warehouse } from '../../../../db/connect.ts';
 
-/** A piece of what a deployment does, on one plot of the warehouse. */
+/** A unit of a deployment's work, on one plot of the warehouse. */
 export interface Work {
-  /** What is done, in words. */
+  /** What is done, as the title of its test. */
   readonly name: string;
-  /** Records, or events, that it is about: each may be looked up in a tree that is higher where there are many. */
+  /** How many records or events it concerns: each may be looked up in a higher tree of a large warehouse. */
   readonly rows: number;
-  /** Why it may read all that there is, where it may. */
+  /** Why it may read whole tables, if it may. */
   readonly asksForAll?: string;
-  /** Done before, and not measured. */
+  /** Runs before `run`, and is not measured. */
   prepare?(warehouse: Warehouse, plot: number): Promise<unknown>;
   run(warehouse: Warehouse, plot: number): Promise<unknown>;
 }
 
-/** When the work of this test reads the service: after all that the plots hold. */
+/** When this work reads the service: after all rows of the plots. */
 export const readAt = '2025-06-01T00:00:00Z';
 export const readLater = '2025-06-02T00:00:00Z';
 export const changedAt = '2025-05-01T00:00:00.000001';
 
-/** Numbers `from` to `to`, both of them. */
+/** The numbers `from` to `to`, inclusive. */
 export const numbers = (from: number, to: number): number[] =>
   Array.from({ length: to - from + 1 }, (_, at) => from + at);
