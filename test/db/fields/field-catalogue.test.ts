@@ -15,7 +15,7 @@ afterAll(async () => {
   await warehouse.drop();
 });
 
-/** The catalogue of one more process. */
+/** Opens the catalogue of another process. */
 function open(onNewField?: () => void): FieldCatalogue {
   const onError = (error: unknown) => {
     throw error;
@@ -38,7 +38,7 @@ beforeEach(() => {
 });
 
 describe('the field catalogue', () => {
-  test('has what was never seen before when the note returns, and counts when it is flushed', async () => {
+  test('has new fields when the note returns, and counts after a flush', async () => {
     const catalogue = open();
     await catalogue.note(resource, 'v2', [{ id: 1, status: 'OPEN' }, { id: 2 }]);
     await catalogue.note(resource, 'v2', [{ id: 3 }, { id: 4, status: null }]);
@@ -55,7 +55,7 @@ describe('the field catalogue', () => {
     ]);
   });
 
-  test('of several processes add up, whatever each knows', async () => {
+  test('of several processes adds up, in any order', async () => {
     const catalogues = [open(), open(), open()];
     await Promise.all(
       catalogues.flatMap((catalogue, n) =>
@@ -83,7 +83,7 @@ describe('the field catalogue', () => {
     expect((await fields(resource))[4]?.enum_values).toBeNull();
   });
 
-  test('tells versions of the API apart', async () => {
+  test('keeps API versions apart', async () => {
     const catalogue = open();
     await catalogue.note(resource, 'v2', [{ amount: 1 }]);
     await catalogue.note(resource, 'v2.2', [{ amount: '1.00' }]);
@@ -96,7 +96,7 @@ describe('the field catalogue', () => {
     ]);
   });
 
-  test('says that a map is one, forgets its keys, and so do other processes', async () => {
+  test('collapses a map and removes its keys, in all processes', async () => {
     const [one, other] = [open(), open()];
     const map = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, n]));
     await other.note(resource, 'v2', [{ map: { known: true } }]);
@@ -117,7 +117,7 @@ describe('the field catalogue', () => {
     expect((await paths()).map(([path]) => path)).toEqual(['', '/map', '/map/*']);
   });
 
-  test('looks for the keys of maps among each field once, however many there are', async () => {
+  test('searches the fields once for keys of maps, however many there are', async () => {
     const single = connectWarehouse({ url: warehouse.url, timeZone: 'UTC', max: 1, onError: () => {} });
     onTestFinished(() => single.close());
     await single.db.execute(sql`
@@ -125,10 +125,10 @@ describe('the field catalogue', () => {
       select ${resource}, 'v2', '/f' || n, array['object'], 1, n < 5 from generate_series(1, 1000) n`);
     const rowsRead = async () => {
       await single.db.execute(sql`select pg_stat_force_next_flush()`);
-      const { rows: told } = await single.db.execute<{ read: string }>(sql`
+      const { rows: counters } = await single.db.execute<{ read: string }>(sql`
         select seq_tup_read + idx_tup_fetch as read from pg_stat_user_tables
         where relid = 'metersync.field_catalogue'::regclass`);
-      return Number(told[0]?.read);
+      return Number(counters[0]?.read);
     };
     const before = await rowsRead();
     const catalogue = createFieldCatalogue({ db: single.db, onError: () => {} });
@@ -139,7 +139,7 @@ describe('the field catalogue', () => {
     expect(read).toBeLessThan(100_000);
   });
 
-  test('calls when there is a new field or type, and for nothing else', async () => {
+  test('calls back for new fields and types only', async () => {
     let calls = 0;
     const catalogue = open(() => calls++);
     for (const record of [{ a: 1 }, { a: 2 }, { a: 'x' }, { a: 'y' }, { a: 'y', b: null }]) {
@@ -150,7 +150,7 @@ describe('the field catalogue', () => {
     expect(calls).toBe(4);
   });
 
-  test('tells apart the fields of so many resources, and puts those of the others under one name', async () => {
+  test('has one entry for all resources beyond its limit', async () => {
     const catalogue = open();
     for (let n = 0; n < 250; n++) await catalogue.note(`${resource} ${n}`, 'v2', [{ [`f${n}`]: n }]);
     await catalogue.note(`${resource} 0`, 'v2', [{ last: 1 }]);
@@ -159,7 +159,7 @@ describe('the field catalogue', () => {
     expect((await fields('*')).map(({ path }) => path)).toContain('/f249');
   });
 
-  test('takes names and texts of any kind', async () => {
+  test('accepts any names and texts', async () => {
     const record =
       JSON.parse(`{"__proto__": 1, "": 2, "a/b~c*": 3, "\\u0000": 4, "'; drop --": 5, "naïve 😀": "\\u0000x",
       "${'n'.repeat(200)}": "NULL", "{}": "{\\"a\\"}", "\\ud800": 1}`);
@@ -171,7 +171,7 @@ describe('the field catalogue', () => {
 });
 
 describe('contract changes', () => {
-  test('tell of each first sight: of a resource, a field, a type, a value', async () => {
+  test('list each first sight of a resource, a field, a type, a value', async () => {
     const [one, other] = [open(), open()];
     await one.note(resource, 'v2', [{ status: 'OPEN' }]);
     await other.note(resource, 'v2', [{ status: 'OPEN' }]);
@@ -186,7 +186,7 @@ describe('contract changes', () => {
     ]);
   });
 
-  test('are no baseline once a backfill ended that began to read the resource', async () => {
+  test('are no baseline after a backfill that began after the resource was first read', async () => {
     const catalogue = open();
     await catalogue.note(resource, 'v2', [{ a: 1 }]);
     await warehouse.db.execute(sql`insert into metersync.runs (run_id, state, finished_at)

@@ -5,7 +5,7 @@ import { FieldTree, type SeenField } from '../../../db/fields/field-tree.ts';
 import { type ColumnType, columnType, kindOfText } from '../../../db/fields/kinds.ts';
 import { stepOf, stepsOf } from '../../../db/fields/paths.ts';
 
-/** What a tree has seen of some records, by path. */
+/** The fields that a tree records of some records, by path. */
 function seenOf(records: readonly unknown[]): Map<string, SeenField> {
   const tree = new FieldTree();
   for (const record of records) tree.observe(record);
@@ -13,7 +13,7 @@ function seenOf(records: readonly unknown[]): Map<string, SeenField> {
 }
 
 describe('a field of records', () => {
-  test('is known by where it stands, its kinds, how many records have it, an example and its few texts', () => {
+  test('has a path, kinds, a count of records, an example and its few texts', () => {
     const seen = seenOf([
       {
         id: '8b5f3e0a-1d2c-4f6b-9a7e-0c1d2e3f4a5b',
@@ -56,7 +56,7 @@ describe('a field of records', () => {
     expect(example?.isWellFormed()).toBe(true);
   });
 
-  test('is told once: what is learnt later is told again, counts only when all is asked for', () => {
+  test('is taken once: again after a new kind, or for its counts when all are taken', () => {
     const tree = new FieldTree();
     tree.observe({ a: 1, b: true });
     expect(tree.take(false).map(({ path }) => path)).toEqual(['', '/a', '/b']);
@@ -65,12 +65,12 @@ describe('a field of records', () => {
     expect([tree.news, tree.take(false)]).toEqual([news, []]);
     tree.observe({ a: 'text', b: null });
     expect(tree.news).toBeGreaterThan(news);
-    const told = tree.take(false);
-    expect(told.map(({ path, kinds, records }) => [path, kinds.join(), records])).toEqual([
+    const taken = tree.take(false);
+    expect(taken.map(({ path, kinds, records }) => [path, kinds.join(), records])).toEqual([
       ['/a', 'number,text', 2],
     ]);
-    tree.restore(told);
-    expect(tree.take(false)).toEqual(told);
+    tree.restore(taken);
+    expect(tree.take(false)).toEqual(taken);
     expect(tree.take(true).map(({ path, records }) => [path, records])).toEqual([
       ['', 2],
       ['/b', 2],
@@ -79,14 +79,14 @@ describe('a field of records', () => {
 });
 
 describe('memory is bounded:', () => {
-  test('an object whose keys are UUIDs is a map from its first key on', () => {
+  test('an object whose keys are UUIDs is a map from its first key', () => {
     const map = () => Object.fromEntries([randomUUID(), randomUUID()].map((id) => [id, { usage: 1 }]));
     const seen = seenOf([{ meters: map() }, { meters: map() }]);
     expect([...seen.keys()]).toEqual(['', '/meters', '/meters/*', '/meters/*/usage']);
     expect(seen.get('/meters')?.collapsed).toBe(true);
   });
 
-  test('an object with more than 300 fields becomes a map, with what was known of them', () => {
+  test('an object with more than 300 fields becomes a map and keeps their kinds', () => {
     const many = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`key ${n}`, { n }]));
     expect(seenOf([{ many }]).size).toBe(602);
     const seen = seenOf([{ many }, { many: { 'one more': { n: 'text', m: 1 } } }]);
@@ -94,7 +94,7 @@ describe('memory is bounded:', () => {
     expect(seen.get('/many/*/n')?.kinds).toEqual(['number', 'text']);
   });
 
-  test('a record with more than 300 fields keeps those, and the others are one', () => {
+  test('a record with more than 300 fields keeps 300, and the others are one', () => {
     const record = Object.fromEntries(Array.from({ length: 310 }, (_, n) => [`f${n}`, n]));
     const seen = seenOf([record]);
     expect([seen.size, seen.has('/f299'), seen.has('/f300'), seen.has('/*')]).toEqual([
@@ -106,7 +106,7 @@ describe('memory is bounded:', () => {
     expect(seen.get('')?.collapsed).toBe(true);
   });
 
-  test('what is nested deeper than 8, or has a path that no index takes, is not looked into', () => {
+  test('values nested deeper than 8, or with a path too long to index, are not recorded', () => {
     const nest = (depth: number): object => (depth === 0 ? { end: 1 } : { in: nest(depth - 1) });
     const seen = seenOf([nest(20), { long: { ['k'.repeat(2_100)]: 1 } }]);
     expect(Math.max(...[...seen.keys()].map((path) => stepsOf(path).length))).toBe(8);
@@ -114,7 +114,7 @@ describe('memory is bounded:', () => {
     expect(seen.get('/long/*')?.kinds).toEqual(['number']);
   });
 
-  test('5,000 places of a resource, whatever its records are', () => {
+  test('5,000 fields of a resource, for any records', () => {
     const tree = new FieldTree();
     for (let n = 0; n < 2_000; n++) {
       const fields = Array.from({ length: 10 }, (_, m) => [
@@ -126,7 +126,7 @@ describe('memory is bounded:', () => {
     expect(tree.take(true).length).toBeLessThan(10_000);
   });
 
-  test('a million characters of names, examples and values, whoever chose them', () => {
+  test('a million characters of names, examples and values', () => {
     const charactersOf = (name: (n: number) => string, value: (n: number, round: number) => unknown) => {
       const tree = new FieldTree();
       for (let group = 0; group < 17; group++) {
@@ -145,7 +145,7 @@ describe('memory is bounded:', () => {
     expect(charactersOf(short, (n, round) => `${n} ${round}`.padEnd(40, 'é'))).toBeLessThan(1_000_000);
   });
 
-  test('values of fields that are no enumeration leave room for others', () => {
+  test('values of fields that turn out no enumeration are released', () => {
     const tree = new FieldTree();
     for (let n = 0; n < 300; n++) {
       const names = Array.from({ length: 100 }, (_, m) => [`name ${m}`, `${n} ${m} any text`]);
@@ -156,7 +156,7 @@ describe('memory is bounded:', () => {
   });
 });
 
-test('paths: any name is read as it was written', () => {
+test('a path keeps any name', () => {
   fc.assert(
     fc.property(fc.array(fc.string()), (names) => {
       const path = names.map((name) => `/${stepOf(name)}`).join('');
@@ -186,8 +186,8 @@ describe('types of columns', () => {
     expect(kindOfText(text)).toBe(kind);
   });
 
-  test('only ever widen, whatever records come', () => {
-    // A type holds all that those before it hold.
+  test('only widen, for any records', () => {
+    // The types that hold all values of a type.
     const wider: Readonly<Record<ColumnType, readonly ColumnType[]>> = {
       boolean: ['boolean', 'text', 'jsonb'],
       numeric: ['numeric', 'text', 'jsonb'],

@@ -29,7 +29,7 @@ const definitions = (pattern: string) =>
   rows(
     `select viewname, definition from pg_views where schemaname = 'fields' and viewname ~ '${pattern}' order by 1`,
   );
-const shown = async () => [
+const contents = async () => [
   await rows('select id, amount from fields.documents'),
   await rows('select document_id, kind from fields.documents_lines'),
 ];
@@ -40,14 +40,14 @@ interface Odd {
   readonly [key: string]: unknown;
 }
 
-describe('what the writer writes into the tables of typed views', () => {
+describe('a row that the writer adds to the tables of typed views', () => {
   test.each([
     ['the name of a view of yours', `('mine', 'documents', '/mine', '')`, 'is no typed view'],
-    ['the name of nothing that SQL names', `('a"; drop', 'documents', '/a', '')`, 'has a name'],
+    ['a name that is no SQL name', `('a"; drop', 'documents', '/a', '')`, 'has a name'],
     ['a name that Postgres would cut off', `('${'n'.repeat(70)}', 'documents', '/n', '')`, 'has a name'],
     ['a resource without views', `('any', 'anything', '', '')`, 'is of a resource'],
-    ['a place that is none', `('any', 'documents', 'any', '')`, 'shows no place'],
-  ])('as a view, %s, is removed with a warning', async (_, row, why) => {
+    ['a path that is none', `('any', 'documents', 'any', '')`, 'shows no place'],
+  ])('as a view with %s is removed with a warning', async (_, row, why) => {
     await rows('create or replace view fields.mine as select 1 as mine');
     const before = await definitions('.');
     const writer = await loginAs('metersync_writer', warehouse);
@@ -69,10 +69,10 @@ describe('what the writer writes into the tables of typed views', () => {
   test.each([
     ['a type that no column has', `('documents', 900, 'odd', '/odd', 'evil')`],
     ['a type with a statement in it', `('documents', 900, 'odd', '/odd', 'text; drop view analytics.bills')`],
-    ['the name of a column that is there', `('documents', 900, 'company_id', '/odd', 'text')`],
+    ['the name of an existing column', `('documents', 900, 'company_id', '/odd', 'text')`],
     ['an element where a field should be', `('documents', 900, 'odd', '/lines/*/kind', 'text')`],
     ['a field that is elsewhere', `('documents_lines', 900, 'odd', '/amount', 'text')`],
-  ])('as a column, %s, is removed with a warning', async (_, row) => {
+  ])('as a column with %s is removed with a warning', async (_, row) => {
     const before = await definitions('documents');
     const writer = await loginAs('metersync_writer', warehouse);
     await writer.db.execute(
@@ -105,7 +105,7 @@ describe('what the writer writes into the tables of typed views', () => {
     ],
     ['a statement in a comment', { comment: `'; ${replaced}; comment on view fields.mine is '` }],
     ['a statement in the comment of a column', { column: { comment: `'; ${replaced}; select '` } }],
-  ])('has a view made by, %s, makes no view but a projection', async (_, { column = {}, ...odd }: Odd) => {
+  ])('as a shape with %s can only make a projection', async (_, { column = {}, ...odd }: Odd) => {
     await rows(
       `create or replace function public.called() returns text language sql as $$ select 'called' $$`,
     );
@@ -124,33 +124,31 @@ describe('what the writer writes into the tables of typed views', () => {
     await rows('drop function public.called()');
   });
 
-  test('or removes from them, leaves each view its name', async () => {
+  test('that was deleted leaves each view its name', async () => {
     const before = await definitions('documents');
     await rows(`delete from metersync.typed_views; delete from metersync.typed_columns`);
     await migrateWarehouse(warehouse.db);
     expect((await definitions('documents')).map(({ viewname }) => viewname)).toEqual(
       before.map(({ viewname }) => viewname),
     );
-    expect(await shown()).toEqual(expected);
+    expect(await contents()).toEqual(expected);
   });
 
-  test('whatever it is, fails no migration and takes no value from the views', async () => {
+  test('of any content fails no migration and loses no value of the views', async () => {
     const text = fc.oneof(
       fc.constantFrom(
-        ...[
-          'documents',
-          'documents_lines',
-          'bills',
-          'sites',
-          '',
-          '/',
-          '/*',
-          '/lines/*',
-          '/amount',
-          'text',
-          'evil',
-          'id',
-        ],
+        'documents',
+        'documents_lines',
+        'bills',
+        'sites',
+        '',
+        '/',
+        '/*',
+        '/lines/*',
+        '/amount',
+        'text',
+        'evil',
+        'id',
       ),
       fc.string({ unit: 'binary', maxLength: 80 }).map((any) => any.replaceAll('\0', '').toWellFormed()),
     );
@@ -172,7 +170,7 @@ describe('what the writer writes into the tables of typed views', () => {
             await warehouse.db.execute(sql`insert into metersync.typed_columns (view_name, position, name, path, type)
             values (${of}, ${position}, ${name}, ${path}, ${type}) on conflict do nothing`);
           await migrateWarehouse(warehouse.db);
-          expect(await shown()).toEqual(expected);
+          expect(await contents()).toEqual(expected);
           expect(await rows('select from analytics.bills')).toBeDefined();
         },
       ),

@@ -22,7 +22,7 @@ describe('names of columns', () => {
     expect(snakeCase(field)).toBe(name);
   });
 
-  test('fit into 63 bytes, are whole characters, and are never taken twice', () => {
+  test('fit into 63 bytes, have whole characters, and are unique', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'grapheme', maxLength: 200 }), { maxLength: 30 }), (fields) => {
         const names: string[] = [];

@@ -10,8 +10,8 @@ interface Column {
 type Row = Readonly<Record<string, string | null>>;
 
 /**
- * Every value in the records of a resource that its typed views do not show, as `path: value`. It looks at the records
- * one value at a time, and knows of the views no more than which column shows which field.
+ * Lists every value in the records of a resource that its typed views lack, as `path: value`. It visits the
+ * records one value at a time, and knows only which column holds which field.
  */
 export async function leavesNotShown(warehouse: Warehouse, resource: string): Promise<string[]> {
   const all = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
@@ -22,7 +22,7 @@ export async function leavesNotShown(warehouse: Warehouse, resource: string): Pr
     path: string;
   }[];
   const columns = new Map<string, Map<string, Column>>();
-  const shown = new Map<string, Row[]>();
+  const viewRows = new Map<string, Row[]>();
   for (const { name, path } of views) {
     const own = (await all(`select name, path, type from metersync.typed_columns
       where view_name = ${pg.escapeLiteral(name)}`)) as { name: string; path: string; type: string }[];
@@ -36,7 +36,7 @@ export async function leavesNotShown(warehouse: Warehouse, resource: string): Pr
     const texts = own.map((column, nth) => `${pg.escapeIdentifier(column.name)}::text as c${nth}`);
     const found = await all(`select ${[`${place} as place`, ...texts].join(', ')}
       from fields.${pg.escapeIdentifier(name)}`);
-    shown.set(
+    viewRows.set(
       path,
       found.map((row) =>
         Object.fromEntries([
@@ -64,7 +64,7 @@ export async function leavesNotShown(warehouse: Warehouse, resource: string): Pr
       return;
     }
     if (column?.type === 'jsonb' && isShown(column, owner, place, value)) return;
-    const own = shown.get(path)?.some((row) => row.place === place);
+    const own = viewRows.get(path)?.some((row) => row.place === place);
     if (!own && column?.type !== 'jsonb') missing.push(at);
     if (!own) return;
     for (const [name, inner] of Object.entries(value)) {
@@ -72,15 +72,15 @@ export async function leavesNotShown(warehouse: Warehouse, resource: string): Pr
       visit(inner, `${path}/${stepOf(name)}`, path, place);
     }
   };
-  /** The fields of a record that have no column stand in one together. */
+  /** The fields of a record without a column stand in one together. */
   const isAmongOthers = (place: string, name: string, value: unknown): boolean => {
     const others = columns.get('')?.get('/*');
-    const row = shown.get('')?.find((one) => one.place === place);
+    const row = viewRows.get('')?.find((one) => one.place === place);
     const text = others === undefined ? undefined : row?.[`column ${others.name}`];
     return typeof text === 'string' && JSON.stringify(JSON.parse(text)[name]) === JSON.stringify(value);
   };
   const isShown = (column: Column | undefined, view: string, place: string, value: unknown): boolean => {
-    const row = shown.get(view)?.find((one) => one.place === place);
+    const row = viewRows.get(view)?.find((one) => one.place === place);
     const text = column === undefined ? undefined : row?.[`column ${column.name}`];
     return typeof text === 'string' && says(text, column?.type ?? '', value);
   };
@@ -93,7 +93,7 @@ export async function leavesNotShown(warehouse: Warehouse, resource: string): Pr
   return missing;
 }
 
-/** Whether a column's text is the value. */
+/** Whether a column's text equals the value. */
 function says(text: string, type: string, value: unknown): boolean {
   if (type === 'jsonb') return JSON.stringify(JSON.parse(text)) === JSON.stringify(value);
   if (typeof value === 'number') return Number(text) === value;
@@ -103,7 +103,7 @@ function says(text: string, type: string, value: unknown): boolean {
   return text === String(value);
 }
 
-/** Unix time; a text without a zone is UTC. */
+/** Returns Unix microseconds; a text without a zone is UTC. */
 function microseconds(text: string): number {
   const [, whole = '', fraction = '', zone = 'Z'] =
     /^(.{16}(?::\d\d)?)(?:\.(\d+))?(Z|[-+][\d:]+)?$/.exec(text) ?? [];

@@ -32,7 +32,7 @@ afterEach(async () => {
 const lockTimeoutMs = 10_000;
 const rows = async (statement: string) => (await warehouse.db.execute(sql.raw(statement))).rows;
 
-/** As if no record had ever been read. */
+/** Restores the state before any record was read. */
 async function forget(): Promise<void> {
   await catalogue.close();
   for (const { name } of await rows(
@@ -46,7 +46,7 @@ async function forget(): Promise<void> {
   await rows(`drop table if exists fields.documents_lines`);
 }
 
-/** Writes documents as a page, and makes the views of what the catalogue says then. */
+/** Writes documents as a page, and makes the views of the catalogue. */
 async function sync(records: readonly SentRecord[], apiVersion = 'v2.2'): Promise<RefreshedViews> {
   await writeRecords(warehouse, 'documents', records, { companyId, apiVersion });
   const parsed = records.map((record) => (typeof record === 'string' ? JSON.parse(record) : record));
@@ -63,13 +63,13 @@ const types = async (view: string) =>
   );
 
 describe('typed views', () => {
-  test('are there before any record was read', async () => {
+  test('exist before any record is read', async () => {
     for (const view of ['companies', 'sites', 'connections', 'meters', 'documents', 'usage_data']) {
       expect(await rows(`select * from fields.${view}`)).toEqual([]);
     }
   });
 
-  test('have a column for each scalar, and views for objects and for arrays of objects', async () => {
+  test('have a column for each scalar; objects and arrays of objects have views', async () => {
     const id = randomUUID();
     const job = randomUUID();
     await sync([
@@ -80,10 +80,18 @@ describe('typed views', () => {
     ]);
     expect(await rows(`select * from fields.documents`)).toMatchObject([
       {
-        ...{ id, company_id: companyId, api_version: 'v2.2', total_charges: '1203.50', is_flagged: false },
-        ...{ due_date: '2026-06-01', job_id: job, created: '2026-05-01 10:00:00.123456+00' },
-        ...{ rows: '123456789012345678901234567890.5', tags: ['a', 'b'] },
-        ...{ provider_name: 'Power & Co', provider_address_zip: '00123' },
+        id,
+        company_id: companyId,
+        api_version: 'v2.2',
+        total_charges: '1203.50',
+        is_flagged: false,
+        due_date: '2026-06-01',
+        job_id: job,
+        created: '2026-05-01 10:00:00.123456+00',
+        rows: '123456789012345678901234567890.5',
+        tags: ['a', 'b'],
+        provider_name: 'Power & Co',
+        provider_address_zip: '00123',
       },
     ]);
     expect(await rows(`select * from fields.documents_provider_address`)).toEqual([
@@ -104,7 +112,7 @@ describe('typed views', () => {
     );
   });
 
-  test('read times without a zone in the zone of the service, whatever the reader has', async () => {
+  test("read times without a zone in the zone of the service, not the reader's", async () => {
     const other = await createWarehouse('America/New_York');
     try {
       const own = createFieldCatalogue({ db: other.db, onError: () => {} });
@@ -123,7 +131,7 @@ describe('typed views', () => {
     }
   });
 
-  test('show what the service has: no tombstones', async () => {
+  test('contain no tombstoned records', async () => {
     const [gone, there] = [randomUUID(), randomUUID()];
     await sync([
       { id: gone, lines: [{ a: 1 }] },
@@ -136,7 +144,7 @@ describe('typed views', () => {
     expect(await rows(`select a from fields.documents_lines`)).toEqual([{ a: '2' }]);
   });
 
-  test('say of every view and column where it is from', async () => {
+  test('comment the origin of every view and column', async () => {
     await sync([{ id: randomUUID(), amount: '1.50', lines: [{ kind: 'A' }] }]);
     const silent = await rows(`select c.relname, a.attname from pg_class c
       left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
@@ -148,7 +156,7 @@ describe('typed views', () => {
     ]);
   });
 
-  test('can be read by analysts, also those that are made later', async () => {
+  test('can be read by analysts, also later ones', async () => {
     await sync([{ id: randomUUID(), lines: [{ a: 1 }] }]);
     await warehouse.db.transaction(async (tx) => {
       await tx.execute(sql`set local role metersync_analyst`);
@@ -161,7 +169,7 @@ describe('typed views', () => {
 describe('a change of what the service sends', () => {
   const record = (fields: object) => ({ id: randomUUID(), ...fields });
 
-  test('adds columns at the end, and leaves what was built on the view', async () => {
+  test("adds columns at the end, and keeps users' views on the view", async () => {
     await sync([record({ b: 1 })]);
     await rows(`create view public.mine as select * from fields.documents`);
     expect(await sync([record({ b: 2, a: true, c: { d: 1 } })])).toMatchObject({ blocked: [] });
@@ -170,7 +178,7 @@ describe('a change of what the service sends', () => {
     expect(await sync([])).toEqual({ made: [], unchanged: 7, blocked: [], warnings: [] });
   });
 
-  test('widens types and keeps grants, and no value that was there is lost', async () => {
+  test('widens types, keeps grants, and loses no value', async () => {
     await sync([record({ amount: 1.5, day: '2026-05-01' })]);
     await rows(`create role reader_of_views`);
     try {
@@ -194,7 +202,7 @@ describe('a change of what the service sends', () => {
     }
   });
 
-  test('that a view of yours keeps from being shown is told, and all else goes on', async () => {
+  test("that a user's view blocks is reported, and all other changes are made", async () => {
     await sync([record({ amount: 1.5 })]);
     await rows(`create view public.mine as select id, amount from fields.documents`);
     await rows(`create function public.all_of_it() returns setof fields.documents language sql
@@ -224,7 +232,7 @@ describe('a change of what the service sends', () => {
     expect(await narrow()).toEqual([]);
   });
 
-  test('to another version of the API fills its columns by a backfill; versions are told apart', async () => {
+  test('to another API version fills its columns by a backfill; versions stay apart', async () => {
     const [one, other] = [randomUUID(), randomUUID()];
     const updated = '2026-05-01T00:00:00.000001';
     await sync(
@@ -242,12 +250,10 @@ describe('a change of what the service sends', () => {
     ).toEqual([
       { id: other, api_version: 'v2', charges: 1, charges_total: null, pages: null },
       {
-        ...{
-          id: one,
-          api_version: 'v2.2',
-          charges: { total: '12.50', currency: 'EUR' },
-          charges_total: '12.50',
-        },
+        id: one,
+        api_version: 'v2.2',
+        charges: { total: '12.50', currency: 'EUR' },
+        charges_total: '12.50',
         pages: '3',
       },
     ]);
@@ -260,7 +266,7 @@ describe('a change of what the service sends', () => {
     ).toEqual([{ comment: '/charges: number, object; in v2, v2.2.' }]);
   });
 
-  test('into a map makes its columns wide enough for any value', async () => {
+  test('that makes a map widens its columns for any value', async () => {
     await sync([record({ map: { k0: 1, k1: { a: 1 } } })]);
     const many = Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`k${n}`, 'text']));
     await sync([record({ map: many })]);
@@ -277,7 +283,7 @@ describe('a change of what the service sends', () => {
   test.each([
     ['of a record', (fields: object) => record(fields)],
     ['of an object in it', (fields: object) => record({ accounts: fields })],
-  ])('stays within what Postgres has room for, however often the fields %s change', async (_, made) => {
+  ])("stays within Postgres's limits, however often the fields %s change", async (_, made) => {
     for (const [restart, version] of ['v2', 'v2', 'v2', 'v2.1', 'v2.2', 'v2.2', 'v2.3'].entries()) {
       await catalogue.close();
       catalogue = createFieldCatalogue({ db: warehouse.db, onError: () => {} });
@@ -285,14 +291,14 @@ describe('a change of what the service sends', () => {
       await sync([made(Object.fromEntries(fields))], version);
       expect(await leavesNotShown(warehouse, 'documents')).toEqual([]);
     }
-    const known = await rows(
+    const found = await rows(
       `select count(*)::int as n from metersync.field_catalogue where resource = 'documents'`,
     );
-    expect(known[0]?.n).toBeLessThan(4 * 310);
+    expect(found[0]?.n).toBeLessThan(4 * 310);
     await migrateWarehouse(warehouse.db);
   });
 
-  test('shows a new field of a record whose view has no room for its column', async () => {
+  test('of a record whose view is full puts new fields into other_fields', async () => {
     const inner = Object.fromEntries(Array.from({ length: 250 }, (_, n) => [`f${n}`, n]));
     const wide = { one: inner, two: inner, three: inner, four: inner, five: inner };
     await sync([record(wide)]);
@@ -303,7 +309,7 @@ describe('a change of what the service sends', () => {
     ).toContainEqual({ late: 'text' });
   });
 
-  test('in several processes at once is one change', async () => {
+  test('is made once by several processes', async () => {
     await writeRecords(warehouse, 'documents', [record({ a: 1 })], { companyId });
     await catalogue.note('documents', 'v2.2', [record({ a: 1, b: [{ c: 1 }] })]);
     const refreshed = await Promise.all([1, 2, 3, 4].map(() => refreshViews(warehouse.db, lockTimeoutMs)));
@@ -312,52 +318,46 @@ describe('a change of what the service sends', () => {
 });
 
 describe('names', () => {
-  test('of any kind give working views', async () => {
+  test('of any kind make working views', async () => {
     const long = 'n'.repeat(200);
     const names = [
-      ...[
-        'select',
-        'user',
-        'order',
-        '"',
-        "'",
-        '\\',
-        "'; drop table utility.documents; --",
-        '$1',
-        '$$',
-        '%s',
-        '{}',
-        '',
-      ],
-      ...[
-        long,
-        `${long}2`,
-        'fooBar',
-        'foo_bar',
-        'FOO BAR',
-        'id',
-        'companyId',
-        'api_version',
-        'position',
-        '1st',
-        '😀',
-        'é',
-      ],
-      ...[
-        '__proto__',
-        'constructor',
-        'a/b',
-        'a~b',
-        'a*b',
-        '*',
-        '  ',
-        '\t',
-        'value',
-        'xmin',
-        'ctid',
-        'tableoid',
-        'oid',
-      ],
+      'select',
+      'user',
+      'order',
+      '"',
+      "'",
+      '\\',
+      "'; drop table utility.documents; --",
+      '$1',
+      '$$',
+      '%s',
+      '{}',
+      '',
+      long,
+      `${long}2`,
+      'fooBar',
+      'foo_bar',
+      'FOO BAR',
+      'id',
+      'companyId',
+      'api_version',
+      'position',
+      '1st',
+      '😀',
+      'é',
+      '__proto__',
+      'constructor',
+      'a/b',
+      'a~b',
+      'a*b',
+      '*',
+      '  ',
+      '\t',
+      'value',
+      'xmin',
+      'ctid',
+      'tableoid',
+      'oid',
     ];
     const all = (value: (name: string) => unknown) =>
       Object.fromEntries(names.map((name) => [name, value(name)]));
@@ -378,14 +378,14 @@ describe('names', () => {
     expect(await leavesNotShown(warehouse, 'documents')).toEqual([]);
   });
 
-  test('that others have in schema fields are left to them', async () => {
+  test("of others' relations in schema fields are left to them", async () => {
     await rows(`create table fields.documents_lines (mine int)`);
     await sync([{ id: randomUUID(), lines: [{ a: 1 }] }]);
     expect(await types('documents_lines')).toEqual({ mine: 'integer' });
     expect(await rows(`select a from fields.documents_lines_2`)).toEqual([{ a: '1' }]);
   });
 
-  test('stay with their field, whatever comes later', async () => {
+  test('stay with their field', async () => {
     await sync([{ id: randomUUID(), foo_bar: 1 }]);
     await sync([{ id: randomUUID(), fooBar: 'x', FOOBAR: true, foo: { bar: 2 } }]);
     expect(await types('documents')).toMatchObject({
@@ -397,7 +397,7 @@ describe('names', () => {
   });
 });
 
-test('whatever records come, in whatever order, no value of them is lost in the views', async () => {
+test('typed views lose no value of any records, in any order', async () => {
   const scalar = fc.oneof(
     fc.jsonValue({ maxDepth: 0 }),
     fc.constantFrom(
