@@ -35,7 +35,7 @@ async function retire(
   return { quarantined, tombstoned: await countTombstoned(warehouse.db, runId, listing) };
 }
 
-/** A company of its own with as many documents, all read before now. */
+/** Creates a company with `count` documents, all read before now. */
 async function documentsOf(count: number): Promise<{ companyId: string; ids: string[] }> {
   const companyId = randomUUID();
   const ids = Array.from({ length: count }, () => randomUUID());
@@ -51,21 +51,21 @@ async function alive(companyId: string): Promise<number | null> {
   return rows.rowCount;
 }
 
-test('absent from a pass is what it did not show and nothing else touched since it began', async () => {
+test('a row is absent if the pass did not list it and nothing else touched it since', async () => {
   const write = async (id: string, companyId = company.id) =>
     await writeRecords(warehouse, 'documents', [{ id, updated }], { readAt: await now(), companyId });
-  const named = ['known', 'seen', 'told', 'read', 'fresh', 'buried', 'elsewhere'] as const;
-  const ids = Object.fromEntries(named.map((name) => [name, randomUUID()])) as Record<
-    (typeof named)[number],
+  const cases = ['gone', 'seen', 'named', 'read', 'fresh', 'deleted', 'elsewhere'] as const;
+  const ids = Object.fromEntries(cases.map((name) => [name, randomUUID()])) as Record<
+    (typeof cases)[number],
     string
   >;
-  for (const name of ['known', 'seen', 'told', 'read', 'buried'] as const) await write(ids[name]);
+  for (const name of ['gone', 'seen', 'named', 'read', 'deleted'] as const) await write(ids[name]);
   await write(ids.elsewhere, randomUUID());
   await warehouse.db.execute(
-    sql`update utility.documents set deleted_at = now(), deleted_reason = 'event' where id = ${ids.buried}::uuid`,
+    sql`update utility.documents set deleted_at = now(), deleted_reason = 'event' where id = ${ids.deleted}::uuid`,
   );
   const began = await now();
-  await recordEvents(warehouse.db, [delivery(documentEvent('updated', ids.told, updated))]);
+  await recordEvents(warehouse.db, [delivery(documentEvent('updated', ids.named, updated))]);
   const again = { id: ids.read, updated, note: 'read again' };
   await writeRecords(warehouse, 'documents', [again], { readAt: await now(), companyId: company.id });
   await write(ids.fresh);
@@ -82,8 +82,8 @@ test('absent from a pass is what it did not show and nothing else touched since 
     absent: 1,
   });
   expect(await retire(company.id, seen, began)).toEqual({ quarantined: 0, tombstoned: 1 });
-  expect(await rowOf(warehouse, 'documents', ids.known)).toMatchObject({ deleted_reason: 'absent' });
-  for (const name of ['seen', 'told', 'read', 'fresh', 'elsewhere'] as const) {
+  expect(await rowOf(warehouse, 'documents', ids.gone)).toMatchObject({ deleted_reason: 'absent' });
+  for (const name of ['seen', 'named', 'read', 'fresh', 'elsewhere'] as const) {
     expect([name, await rowOf(warehouse, 'documents', ids[name])]).toMatchObject([
       name,
       { deleted_at: null },
@@ -91,7 +91,7 @@ test('absent from a pass is what it did not show and nothing else touched since 
   }
 });
 
-test('an undo locks rows in the order of their keys, as writers do: it waits for one that goes on with the next', async () => {
+test('an undo locks rows in the order of their keys, as writers do, so the two never deadlock', async () => {
   const { companyId, ids } = await documentsOf(8);
   const runId = randomUUID();
   await retire(companyId, [], await now(), { rows: 50, percent: 100 }, runId);
@@ -113,7 +113,7 @@ test('an undo locks rows in the order of their keys, as writers do: it waits for
 });
 
 describe('more absent rows than the cap', () => {
-  test('are quarantined: they live until somebody approves, and a second approval does nothing', async () => {
+  test('are quarantined and live until approved; a second approval does nothing', async () => {
     const { companyId, ids } = await documentsOf(4);
     const runId = randomUUID();
     const cap = { rows: 1, percent: 25 };
@@ -130,12 +130,12 @@ describe('more absent rows than the cap', () => {
   });
 
   test.each([
-    ['no more than both', 10, 5, { rows: 5, percent: 50 }, 0],
+    ['within both', 10, 5, { rows: 5, percent: 50 }, 0],
     ['more than the rows', 10, 5, { rows: 4, percent: 100 }, 5],
     ['more than the share', 10, 5, { rows: 50, percent: 49 }, 5],
-    ['three, however small the share', 10, 3, { rows: 50, percent: 5 }, 0],
-    ['four of a small company', 51, 4, { rows: 50, percent: 5 }, 4],
-    ['three where no row is allowed', 10, 3, { rows: 0, percent: 100 }, 3],
+    ['three rows, below any share', 10, 3, { rows: 50, percent: 5 }, 0],
+    ['four rows, above the share', 51, 4, { rows: 50, percent: 5 }, 4],
+    ['three rows, with zero rows allowed', 10, 3, { rows: 0, percent: 100 }, 3],
   ] as const)(
     'are counted against the smaller of rows and share: %s',
     async (_, live, gone, cap, quarantined) => {
@@ -147,7 +147,7 @@ describe('more absent rows than the cap', () => {
     },
   );
 
-  test('that something touched before the approval are spared', async () => {
+  test('that were touched before the approval are not tombstoned by it', async () => {
     const { companyId, ids } = await documentsOf(3);
     const runId = randomUUID();
     await retire(companyId, ids.slice(2), await now(), { rows: 0, percent: 0 }, runId);
@@ -161,7 +161,7 @@ describe('more absent rows than the cap', () => {
     expect((await readDeletes(warehouse.db, { all: false })).some((one) => one.runId === runId)).toBe(false);
   });
 
-  test('are out of date once a later pass judged the listing', async () => {
+  test('leave the quarantine once a later pass judges the listing', async () => {
     const { companyId, ids } = await documentsOf(3);
     const first = randomUUID();
     await retire(companyId, ids.slice(2), await now(), { rows: 0, percent: 0 }, first);
@@ -172,7 +172,7 @@ describe('more absent rows than the cap', () => {
 });
 
 describe('a decision', () => {
-  test('to keep holds for later runs, which ask again however few the rows are', async () => {
+  test('to keep makes later runs quarantine the rows again, however few they are', async () => {
     const { companyId, ids } = await documentsOf(3);
     const runId = randomUUID();
     await retire(companyId, ids.slice(1), await now(), { rows: 0, percent: 0 }, runId);
@@ -185,7 +185,7 @@ describe('a decision', () => {
     expect(await approveDeletes(warehouse.db, later)).toEqual({ tombstoned: 1, spared: 0 });
   });
 
-  test('to undo revives what the run tombstoned, but nothing that an event buried since', async () => {
+  test('to undo revives what the run tombstoned, except what an event tombstoned since', async () => {
     const { companyId, ids } = await documentsOf(3);
     const runId = randomUUID();
     await retire(companyId, ids.slice(2), await now(), roomy, runId);
@@ -205,7 +205,7 @@ describe('a decision', () => {
 });
 
 describe('the list of companies', () => {
-  test('tombstones a company that it no longer shows, or that events alone told of, not one whose records were read', async () => {
+  test('tombstones companies that it lacks or that only events named, not those whose records were read', async () => {
     const [listed, gone, claimed, configured] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
     const { companyId: read } = await documentsOf(1);
     await writeRecords(warehouse, 'companies', [{ id: listed }, { id: gone }], { readAt: await now() });
@@ -222,7 +222,7 @@ describe('the list of companies', () => {
     expect(await rowOf(warehouse, 'companies', gone)).toMatchObject({ deleted_at: null });
   });
 
-  test('tombstones companies that events alone told of, however many; one that lists nothing tombstones none', async () => {
+  test('tombstones any number of companies that only events named; if empty, none', async () => {
     const list = { resource: 'companies', companyId: null } as const;
     const listed = randomUUID();
     await writeRecords(warehouse, 'companies', [{ id: listed }], { readAt: await now() });
@@ -236,7 +236,7 @@ describe('the list of companies', () => {
     expect((await warehouse.db.execute(claimed)).rowCount).toBe(0);
   });
 
-  test('tells which sites a company has: others are absent, for sure where it was so before the pass', async () => {
+  test('decides which sites are absent: confirmed if the record lacked them before the pass', async () => {
     const [id, kept, gone] = [randomUUID(), randomUUID(), randomUUID()];
     const read = async (sites: unknown) => {
       const readAt = await now();
@@ -267,7 +267,7 @@ describe('the list of companies', () => {
   });
 });
 
-describe('what a run changed though no event told of it', () => {
+describe('a change that a run finds without an event', () => {
   const listing = (companyId: string) => ({ resource: 'documents', companyId }) as const;
   const startedAt = async (runId: string, companyId: string, at: string, state: 'complete' | 'suspect') => {
     const key = { runId, companyId, resource: 'documents' };
@@ -277,7 +277,7 @@ describe('what a run changed though no event told of it', () => {
       sql`update metersync.runs set started_at = ${at}::timestamptz where run_id = ${runId}::uuid`,
     );
   };
-  const run = async (before: string | null, changes: readonly { told?: boolean; updated: string }[]) => {
+  const run = async (before: string | null, changes: readonly { reported?: boolean; updated: string }[]) => {
     const companyId = company.id;
     await warehouse.db.execute(sql`delete from metersync.runs where company_id = ${companyId}::uuid`);
     await warehouse.db.execute(sql`delete from utility.documents where company_id = ${companyId}::uuid`);
@@ -286,7 +286,7 @@ describe('what a run changed though no event told of it', () => {
     await startedAt(runId, companyId, '2026-06-02T00:00:00Z', 'complete');
     for (const change of changes) {
       const id = randomUUID();
-      if (change.told)
+      if (change.reported)
         await recordEvents(warehouse.db, [delivery(documentEvent('updated', id, change.updated))]);
       const records = [{ id, updated: change.updated }];
       await writeRecords(warehouse, 'documents', records, { readAt: '2026-06-02T00:00:01Z', companyId });
@@ -295,21 +295,24 @@ describe('what a run changed though no event told of it', () => {
   };
   const last = '2026-06-01T00:00:00Z';
 
-  test('is counted when it happened between the last complete run and this one', async () => {
+  test('is counted if it lies between the last complete run and this one', async () => {
     expect(await run(last, [{ updated: '2026-06-01T12:00:00.000001' }])).toBe(1);
   });
 
   test.each([
     ['in a first run', null, { updated: '2026-06-01T12:00:00.000001' }],
-    ['when an event told of it', last, { updated: '2026-06-01T12:00:00.000001', told: true }],
+    ['when an event reported it', last, { updated: '2026-06-01T12:00:00.000001', reported: true }],
     ['when it is older than the last run', last, { updated: '2026-05-01T12:00:00.000001' }],
-    ['when its event may be on its way', last, { updated: '2026-06-01T23:59:00.000001' }],
+    ['when its event may still be under way', last, { updated: '2026-06-01T23:59:00.000001' }],
   ] as const)('is not counted %s', async (_, before, change) => {
     expect(await run(before, [change])).toBe(0);
   });
 
-  /** Usage of one document, as a run read it that began later than the last one; `told` by its document's event. */
-  const runOverUsage = async (change: { told?: boolean; updated: string }, gone = false) => {
+  /**
+   * Counts missed usage of one document read by a second run; with `reported`, an event of the document
+   * exists.
+   */
+  const runOverUsage = async (change: { reported?: boolean; updated: string }, gone = false) => {
     const companyId = randomUUID();
     const [id, documentId, meterId, other] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
     const part = async (resource: string, at: string, runId = randomUUID()) => {
@@ -324,10 +327,10 @@ describe('what a run changed though no event told of it', () => {
     await part('usageData', last);
     const row = { id, document: { id: documentId }, meter: meterId, updated: change.updated };
     if (gone) await writeRecords(warehouse, 'usageData', [row], { readAt: last, companyId });
-    if (change.told)
+    if (change.reported)
       await recordEvents(warehouse.db, [delivery(documentEvent('updated', documentId, change.updated))]);
     const runId = await part('meters', began);
-    // One that the run read as well, and that no usage names.
+    // Another meter of the same run, which no usage names.
     await writeRecords(warehouse, 'meters', [{ id: meterId }, { id: other }], { readAt: read, companyId });
     await part('usageData', '2026-06-02T00:01:00Z', runId);
     if (gone)
@@ -337,14 +340,14 @@ describe('what a run changed though no event told of it', () => {
     return await countMissed(warehouse.db, runId, { resource: 'usageData', companyId }, 300);
   };
 
-  test('is counted of usage, with the meter that it names', async () => {
+  test('is counted for usage, with the meter that it names', async () => {
     expect(await runOverUsage({ updated: '2026-06-01T12:00:00.000001' })).toBe(2);
     expect(await runOverUsage({ updated: '2026-05-01T12:00:00.000001' }, true)).toBe(2);
   });
 
-  test('is not counted of usage whose document an event told of, or may be about to', async () => {
-    expect(await runOverUsage({ updated: '2026-06-01T12:00:00.000001', told: true })).toBe(0);
-    expect(await runOverUsage({ updated: '2026-05-01T12:00:00.000001', told: true }, true)).toBe(0);
+  test("is not counted for usage whose document's event exists or may be under way", async () => {
+    expect(await runOverUsage({ updated: '2026-06-01T12:00:00.000001', reported: true })).toBe(0);
+    expect(await runOverUsage({ updated: '2026-05-01T12:00:00.000001', reported: true }, true)).toBe(0);
     expect(await runOverUsage({ updated: '2026-06-01T23:59:00.000001' })).toBe(0);
   });
 });

@@ -8,13 +8,13 @@ async function youngWarehouse() {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const { db } = warehouse;
-  // Postgres's own look would be the answer, too.
+  // Autovacuum would analyse the table, too.
   await db.execute(sql`alter table utility.documents set (autovacuum_enabled = off)`);
   const rows = async () => {
-    const known = await db.execute<{ rows: number }>(
+    const found = await db.execute<{ rows: number }>(
       sql`select reltuples::int as rows from pg_class where oid = 'utility.documents'::regclass`,
     );
-    return known.rows[0]?.rows;
+    return found.rows[0]?.rows;
   };
   const add = async (count: number) => {
     await db.execute(
@@ -25,7 +25,7 @@ async function youngWarehouse() {
   return { warehouse, rows, add };
 }
 
-test('a table that began empty is analysed once its first pages are there, and never again', async () => {
+test('a table that began empty is analysed once, after its first pages', async () => {
   const { rows, add } = await youngWarehouse();
   expect(await rows()).toBe(-1);
   await add(900);
@@ -36,7 +36,7 @@ test('a table that began empty is analysed once its first pages are there, and n
   expect(await rows()).toBe(1_000);
 });
 
-test('one that Postgres knows is left alone', async () => {
+test('a table that Postgres has analysed is left alone', async () => {
   const { warehouse, rows, add } = await youngWarehouse();
   await warehouse.db.execute(sql`insert into utility.documents (id) values (${randomUUID()}::uuid)`);
   await warehouse.db.execute(sql`analyze utility.documents`);

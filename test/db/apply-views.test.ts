@@ -11,7 +11,7 @@ beforeEach(async () => {
 afterEach(() => warehouse.drop());
 
 const run = (text: string) => warehouse.db.execute(sql.raw(text));
-/** As a warehouse that an earlier version of metersync migrated: its views are made anew. */
+/** Makes the views look like those of an earlier version, so that a migration applies them again. */
 const fromEarlierVersion = () => run(`update metersync_migrations.views set version = 'earlier'`);
 
 async function columnsOf(view: string): Promise<unknown[]> {
@@ -21,14 +21,14 @@ async function columnsOf(view: string): Promise<unknown[]> {
   return rows.map(({ name }) => name);
 }
 
-test('views that have the columns they had are replaced under what users built on them', async () => {
+test("views with unchanged columns are replaced under users' own views", async () => {
   await run('create view public.mine as select bill_id, cost from analytics.bills');
   await fromEarlierVersion();
   await migrateWarehouse(warehouse.db);
   expect((await run('select * from public.mine')).rows).toEqual([]);
 });
 
-test('views whose columns are others now are dropped and made again, each of them', async () => {
+test('views with changed columns are dropped and made again', async () => {
   const views = ['analytics.bills_all', 'analytics.bills', 'analytics.monthly_cost', 'ops.data_issue_checks'];
   const before = await Promise.all(views.map(columnsOf));
   await run('drop view analytics.bills_all cascade');
@@ -39,7 +39,7 @@ test('views whose columns are others now are dropped and made again, each of the
   expect((await run('select * from analytics.bills_as_of(now())')).rows).toEqual([]);
 });
 
-test('what was granted stays, and what users built on views that are as they were', async () => {
+test("grants survive a change of columns, as do users' views on unchanged views", async () => {
   const role = `reader_${randomUUID().replaceAll('-', '')}`;
   await run(`create role ${role}`);
   try {
@@ -65,7 +65,7 @@ test('what was granted stays, and what users built on views that are as they wer
   }
 });
 
-test("a user's view that stands in the way is named, and nothing has changed", async () => {
+test("a user's view that blocks a change is named, and nothing changes", async () => {
   await run('drop view analytics.monthly_cost_by_company');
   await run('create view analytics.monthly_cost_by_company as select 1 as other');
   await run('create view public.mine as select other from analytics.monthly_cost_by_company');

@@ -21,7 +21,7 @@ async function asSuperuser(url: string, statements: string, options = ''): Promi
   }
 }
 
-/** docker/roles.sql, with the passwords that the compose file gives it. */
+/** Runs docker/roles.sql with the passwords of the compose file. */
 async function makeRoles(migrator: string, worker: string): Promise<void> {
   const script = await readFile(resolve(import.meta.dirname, '../../docker/roles.sql'), 'utf8');
   const options = `-c metersync.migrator_password=${migrator} -c metersync.worker_password=${worker}`;
@@ -57,10 +57,10 @@ afterAll(async () => {
   await folder.remove();
 });
 
-test('the migrator makes the warehouse without being a superuser, and the worker works with rows of it', async () => {
+test('the migrator creates the warehouse without being a superuser, and the worker can use it', async () => {
   const { status, stdout, stderr } = await metersync(['migrate'], urlOf('metersync_migrator', 'first'));
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-  // Nothing of roles that are missing.
+  // No warning about missing roles.
   expect(stdout.trim()).toMatch(/^Applied \d+ migrations\.$/);
   const worker = urlOf('metersync_worker', 'second');
   expect(await metersync(['status', '--json'], worker)).toMatchObject({ status: 0, stderr: '' });
@@ -80,14 +80,14 @@ test.each(['create schema mine', 'drop table utility.documents', "copy (select 1
   },
 );
 
-test('a login without a role does not get in', async () => {
+test('a login without a role may read nothing', async () => {
   await asSuperuser(database.url, "create role metersync_nobody login password 'third'");
   await expect(ask(urlOf('metersync_nobody', 'third'), 'select 1')).rejects.toMatchObject({ code: '42501' });
   await asSuperuser(database.url, 'grant metersync_analyst to metersync_nobody');
   expect(await ask(urlOf('metersync_nobody', 'third'), 'select from utility.documents')).toEqual([]);
 });
 
-test('a start with other passwords has those from then on, and the same roles', async () => {
+test('a start with other passwords changes them and keeps the roles', async () => {
   await makeRoles('another', 'second');
   await expect(ask(urlOf('metersync_migrator', 'first'), 'select 1')).rejects.toMatchObject({
     code: '28P01',
@@ -99,7 +99,7 @@ test('a start with other passwords has those from then on, and the same roles', 
   expect(await metersync(['status'], urlOf('metersync_worker', 'second'))).toMatchObject({ status: 0 });
 });
 
-test('without a password nothing is made', async () => {
+test('roles.sql fails without passwords', async () => {
   await expect(
     asSuperuser(database.url, await readFile(resolve(import.meta.dirname, '../../docker/roles.sql'), 'utf8')),
   ).rejects.toThrow('metersync.migrator_password');

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { compressRecords } from '../../db/schema/compress-raw.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-test('records are compressed as asked, in tables and their history, where Postgres can; asked again, nothing changes', async () => {
+test('compression changes in tables and history where Postgres can; a second call changes nothing', async () => {
   const { db, drop } = await createWarehouse();
   onTestFinished(drop);
   const methods = async () =>
@@ -18,7 +18,7 @@ test('records are compressed as asked, in tables and their history, where Postgr
   const { rows } = await db.execute<{ has: boolean }>(
     sql`select 'lz4' = any(enumvals) as has from pg_settings where name = 'default_toast_compression'`,
   );
-  // What a migration has made of it, by what this Postgres was built with.
+  // The method that a migration sets, depending on how this Postgres was built.
   const made = rows[0]?.has === true ? 'l' : '';
   const before = await methods();
   expect(before.length).toBeGreaterThanOrEqual(12);

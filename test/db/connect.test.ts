@@ -6,7 +6,7 @@ import { delivery, intervalsEvent } from '../support/events.ts';
 import { outageOf } from '../support/outage.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-test('a connection that is cut fails the work that used it, and nothing else', async () => {
+test('a cut connection fails the work that used it, and nothing else', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const outage = await outageOf(warehouse.url);
@@ -14,7 +14,7 @@ test('a connection that is cut fails the work that used it, and nothing else', a
 
   const work = warehouse.db.transaction(async (tx) => {
     await tx.execute(sql`select 1`);
-    // In use, and between two statements: nobody waits for it that could be told.
+    // Cut between two statements: no pending query can report it.
     await outage.cut();
     await tx.execute(sql`select 2`);
   });
@@ -22,7 +22,7 @@ test('a connection that is cut fails the work that used it, and nothing else', a
   expect((await warehouse.db.execute(sql`select 3 as n`)).rows).toEqual([{ n: 3 }]);
 });
 
-test('a warehouse that is away is unavailable, which is retried; once it is back every connection is', async () => {
+test('an unreachable warehouse is a retried failure; afterwards all connections work again', async () => {
   const warehouse = await createWarehouse();
   const outage = await outageOf(warehouse.url);
   onTestFinished(async () => {
@@ -41,7 +41,7 @@ test('a warehouse that is away is unavailable, which is retried; once it is back
   expect(warehouse.pool.idleCount).toBe(warehouse.pool.totalCount);
 });
 
-test('the error of the work is told, not that of the rollback which cannot follow', async () => {
+test('a transaction throws the error of its work, not that of the failed rollback', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const outage = await outageOf(warehouse.url);
@@ -53,7 +53,7 @@ test('the error of the work is told, not that of the rollback which cannot follo
   await expect(work).rejects.toThrow('the reason');
 });
 
-test("options of the address go beside those by which the service's times are read, and not in their place", async () => {
+test('server options of the address add to ours, and do not replace the time zone', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const url = new URL(warehouse.url);

@@ -47,7 +47,7 @@ const state = async (id: string) => {
   return { updated: result.rows[0]?.updated, usage };
 };
 
-/** What others see of a document while a write of it waits for the row that it touches last. */
+/** What other sessions see of a document while a write of it waits for its last row. */
 async function heldBackBy(rowId: string, documentId: string, write: () => Promise<unknown>) {
   let written: Promise<unknown> | undefined;
   const meanwhile = await warehouse.db.transaction(async (tx) => {
@@ -65,18 +65,18 @@ async function heldBackBy(rowId: string, documentId: string, write: () => Promis
   return meanwhile;
 }
 
-/** A bill whose usage its record and the list of usage data tell alike. */
-async function known(rows: readonly Row[]) {
+/** Writes a bill whose record and whose usage listing agree. */
+async function billWithUsage(rows: readonly Row[]) {
   const id = randomUUID();
   await writeRecords(warehouse, 'documents', [bill(id, older, rows)], await now());
   await writeRecords(warehouse, 'usageData', listed(id, rows), await now());
   return id;
 }
 
-describe('a corrected bill corrects its usage with it', () => {
-  test('by its record: rows are changed, added and gone in the transaction that writes the document', async () => {
+describe('a corrected bill corrects its usage', () => {
+  test('by its record: rows change, appear and go in the transaction that writes the document', async () => {
     const [kept, changed, gone] = [row('1'), row('2'), row('3')];
-    const id = await known([kept, changed, gone]);
+    const id = await billWithUsage([kept, changed, gone]);
     const corrected = [kept, row('20', newer, changed.id), row('4', newer)];
     const items = [{ totalCharge: '9.99' }];
     const read = await now();
@@ -89,16 +89,16 @@ describe('a corrected bill corrects its usage with it', () => {
     expect((await rowOf(warehouse, 'documents', id))?.raw).toMatchObject({ lineItems: items });
   });
 
-  test('by the endpoint of its usage: document, rows and what is gone in one transaction', async () => {
+  test('by the usage endpoint: document, rows and tombstones are written in one transaction', async () => {
     const [changed, gone] = [row('1'), row('2')];
-    const id = await known([changed, gone]);
+    const id = await billWithUsage([changed, gone]);
     const { readAt = '', ...read } = await now();
     const rows = [row('10', newer, changed.id), row('3', newer)];
     const set = (records: readonly { id: string }[], documentOf = {}) => ({
       page: { ...pageOfRecords(records, { readAt, ...read }), documentOf },
       ids: records.map((record) => record.id),
     });
-    // Rows that stand in the document's own listing need not name it.
+    // Rows of the document's own listing need not name it.
     const documentOf = Object.fromEntries(rows.map((one) => [one.id, id]));
     const documents = set([bill(id, newer, rows)]);
     const sets = { documentIds: [id], readAt, documents, usage: set(rows, documentOf) };
@@ -108,25 +108,25 @@ describe('a corrected bill corrects its usage with it', () => {
     expect(await rowOf(warehouse, 'usageData', gone.id)).toMatchObject({ deleted_reason: 'absent' });
   });
 
-  test('rows that a bill tells as they are keep the record of the usage endpoint', async () => {
+  test('rows that a bill repeats unchanged keep the record of the usage endpoint', async () => {
     const rows = [row('1'), row('2')];
-    const id = await known(rows);
+    const id = await billWithUsage(rows);
     await writeRecords(warehouse, 'documents', [bill(id, newer, rows, [{ rate: '1' }])], await now());
     expect(await live(id)).toMatchObject([{ listed: true }, { listed: true }]);
     expect(await usageToldByRecords(warehouse.db, [id])).toHaveLength(2);
   });
 });
 
-test('a listing whose rows name no document leaves them with the one that is known', async () => {
+test('a listing whose rows name no document keeps their existing document', async () => {
   const [kept, corrected] = [row('1'), row('2')];
-  const id = await known([kept, corrected]);
+  const id = await billWithUsage([kept, corrected]);
   const rows = [kept, { ...corrected, usage: '3', updated: newer }, row('4')];
   await writeRecords(warehouse, 'usageData', rows, await now());
   expect(await state(id)).toEqual({ updated: older, usage: ['1', '3'] });
 });
 
-describe('a record is believed about its usage only as far as it can be', () => {
-  test('not where it lists other rows than the usage endpoint does', async () => {
+describe("the usage of a document's record is accepted only under conditions", () => {
+  test('not if it lists other rows than the usage endpoint does', async () => {
     const id = randomUUID();
     const [peak, offPeak] = [row('1'), row('2')];
     await writeRecords(warehouse, 'documents', [bill(id, older, [row('3')])], await now());
@@ -136,7 +136,7 @@ describe('a record is believed about its usage only as far as it can be', () => 
     expect(await usageToldByRecords(warehouse.db, [id])).toBeUndefined();
   });
 
-  test('always where nothing else tells any: a row that moves leaves the rest of its bill to be corrected', async () => {
+  test('always without another source of usage: moved rows leave their bill correctable', async () => {
     const [moved, kept] = [row('1'), row('2')];
     const [from, to] = [randomUUID(), randomUUID()];
     const show = async (...bills: object[]) =>
@@ -148,18 +148,18 @@ describe('a record is believed about its usage only as far as it can be', () => 
   });
 
   test.each<[string, unknown]>([
-    ['says nothing of it', undefined],
-    ['says something else', 'see attachment'],
+    ['has no usage', undefined],
+    ['has text instead of rows', 'see attachment'],
     ['has rows without an id', [{ usage: '1' }]],
-  ])('not where it %s', async (_, usageData) => {
+  ])('not if it %s', async (_, usageData) => {
     const rows = [row('1')];
-    const id = await known(rows);
+    const id = await billWithUsage(rows);
     await writeRecords(warehouse, 'documents', [bill(id, newer, usageData)], await now());
     expect(await live(id)).toHaveLength(1);
     expect(await usageToldByRecords(warehouse.db, [id])).toBeUndefined();
   });
 
-  test('a row that Postgres refuses costs that document its usage, not the document, nor others theirs', async () => {
+  test("a refused usage row affects only its document's usage, not the document nor others", async () => {
     const [ids, rows] = [
       [randomUUID(), randomUUID()],
       [row('1'), row('2')],
@@ -183,9 +183,9 @@ describe('a record is believed about its usage only as far as it can be', () => 
     expect(left.rowCount).toBe(0);
   });
 
-  test('usage that was read later than the record is left alone', async () => {
+  test('usage that was read after the record is left alone', async () => {
     const [first, second] = [row('1'), row('2', newer)];
-    const id = await known([first]);
+    const id = await billWithUsage([first]);
     const before = await now();
     const { readAt = '' } = await now();
     const usage = { page: pageOfRecords(listed(id, [second]), { readAt, companyId }), ids: [second.id] };

@@ -39,17 +39,17 @@ const words = {
 };
 const names = Object.keys(attempts) as (keyof typeof attempts)[];
 
-/** Everything that an error shows to whoever prints it with its causes. */
+/** Everything that an error prints with its causes. */
 function everything(error: unknown): string {
-  const told: string[] = [];
+  const texts: string[] = [];
   for (let at = error; at instanceof Error; at = at.cause) {
-    told.push(String(at.stack), JSON.stringify(Object.fromEntries(Object.entries(at))));
+    texts.push(String(at.stack), JSON.stringify(Object.fromEntries(Object.entries(at))));
   }
-  return told.join('\n');
+  return texts.join('\n');
 }
 
-describe.each(names)('of %s that fails', (name) => {
-  test("only Postgres's words and code are shown", async () => {
+describe.each(names)('of a failure of %s', (name) => {
+  test("only Postgres's message and code are kept", async () => {
     const error = await rejection(attempts[name]());
     expect(everything(error)).toContain(secret);
     const plain = withoutStatement(error) as Error;
@@ -59,18 +59,18 @@ describe.each(names)('of %s that fails', (name) => {
     const wrapped = withoutStatement(new TypeError('above it', { cause: error })) as Error;
     expect(wrapped).toBeInstanceOf(TypeError);
     expect(wrapped.message).toBe('above it');
-    for (const shown of [everything(plain), everything(wrapped)])
-      expect(shown).not.toMatch(/geheim|Failed query/);
+    for (const text of [everything(plain), everything(wrapped)])
+      expect(text).not.toMatch(/geheim|Failed query/);
   });
 
-  test('Temporal is told no more, neither of a refusal nor of a mistake', async () => {
+  test('Temporal receives no more, for refusals and mistakes', async () => {
     const activity = mapFailures(async () => void (await attempts[name]()));
     const error = await rejection(activityEnvironment().run(activity, undefined));
     expect(everything(error)).toContain('SQLSTATE');
     expect(everything(error)).not.toMatch(/geheim|Failed query/);
   });
 
-  test('no more is logged', async () => {
+  test('the log contains no more', async () => {
     const file = join(folder.path, `${names.indexOf(name)}.log`);
     const log = createLog({ level: 'info', file });
     const error = await rejection(attempts[name]());
@@ -83,13 +83,13 @@ describe.each(names)('of %s that fails', (name) => {
   });
 });
 
-test('an error that is not about a statement stays the same', () => {
+test('an error without a statement stays the same', () => {
   const error = new Error('no', { cause: new TypeError('because') });
   expect(withoutStatement(error)).toBe(error);
   expect(withoutStatement('text')).toBe('text');
 });
 
-test('a command says it in one line', async () => {
+test('a command prints it in one line', async () => {
   await warehouse.db.execute(sql`drop table metersync.rejected_records cascade`);
   const env = { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path };
   const { status, stdout, stderr } = await runCommand(['trace', 'document', randomUUID()], { env });

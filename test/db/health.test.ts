@@ -25,14 +25,18 @@ async function part(resource: string, state: 'complete' | 'failed', error?: stri
   await finishRun(warehouse.db, key, state, error === undefined ? {} : { error });
 }
 
-test('an empty warehouse has nothing amiss but that nothing was loaded', async () => {
+test('an empty warehouse is healthy, but not loaded', async () => {
   expect(await readHealth(warehouse.db)).toMatchObject({
-    ...{ loaded: false, oldestDueSeconds: null, dead: 0, missingLately: 0, parked: [] },
+    loaded: false,
+    oldestDueSeconds: null,
+    dead: 0,
+    missingLately: 0,
+    parked: [],
     runs: { full: { running: 0, last: null }, reconcile: { running: 0, last: null } },
   });
 });
 
-test('a run that is under way has loaded nothing yet, one that failed neither', async () => {
+test('a run that is under way or failed has not loaded the warehouse', async () => {
   const key = { runId: randomUUID(), companyId: null, resource: null };
   await startRun(warehouse.db, key);
   expect(await readHealth(warehouse.db)).toMatchObject({ loaded: false, runs: { full: { running: 1 } } });
@@ -40,11 +44,12 @@ test('a run that is under way has loaded nothing yet, one that failed neither', 
   expect(await readHealth(warehouse.db)).toMatchObject({ loaded: false });
   await finishRun(warehouse.db, key, 'partial', {});
   expect(await readHealth(warehouse.db)).toMatchObject({
-    ...{ loaded: true, runs: { full: { running: 0, last: { runId: key.runId, state: 'partial' } } } },
+    loaded: true,
+    runs: { full: { running: 0, last: { runId: key.runId, state: 'partial' } } },
   });
 });
 
-test('what is due tells since when; what waits for its next try does not', async () => {
+test('due work has an age; backed off work has none', async () => {
   const { db } = warehouse;
   await recordEvents(db, [delivery(documentEvent('created', randomUUID(), '2026-03-01T00:00:00.000001'))]);
   await db.execute(sql`update metersync.stale_records set due_at = now() - interval '5 minutes'`);
@@ -55,7 +60,7 @@ test('what is due tells since when; what waits for its next try does not', async
   expect(await readHealth(db)).toMatchObject({ oldestDueSeconds: null });
 });
 
-test('parked are the events and the last parts of companies that live, until a later run reads them', async () => {
+test('parked are events and the last parts of live companies, until a later run reads them', async () => {
   const { db } = warehouse;
   await db.execute(sql`insert into utility.companies (id) values (${company.id})`);
   await part('documents', 'failed', 'SERVICE_ACCESS_DENIED: no');
@@ -89,7 +94,7 @@ test('a dead event counts until a later state of its record is written', async (
   await recordEvents(db, [delivery({ ...event, note: '\u0000' })]);
   expect(await readHealth(db)).toMatchObject({ dead: 1 });
   const read = { companyId: company.id };
-  // A page that was read before it came says nothing of it.
+  // A page that was read before the event does not count.
   await writeRecords(warehouse, 'documents', [{ id, updated: '2026-03-01T00:00:00.000001' }], read);
   expect(await readHealth(db)).toMatchObject({ dead: 1 });
   const readAt = new Date(Date.now() + 1_000).toISOString();

@@ -112,27 +112,47 @@ const beginAs = (read: ReadKind, departs: Departure): Step => ({
 });
 const deliverAll: Step = { do: 'deliver', picks: [0, 1, 2, 3, 4, 5] };
 const move: Step = { do: 'move', pick: 0 };
-/** Found by this test, each once wrong. */
-const known: readonly (readonly Step[])[] = [
-  // A page brings up a usage row that the catch-up saw gone and could not know of.
+/** Histories that this test found, each of them once failed. */
+const failedOnce: readonly (readonly Step[])[] = [
+  // A page inserts a usage row that the catch-up missed, because it was never in the warehouse.
   [changed('add'), begin('usageData'), move, changed('remove')],
-  // The document is read before its event comes, which must not be taken for told: its usage and its site are not read.
+  // The document is read before its event comes. The event must not count as covered: usage and site were not
+  // read.
   [changed('add'), begin('documents'), move, move],
-  // The same of a connection, whose sites events alone tell.
+  // The same with a connection, whose sites are in events alone.
   [begin('connections'), move, move],
-  // A page shows a value that is gone when it is written, and the value before is back.
+  // A page has a value that is gone when the page is written, and the value before is back.
   [
-    ...[reading(0), deliverAll, begin('readings catch-up'), move, move],
-    ...[reading(1), begin('readings'), move, reading(0)],
+    reading(0),
+    deliverAll,
+    begin('readings catch-up'),
+    move,
+    move,
+    reading(1),
+    begin('readings'),
+    move,
+    reading(0),
   ],
-  // The same of a record whose `updated` stays; the last change is back at the first one's status.
+  // The same with a record whose `updated` stays; the last change restores the first status.
   [
-    ...[silently, deliverAll, begin('connections catch-up'), move, move],
-    ...[silently, begin('connections'), move, silently, silently],
+    silently,
+    deliverAll,
+    begin('connections catch-up'),
+    move,
+    move,
+    silently,
+    begin('connections'),
+    move,
+    silently,
+    silently,
   ],
-  // A page of documents writes usage that the record tells, before a catch-up that began earlier writes the usage endpoint's.
+  // A page of documents writes usage of the record before a catch-up that began earlier writes that of the
+  // usage endpoint.
   [
-    ...[changed('add'), deliverAll, begin('documents catch-up'), begin('documents')],
+    changed('add'),
+    deliverAll,
+    begin('documents catch-up'),
+    begin('documents'),
     { do: 'move', pick: 1, through: true },
   ],
 ];
@@ -143,28 +163,38 @@ const moved: readonly Step[] = [
 ];
 const all: Step = { do: 'move', pick: 0, through: true };
 
-/** Both are known when they change, and the read that the events lead to still shows what was. */
+/** Both exist when they change, and the read that the events cause still returns the old state. */
 const late: readonly Step[] = [
-  ...[deliverAll, begin('documents catch-up'), all, begin('connections catch-up'), all],
+  deliverAll,
+  begin('documents catch-up'),
+  all,
+  begin('connections catch-up'),
+  all,
   ...[...moved, deliverAll],
-  ...[beginAs('documents catch-up', { late: 2, hides: false }), all],
-  ...[beginAs('connections catch-up', { late: 2, hides: false }), all],
+  beginAs('documents catch-up', { late: 2, hides: false }),
+  all,
+  beginAs('connections catch-up', { late: 2, hides: false }),
+  all,
 ];
 
-/** The service does not show what events told of until they are `missing`; then it does, as other events tell. */
-const inVain = (read: ReadKind): Step[] =>
+/**
+ * The service hides the state that events named until they are `missing`; then it returns it, as other events
+ * report.
+ */
+const untilMissing = (read: ReadKind): Step[] =>
   Array.from({ length: notShownAttemptsMax + 1 }, () => [
     beginAs(read, { late: 0, hides: true }),
     all,
   ]).flat();
 const hidden: readonly Step[] = [
-  ...[changed('add'), deliverAll],
-  ...[...inVain('documents catch-up'), ...inVain('connections catch-up')],
+  changed('add'),
+  deliverAll,
+  ...[...untilMissing('documents catch-up'), ...untilMissing('connections catch-up')],
   ...moved,
 ];
 
 const examples: readonly History[] = [
-  ...known.map((steps) => ({ habits, steps })),
+  ...failedOnce.map((steps) => ({ habits, steps })),
   { habits: { ...habits, answers: 'late' }, steps: late },
   { habits: { ...habits, answers: 'anyhow' }, steps: hidden },
 ];
@@ -173,7 +203,7 @@ const seed = Number(process.env.SEED ?? 20_261_121);
 const numRuns = Number(process.env.HISTORIES ?? 1_200);
 const sideBySide = 604;
 
-/** Plays one history alone, as the one that failed beside others, and shrinks it. */
+/** Plays one history alone that failed beside others, and shrinks it. */
 const alone = fc.asyncProperty(history, async (one) => {
   const [played] = await playHistories(warehouse, [one]);
   if (played !== undefined) compare(played);
@@ -184,7 +214,7 @@ function compare({ caughtUp, backfilled }: Played): void {
   expect(backfilled.stored).toEqual(backfilled.expected);
 }
 
-test(`whatever order events come in, however often and in which groups, with reads at any moments, the warehouse ends as the service is (seed ${seed})`, {
+test(`events in any order, number and groups, with reads at any moment, end in the service's state (seed ${seed})`, {
   timeout: 600_000,
 }, async () => {
   const histories = [...examples, ...fc.sample(history, { seed, numRuns })];

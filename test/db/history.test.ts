@@ -27,7 +27,7 @@ async function earlier(listing: Listing, id: string): Promise<Earlier[]> {
 const at = (second: number) => `2026-05-01T00:00:0${second}.000001`;
 
 test.each(['companies', 'connections', 'documents', 'usageData', 'meters'] as const)(
-  'each state of %s that a page ends is kept, from when it began until when it ended, and no other',
+  'a page that changes %s keeps the state before, with its begin and end, and nothing else',
   async (listing) => {
     const id = randomUUID();
     const states = [{ name: 'a' }, { name: 'b' }, { name: 'b' }, { name: 'c' }];
@@ -46,7 +46,7 @@ test.each(['companies', 'connections', 'documents', 'usageData', 'meters'] as co
   },
 );
 
-test('a change that no event waits for ends a state by the run that reads the company', async () => {
+test('a change without a waiting event ends a state by the run that reads the company', async () => {
   const [id, companyId, runId] = [randomUUID(), randomUUID(), randomUUID()];
   await writeRecords(warehouse, 'documents', [{ id, updated: at(1) }], { companyId });
   await startRun(warehouse.db, { runId, companyId, resource: 'documents' });
@@ -57,24 +57,24 @@ test('a change that no event waits for ends a state by the run that reads the co
   expect(await earlier('documents', id)).toMatchObject([{ ended_by_kind: 'run', ended_by: runId }]);
 });
 
-test('a record that is read again for an event ends its state by the event', async () => {
+test('a record that is read because of an event ends its state by the event', async () => {
   const id = randomUUID();
   await writeRecords(warehouse, 'documents', [{ id, updated: at(1), site: company.id }], {
     companyId: company.id,
   });
-  const told = delivery(
+  const event = delivery(
     documentEvent('updated', id, at(2), { site: { id: company.id, name: 'Main street' } }),
   );
-  await recordEvents(warehouse.db, [told]);
+  await recordEvents(warehouse.db, [event]);
   expect(await earlier('documents', id)).toEqual([]);
   await writeRecords(warehouse, 'documents', [{ id, updated: at(2), site: company.id }], {
     companyId: company.id,
     readAt: '2026-06-02T00:00:00Z',
   });
-  expect(await earlier('documents', id)).toMatchObject([{ ended_by_kind: 'event', ended_by: told.id }]);
+  expect(await earlier('documents', id)).toMatchObject([{ ended_by_kind: 'event', ended_by: event.id }]);
 });
 
-test('what an event itself changes ends by it: a status, a deletion and the usage that goes with it', async () => {
+test('an event ends the states that it changes: status, deletion and the usage with it', async () => {
   const [id, connectionId, usageId] = [randomUUID(), randomUUID(), randomUUID()];
   await writeRecords(warehouse, 'documents', [{ id, updated: at(1) }]);
   await writeRecords(warehouse, 'usageData', [{ id: usageId, updated: at(1), document: { id } }]);
@@ -101,7 +101,7 @@ test('a change that is rolled back leaves no history', async () => {
   expect(await earlier('meters', id)).toEqual([]);
 });
 
-test('odd values of the fields that are columns keep no record out', async () => {
+test('odd values in columns of fields keep no record out', async () => {
   const [id, usageId] = [randomUUID(), randomUUID()];
   const odd = {
     revisedDocumentId: 'none yet',

@@ -33,7 +33,7 @@ const held = async (meterId: string) =>
   ).rows;
 
 describe('writeIntervals', () => {
-  test('fresh readings go into the partitions of their months, exact', async () => {
+  test('new readings go into the partitions of their months, exact', async () => {
     const exact = '12345678901234567890.000000000000000001';
     expect(await writeIntervals(warehouse, 'fresh', '2026-03-01', readings(hours, exact))).toEqual({
       inserted: 3,
@@ -47,7 +47,7 @@ describe('writeIntervals', () => {
     ]);
   });
 
-  test('overlapping readings: new ones are inserted, newer ones change, identical ones are not touched', async () => {
+  test('overlapping readings: new ones are inserted, newer ones change rows, identical ones touch nothing', async () => {
     await writeIntervals(warehouse, 'over', '2026-03-01', readings(hours.slice(0, 2), '1'));
     expect(await writeIntervals(warehouse, 'over', '2026-03-02', readings(hours, '1'))).toMatchObject({
       inserted: 1,
@@ -65,7 +65,7 @@ describe('writeIntervals', () => {
     expect((await held('over')).map((row) => row.usage)).toEqual(['1', '2', '2']);
   });
 
-  test('an older state never undoes a newer one; at the same updated the read that began later wins', async () => {
+  test('an older state never replaces a newer one; at the same updated the later read wins', async () => {
     const at = (usage: string, updated: string) => readings(hours.slice(0, 1), usage, updated);
     await writeIntervals(warehouse, 'guard', '2026-03-02', at('2', '2026-01-02T00:00:00'));
     await writeIntervals(warehouse, 'guard', '2026-03-03', at('1', '2026-01-01T00:00:00'));
@@ -75,14 +75,14 @@ describe('writeIntervals', () => {
     expect((await held('guard')).map((row) => row.usage)).toEqual(['4']);
   });
 
-  test('a month that someone dropped is made again', async () => {
+  test('a dropped partition is made again', async () => {
     await writeIntervals(warehouse, 'dropped', '2026-03-01', readings(['2025-05-01T00:00:00'], '1'));
     await warehouse.db.execute(sql`drop table utility.intervals_2025_05`);
     await writeIntervals(warehouse, 'dropped', '2026-03-01', readings(['2025-05-02T00:00:00'], '2'));
     expect((await held('dropped')).map((row) => row.usage)).toEqual(['2']);
   });
 
-  test('a month that was detached and moved away is made again, and what was moved stays', async () => {
+  test('a partition that was detached and moved away is made again, and the moved one stays', async () => {
     await writeIntervals(warehouse, 'archived', '2026-03-01', readings(['2025-04-01T00:00:00'], '1'));
     const run = (text: string) => warehouse.db.execute(sql.raw(text));
     await run('create schema archive');
@@ -93,7 +93,7 @@ describe('writeIntervals', () => {
     expect((await run('select usage from archive.intervals_2025_04')).rows).toEqual([{ usage: '1' }]);
   });
 
-  test('readings of any year are written beside their neighbours, and make partitions of no month between', async () => {
+  test('readings of any year are written, and make partitions of no month between', async () => {
     const partitions = async () =>
       (
         await warehouse.db.execute(
@@ -128,12 +128,12 @@ describe('writeIntervals', () => {
     ]);
   });
 
-  test('a reading that comes twice on a page is written once', async () => {
+  test('a duplicate reading on a page is written once', async () => {
     const twice = readings([...hours, ...hours], '5');
     expect(await writeIntervals(warehouse, 'twice', '2026-03-01', twice)).toMatchObject({ inserted: 3 });
   });
 
-  test('a reading that Postgres refuses is kept apart; its neighbours are written', async () => {
+  test('a reading that Postgres refuses is kept apart; the others are written', async () => {
     const columns = readings(hours, '1');
     const refused = { ...columns, usage: ['1', 'not a number', '3'], quality: ['a', 'b', 'c\td\\'] };
     expect(await writeIntervals(warehouse, 'refused', '2026-03-01', refused)).toEqual({
@@ -150,7 +150,7 @@ describe('writeIntervals', () => {
   });
 
   test.each(['Z', '+00:00'])(
-    'readings without length, and amounts that are none, are refused by name, their neighbours not (%s)',
+    'readings without length and wrong amounts are refused by name, the others are written (%s)',
     async (zone) => {
       const meter = `wrong${zone}`;
       const day = (hour: string) => `2026-01-31T${hour}${zone}`;
@@ -199,13 +199,13 @@ describe('writeIntervals', () => {
     });
   });
 
-  test('a text of any length that is no amount is told at once', async () => {
+  test('a text of any length that is no amount is refused at once', async () => {
     const endless = readings(hours.slice(0, 1), `${'7'.repeat(200_000)}!`);
     expect(await writeIntervals(warehouse, 'endless', '2026-03-01', endless)).toMatchObject({ rejected: 1 });
   });
 
   test.each(['2033-06-30T24:00:00Z', '2033-06-30T23:59:60Z'])(
-    'a reading of %s is one of the day after, whatever stands there',
+    'a reading of %s is the first reading of the next day, with its key',
     async (start) => {
       const meterId = `midnight ${start}`;
       const at = (starts: readonly string[], usage: string) => ({
@@ -224,7 +224,7 @@ describe('writeIntervals', () => {
     },
   );
 
-  test('times with an offset and times in the zone of the setting are read by Postgres', async () => {
+  test('Postgres reads times with an offset and times in the zone of the setting', async () => {
     const berlin = await createWarehouse('Europe/Berlin');
     try {
       const columns = readings(['2026-03-29T01:00:00', '2026-03-29T03:00:00'], '1');

@@ -6,18 +6,18 @@ const page = (body: string, itemsKey: string | null = 'items', joined = false) =
   itemTexts({ body, itemsKey, joined });
 
 describe('the text of each record of a page', () => {
-  test('is as the service spelled it: digits, escapes, spaces', () => {
+  test('is as the service wrote it: digits, escapes, spaces', () => {
     const body = ` {"total" : 3, "items" :[ {"a": 1.10, "b":"\\u0000\\ud800"} , "x]\\"}" ,-1e400\n] } `;
     expect(page(body)).toEqual(['{"a": 1.10, "b":"\\u0000\\ud800"}', '"x]\\"}"', '-1e400']);
   });
 
-  test('is found under the key as JSON reads it: escaped, and the last where it comes twice', () => {
+  test('is found under an escaped key, and under the last of duplicate keys', () => {
     expect(page('{"items":[1],"it\\u0065ms":[2,3]}')).toEqual(['2', '3']);
     expect(page('{"nested":{"items":[1]},"items":[]}')).toEqual([]);
     expect(page('{"other":[1]}')).toEqual([]);
   });
 
-  test('of a bare array, of one record, and of several bodies joined', () => {
+  test('is found in a bare array, in one record, and in several bodies joined', () => {
     expect(page('[1, [2], {"items":[3]}]', null)).toEqual(['1', '[2]', '{"items":[3]}']);
     expect(page('{"id":1}', '')).toEqual(['{"id":1}']);
     expect(page('[{"id":1},{"id":2}]', '', true)).toEqual(['{"id":1}', '{"id":2}']);
@@ -25,13 +25,13 @@ describe('the text of each record of a page', () => {
     expect(page('[[1],[2,3]]', null, true)).toEqual(['1', '2', '3']);
   });
 
-  test('a string of megabytes and brackets by the thousand are no trouble', () => {
+  test('is found beside strings of megabytes and thousands of brackets', () => {
     const long = JSON.stringify(`${'é"\\['.repeat(500_000)}`);
     const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
     expect(page(`{"items":[${long},${deep}]}`)).toEqual([long, deep]);
   });
 
-  test('for any records, however they are indented, each text parses to its record', () => {
+  test('parses to its record, for any records and indentation', () => {
     fc.assert(
       fc.property(
         fc.array(fc.jsonValue({ noUnicodeString: false })),

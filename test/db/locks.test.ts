@@ -24,7 +24,7 @@ const rows = async (statement: string) => (await warehouse.db.execute(sql.raw(st
 const fromEarlierVersion = () => rows(`update metersync_migrations.views set version = 'earlier'`);
 
 let year = 2010;
-/** All that the sync does in the warehouse while it runs, with readings of a month that has no table yet. */
+/** Does all that the sync does in the warehouse, with readings of a month without a partition. */
 async function sync(): Promise<void> {
   const id = randomUUID();
   await recordEvents(warehouse.db, [delivery(documentEvent('created', id, '2026-05-01T00:00:00.000001'))]);
@@ -43,7 +43,7 @@ async function sync(): Promise<void> {
   expect(errors).toEqual([]);
 }
 
-/** Numbers that sessions of metersync ever locked: any login may hold them. */
+/** Numbers of advisory locks that metersync ever took: any login may hold them. */
 const advisory = [
   "hashtext('metersync.catch_ups')",
   "hashtext('metersync.ensure_interval_month')",
@@ -52,7 +52,7 @@ const advisory = [
   String(0x66696c64),
 ];
 
-test('a login without a role that holds every number there is to lock keeps nothing from being done', async () => {
+test('a login without a role that holds every advisory lock blocks nothing', async () => {
   const nobody = await loginAs(null, warehouse);
   await openTransaction(
     nobody,
@@ -99,7 +99,7 @@ test.each([null, 'metersync_analyst'])(
   },
 );
 
-/** The strongest that an analyst may hold: a transaction that has read everything and never ends. */
+/** The strongest lock of an analyst: a transaction that has read everything and never ends. */
 async function analystAtWork() {
   const analyst = await loginAs('metersync_analyst', warehouse);
   const readable = await rows(`
@@ -112,13 +112,13 @@ async function analystAtWork() {
   return { ...session, user: analyst.user };
 }
 
-test('an analyst whose transaction never ends keeps nothing from being recorded or written', async () => {
+test('an analyst whose transaction never ends blocks no recording and no writing', async () => {
   await analystAtWork();
   await sync();
   await sync();
 });
 
-test('a migration that an analyst keeps waiting says who it is, keeps nobody else waiting, and is done afterwards', async () => {
+test('a blocked migration names the analyst in its way, blocks nobody, and succeeds afterwards', async () => {
   const analyst = await analystAtWork();
   await fromEarlierVersion();
   const waiting = { lockTimeoutMs: 100, pauseMs: 1, tries: 3 };
@@ -137,7 +137,7 @@ test('a migration that an analyst keeps waiting says who it is, keeps nobody els
   expect(await ended).toMatchObject({ views: true });
 });
 
-test('migrations at once are one after the other, also the first ever', async () => {
+test('concurrent migrations run one after the other, also on an empty database', async () => {
   await warehouse.db.execute(sql`drop schema metersync_migrations cascade`);
   for (const schema of ['analytics', 'fields', 'history', 'ops', 'utility', 'metersync'])
     await warehouse.db.execute(sql.raw(`drop schema ${schema} cascade`));

@@ -24,7 +24,7 @@ describe('amounts', () => {
     ['a trailing zero', '1.10'],
     ['a negative amount', '-0.010'],
     ['an exponent', '1.5e3'],
-  ])('%s keeps all its digits, in its column and in raw', async (_, written) => {
+  ])('%s keeps all its digits in its column and in raw', async (_, written) => {
     const id = randomUUID();
     await writeRecords(warehouse, 'usageData', [`{"id":"${id}","usage":${written}}`]);
     const [row] = await rows(sql`select usage = ${written.replaceAll('"', '')}::numeric as exact,
@@ -58,7 +58,7 @@ describe('times', () => {
     expect(await updatedOf(warehouse, sent)).toBe(read);
   });
 
-  test('without a zone they are in the zone of the setting; with one the setting changes nothing', async () => {
+  test('without a zone are in the zone of the setting; with one the setting changes nothing', async () => {
     const newYork = await createWarehouse('America/New_York');
     try {
       expect(await updatedOf(newYork, '2026-07-02T03:04:05.678901')).toBe('2026-07-02T07:04:05.678901');
@@ -71,7 +71,7 @@ describe('times', () => {
   });
 
   test.each(['.1234564', '.123456500', '.123456501', '.123455500', '.999999999'])(
-    'nine fraction digits (%s) are rounded the same for an event and its record, so that the record settles it',
+    'nine fraction digits (%s) round the same in an event and its record, so that the record settles it',
     async (fraction) => {
       const id = randomUUID();
       const updated = `2026-01-02T03:04:05${fraction}`;
@@ -88,7 +88,7 @@ describe('times', () => {
 });
 
 describe('raw', () => {
-  test('is the record as it was sent, unknown fields and nesting included', async () => {
+  test('is the record as it was sent, with unknown fields and nesting', async () => {
     const id = randomUUID();
     const record = { id, brandNew: [{ a: null, b: ['x', 1, true] }], nested: { name: 'of a field' } };
     await writeRecords(warehouse, 'documents', [record]);

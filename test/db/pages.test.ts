@@ -18,7 +18,7 @@ const latest = { readAt: '2026-06-01T00:00:03Z', companyId };
 const older = '2026-05-01T00:00:00.000001';
 const newer = '2026-05-01T00:00:00.000002';
 
-/** A record of each listing whose `name` is what is told apart; a site stands in a company. */
+/** A record of each listing with a distinct `name`; a site stands in a company. */
 const records: Readonly<Record<Listing, (id: string, name: string, updated?: string) => SentRecord>> = {
   companies: (id, name) => ({ id, name }),
   sites: (id, name) => ({ id: companyId, sites: [{ id, name }] }),
@@ -35,12 +35,12 @@ const write = (listing: Listing, id: string, name: string, read: typeof early, u
   writeRecords(warehouse, listing, [records[listing](id, name, updated)], read);
 const nameOf = async (listing: Listing, id: string) =>
   ((await rowOf(warehouse, listing, id))?.raw as { name?: string } | undefined)?.name;
-const bury = (listing: Listing, id: string, reason: string, at: string) =>
+const deleteRow = (listing: Listing, id: string, reason: string, at: string) =>
   warehouse.db.execute(sql`update ${tableOf(listing)}
     set deleted_at = ${at}::timestamptz, deleted_reason = ${reason} where id::text = ${id}`);
 
-describe.each(dated)('%s, which tell when they were updated', (listing) => {
-  test('the newer state wins, whichever was read or written first', async () => {
+describe.each(dated)('%s, which have `updated`', (listing) => {
+  test('the newer state wins, in any order of reads and writes', async () => {
     const [first, second] = [randomUUID(), randomUUID()];
     await write(listing, first, 'new', early, newer);
     await write(listing, first, 'old', late, older);
@@ -58,7 +58,7 @@ describe.each(dated)('%s, which tell when they were updated', (listing) => {
     expect([await nameOf(listing, first), await nameOf(listing, second)]).toEqual(['read late', 'read late']);
   });
 
-  test('where the service stops telling `updated`, the read that began later wins', async () => {
+  test('the read that began later wins when the service stops sending `updated`', async () => {
     const id = randomUUID();
     await write(listing, id, 'dated', late, newer);
     await write(listing, id, 'undated', early);
@@ -67,7 +67,7 @@ describe.each(dated)('%s, which tell when they were updated', (listing) => {
     expect(await nameOf(listing, id)).toBe('undated');
   });
 
-  test('of a record that comes twice on a page the newer state is written', async () => {
+  test('of a duplicate record on a page the newer state is written', async () => {
     const id = randomUUID();
     const twice = [records[listing](id, 'new', newer), records[listing](id, 'old', older)];
     expect(await writeRecords(warehouse, listing, twice, early)).toMatchObject({ inserted: 1, changed: 0 });
@@ -75,7 +75,7 @@ describe.each(dated)('%s, which tell when they were updated', (listing) => {
   });
 });
 
-describe.each(undated)('%s, which do not tell when they were updated', (listing) => {
+describe.each(undated)('%s, which have no `updated`', (listing) => {
   test('the read that began later wins, whichever was written first', async () => {
     const [first, second] = [randomUUID(), randomUUID()];
     await write(listing, first, 'read early', early);
@@ -104,10 +104,10 @@ describe.each([...dated, ...undated])('%s', (listing) => {
     expect(await rowOf(warehouse, listing, id)).toMatchObject({ api_version: 'v2.1' });
   });
 
-  test('absence is undone by a read that began after it was concluded, by no earlier one', async () => {
+  test('a tombstone of absence yields to a read that began after it, not to an earlier one', async () => {
     const id = randomUUID();
     await write(listing, id, 'seen', early, newer);
-    await bury(listing, id, 'absent', late.readAt);
+    await deleteRow(listing, id, 'absent', late.readAt);
     await write(listing, id, 'seen', early, newer);
     expect(await rowOf(warehouse, listing, id)).toMatchObject({ deleted_reason: 'absent' });
     await write(listing, id, 'seen', latest, newer);
@@ -115,7 +115,7 @@ describe.each([...dated, ...undated])('%s', (listing) => {
   });
 });
 
-describe('what a record names', () => {
+describe('values from a record', () => {
   const column = async (
     listing: Listing,
     record: SentRecord & { id: string },
@@ -128,7 +128,7 @@ describe('what a record names', () => {
   const other = randomUUID();
 
   test.each(['documents', 'connections'] as const)(
-    '%s: the company as an object, as an id, or as the listing it stands in',
+    "%s: the company as an object, as an id, or as the listing's",
     async (listing) => {
       const of = (company: unknown) =>
         column(listing, { id: randomUUID(), ...(company ? { company } : {}) }, 'company_id');
@@ -138,19 +138,19 @@ describe('what a record names', () => {
     },
   );
 
-  test('the site of a document: its own, that of its first usage row, or what an event told before', async () => {
+  test("the site of a document: its own, that of its first usage row, or an earlier event's", async () => {
     const of = (more: object, id: string = randomUUID()) => column('documents', { id, ...more }, 'site_id');
     expect(await of({ site: { id: other } })).toBe(other);
     expect(await of({ site: other })).toBe(other);
     expect(await of({ usageData: [{ site: { id: other } }, { site: { id: companyId } }] })).toBe(other);
-    const told = randomUUID();
+    const withSite = randomUUID();
     await warehouse.db.execute(
-      sql`insert into utility.documents (id, site_id) values (${told}::uuid, ${other}::uuid)`,
+      sql`insert into utility.documents (id, site_id) values (${withSite}::uuid, ${other}::uuid)`,
     );
-    expect(await of({ updated: newer }, told)).toBe(other);
+    expect(await of({ updated: newer }, withSite)).toBe(other);
   });
 
-  test('a company keeps the public id that an event told, and brings its sites', async () => {
+  test('a company keeps the public id of an event, and brings its sites', async () => {
     const [id, publicId, siteId] = [randomUUID(), randomUUID(), randomUUID()];
     await warehouse.db.execute(
       sql`insert into utility.companies (id, public_id) values (${id}::uuid, ${publicId})`,
@@ -161,7 +161,7 @@ describe('what a record names', () => {
     expect(await rowOf(warehouse, 'sites', siteId)).toMatchObject({ company_id: id, name: 'Plant' });
   });
 
-  test('the sites of a connection follow the record where it tells them, and stay where it does not', async () => {
+  test('the sites of a connection follow records that list them, and stay otherwise', async () => {
     const id = randomUUID();
     const [first, second] = [randomUUID(), randomUUID()];
     const relation = (site: string, accountIds: string[]) => ({
@@ -175,15 +175,15 @@ describe('what a record names', () => {
           sql`select site_id, account_ids from utility.connection_sites where connection_id = ${id}::uuid order by account_ids`,
         )
       ).rows;
-    const told = [relation(first, ['1']), relation(second, ['2'])];
-    await writeRecords(warehouse, 'connections', [{ id, updated: older, sitesRelations: told }], early);
+    const relations = [relation(first, ['1']), relation(second, ['2'])];
+    await writeRecords(warehouse, 'connections', [{ id, updated: older, sitesRelations: relations }], early);
     expect(await sites()).toEqual([
       { site_id: first, account_ids: ['1'] },
       { site_id: second, account_ids: ['2'] },
     ]);
     const corrected = { id, updated: newer, sitesRelations: [relation(second, ['3', '4'])] };
     await writeRecords(warehouse, 'connections', [corrected], late);
-    await writeRecords(warehouse, 'connections', [{ id, updated: older, sitesRelations: told }], latest);
+    await writeRecords(warehouse, 'connections', [{ id, updated: older, sitesRelations: relations }], latest);
     expect(await sites()).toEqual([{ site_id: second, account_ids: ['3', '4'] }]);
     await writeRecords(warehouse, 'connections', [{ id, updated: newer }], latest);
     expect(await sites()).toEqual([{ site_id: second, account_ids: ['3', '4'] }]);

@@ -4,7 +4,7 @@ import { connectWarehouse, type Executor } from '../../db/connect.ts';
 import { charactersMax, plannedEachTime, sendsMin } from '../../db/prepare.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-/** A warehouse over one connection, so that what it keeps can be asked. */
+/** Opens a warehouse over one connection, whose prepared statements can be listed. */
 async function oneConnection() {
   const warehouse = await createWarehouse();
   const { db, close } = connectWarehouse({ url: warehouse.url, timeZone: 'UTC', max: 1, onError: () => {} });
@@ -12,60 +12,60 @@ async function oneConnection() {
     await close();
     await warehouse.drop();
   });
-  const kept = async (): Promise<string[]> =>
+  const prepared = async (): Promise<string[]> =>
     (await db.execute<{ statement: string }>(sql`select statement from pg_prepared_statements`)).rows.map(
       ({ statement }) => statement,
     );
-  return { db, kept };
+  return { db, prepared };
 }
 
-/** Sends a statement as often as makes a connection keep it. */
+/** Sends a statement until a connection prepares it. */
 async function sendOften(db: Executor, send: (tx: Executor) => Promise<unknown>): Promise<void> {
   for (let sent = 0; sent <= sendsMin; sent++) await send(db);
 }
 
-test('a statement that is sent often is kept by its connection, and answers as before', async () => {
-  const { db, kept } = await oneConnection();
+test('a statement that is sent often is prepared, and returns the same', async () => {
+  const { db, prepared } = await oneConnection();
   const add = (to: number) => db.execute(sql`select ${to}::int + 1 as sum`);
   for (let sent = 1; sent <= sendsMin; sent++) await add(sent);
-  expect(await kept()).toEqual([]);
+  expect(await prepared()).toEqual([]);
   expect((await add(41)).rows).toEqual([{ sum: 42 }]);
   expect((await add(1)).rows).toEqual([{ sum: 2 }]);
-  expect(await kept()).toEqual(['select $1::int + 1 as sum']);
+  expect(await prepared()).toEqual(['select $1::int + 1 as sum']);
 });
 
-test('what brings much, asks for a plan of its own, or has no parameters is not kept', async () => {
-  const { db, kept } = await oneConnection();
+test('statements with large or no parameters, or with a plan of their own, are not prepared', async () => {
+  const { db, prepared } = await oneConnection();
   await sendOften(db, (tx) => tx.execute(sql`select length(${'x'.repeat(charactersMax + 1)}::text)`));
   await sendOften(db, (tx) => tx.execute(sql`${plannedEachTime} select ${1}::int`));
   await sendOften(db, (tx) => tx.execute(sql`select 1`));
-  expect(await kept()).toEqual([]);
+  expect(await prepared()).toEqual([]);
 });
 
-test('a statement whose answer a migration changes fails once, and is read anew', async () => {
-  const { db, kept } = await oneConnection();
+test('a statement whose columns a migration changes fails once, then works again', async () => {
+  const { db, prepared } = await oneConnection();
   await db.execute(sql`create table public.it (a int)`);
   const read = () => db.transaction((tx) => tx.execute(sql`select * from public.it where ${1}::int = 1`));
   await sendOften(db, read);
-  expect(await kept()).toHaveLength(1);
+  expect(await prepared()).toHaveLength(1);
   await db.execute(sql`alter table public.it add b int`);
   await expect(read()).rejects.toThrow();
   expect((await read()).rows).toEqual([]);
 });
 
-test('behind a pooler, whose sessions are not those that kept a statement, one fails and none is kept any more', async () => {
-  const { db, kept } = await oneConnection();
+test('behind a pooler that changes sessions one statement fails, and none is prepared any more', async () => {
+  const { db, prepared } = await oneConnection();
   const add = (to: number) => db.execute(sql`select ${to}::int + 1 as sum`);
   await sendOften(db, () => add(1));
-  expect(await kept()).toHaveLength(1);
+  expect(await prepared()).toHaveLength(1);
   await db.execute(sql`deallocate all`);
   await expect(add(1)).rejects.toThrow();
   expect((await add(1)).rows).toEqual([{ sum: 2 }]);
   await sendOften(db, (tx) => tx.execute(sql`select ${1}::int - 1`));
-  expect(await kept()).toEqual([]);
+  expect(await prepared()).toEqual([]);
 });
 
-test('two pools never have two statements under one name', async () => {
+test('two pools never share a name for different statements', async () => {
   const [one, other] = [await oneConnection(), await oneConnection()];
   const name = async ({ db }: { readonly db: Executor }, text: string): Promise<string[]> => {
     await sendOften(db, (tx) => tx.execute(sql`select ${1}::int + ${sql.raw(text)}`));

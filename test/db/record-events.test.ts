@@ -28,7 +28,7 @@ const outcomeOf = async (id: string) =>
   )[0];
 
 describe('recordEvents', () => {
-  test('an event is journalled and its header is in the row at once; it stays pending until its record was read', async () => {
+  test('an event is journalled with its header in the row, and pending until its record is read', async () => {
     const id = randomUUID();
     const event = delivery(documentEvent('created', id, '2026-01-02T03:04:05.678901'));
     const recorded = await recordEvents(warehouse.db, [event]);
@@ -44,7 +44,7 @@ describe('recordEvents', () => {
     expect(await outcomeOf(event.id)).toMatchObject({ outcome: 'pending' });
   });
 
-  test('a second delivery changes nothing, within a group and across groups', async () => {
+  test('a second delivery changes nothing, within a group or across groups', async () => {
     const event = delivery(connectionEvent('created', randomUUID(), '2026-01-02T00:00:00.000001', 'PENDING'));
     expect(await recordEvents(warehouse.db, [event, event])).toMatchObject({ fresh: 1 });
     const before = await rows(sql`select xmin::text, * from utility.connections order by id`);
@@ -52,7 +52,7 @@ describe('recordEvents', () => {
     expect(await rows(sql`select xmin::text, * from utility.connections order by id`)).toEqual(before);
   });
 
-  test('a catch-up is woken once, by the group that found it asleep', async () => {
+  test('a catch-up is woken once, by the group that finds it asleep', async () => {
     await warehouse.db.execute(sql`update metersync.catch_ups set awake = false`);
     const first = await recordEvents(warehouse.db, [
       delivery(intervalsEvent('m-1', '2026-01-01', '2026-01-02', 96)),
@@ -63,7 +63,7 @@ describe('recordEvents', () => {
     expect([first.wake, second.wake]).toEqual([['intervals'], []]);
   });
 
-  test('unknown types are ignored, unusable events are dead with their bytes, their neighbours commit', async () => {
+  test('unknown types are ignored, unusable events are dead with their bytes, others commit', async () => {
     const good = Array.from({ length: 5 }, () =>
       delivery(documentEvent('created', randomUUID(), '2026-02-01T00:00:00.000001')),
     );
@@ -147,7 +147,7 @@ describe('recordEvents', () => {
     expect(row?.big).toBe('12345678901234567890.123456789012345678901');
   });
 
-  test('every order and grouping of a history of one document and one connection ends in the same rows', async () => {
+  test("every order and grouping of a document's and a connection's history ends in the same rows", async () => {
     const history = (document: string, connection: string) => [
       documentEvent('created', document, '2026-03-01T00:00:00.000001'),
       documentEvent('updated', document, '2026-03-01T00:00:00.000002'),
@@ -184,9 +184,9 @@ describe('recordEvents', () => {
     const orders = permutations([0, 1, 2, 3, 4, 5]);
     const expected = await finalState(orders[0] ?? [], 0);
     for (let from = 0; from < orders.length; from += 24) {
-      const some = orders.slice(from, from + 24);
-      const states = await Promise.all(some.map((order, at) => finalState(order, from + at)));
-      expect(states).toEqual(some.map(() => expected));
+      const batch = orders.slice(from, from + 24);
+      const states = await Promise.all(batch.map((order, at) => finalState(order, from + at)));
+      expect(states).toEqual(batch.map(() => expected));
     }
     expect(expected).toMatchObject({
       documents: [{ gone: true, deleted_reason: 'event', updated: expect.stringContaining('.000002') }],
@@ -220,7 +220,7 @@ describe('recordEvents', () => {
   });
 });
 
-/** Events that hold what Postgres cannot. */
+/** Events with values that Postgres cannot hold. */
 function unholdable(name: string, event: (more: object) => object) {
   const spelled = (json: string) => delivery(JSON.stringify(event({ more: 'HERE' })).replace('"HERE"', json));
   return {

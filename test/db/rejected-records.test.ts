@@ -19,7 +19,7 @@ const rejected = async (resource: string, recordId: string) =>
       where resource = ${resource} and record_id = ${recordId}`)
   ).rows[0];
 
-/** Records that Postgres cannot hold, as the service spells them. */
+/** Records that Postgres cannot hold, as the service writes them. */
 const refused: readonly [name: string, resource: 'documents' | 'usageData', fields: string, error: RegExp][] =
   [
     ['a NUL', 'documents', '"note":"a\\u0000b"', /unsupported Unicode|\\u0000/],
@@ -36,37 +36,34 @@ const refused: readonly [name: string, resource: 'documents' | 'usageData', fiel
   ];
 
 describe('a record that Postgres refuses', () => {
-  test.each(refused)(
-    '%s: is kept with its text and the reason; its neighbours are written',
-    async (...of) => {
-      const [, resource, fields, error] = of;
-      const id = randomUUID();
-      const neighbours = Array.from({ length: 6 }, () => randomUUID());
-      const text = `{"id":"${id}","updated":"${updated}",${fields}}`;
-      const page = neighbours.map((neighbour) => JSON.stringify({ id: neighbour, updated }));
-      page.splice(3, 0, text);
-      expect(await writeRecords(warehouse, resource, page, { companyId })).toEqual({
-        inserted: 6,
-        changed: 0,
-        rejected: 1,
-      });
-      for (const neighbour of neighbours) expect(await rowOf(warehouse, resource, neighbour)).toBeDefined();
-      expect(await rowOf(warehouse, resource, id)).toBeUndefined();
-      expect(await rejected(resource, id)).toEqual({
-        error: expect.stringMatching(error),
-        record: text,
-        company_id: companyId,
-      });
-    },
-  );
+  test.each(refused)('%s: is kept with its text and the reason; the others are written', async (...of) => {
+    const [, resource, fields, error] = of;
+    const id = randomUUID();
+    const neighbours = Array.from({ length: 6 }, () => randomUUID());
+    const text = `{"id":"${id}","updated":"${updated}",${fields}}`;
+    const page = neighbours.map((neighbour) => JSON.stringify({ id: neighbour, updated }));
+    page.splice(3, 0, text);
+    expect(await writeRecords(warehouse, resource, page, { companyId })).toEqual({
+      inserted: 6,
+      changed: 0,
+      rejected: 1,
+    });
+    for (const neighbour of neighbours) expect(await rowOf(warehouse, resource, neighbour)).toBeDefined();
+    expect(await rowOf(warehouse, resource, id)).toBeUndefined();
+    expect(await rejected(resource, id)).toEqual({
+      error: expect.stringMatching(error),
+      record: text,
+      company_id: companyId,
+    });
+  });
 
-  test('several of them on one page are each kept', async () => {
+  test('on a page with several is kept for each of them', async () => {
     const ids = Array.from({ length: 9 }, () => randomUUID());
     const page = ids.map((id, at) => `{"id":"${id}","note":"${at % 2 === 0 ? '\\u0000' : 'fine'}"}`);
     expect(await writeRecords(warehouse, 'documents', page)).toMatchObject({ inserted: 4, rejected: 5 });
   });
 
-  test('without a usable id it is known by a hash of where it stood, and kept once however often it is read', async () => {
+  test('without a usable id is kept once under its hash, however often it is read', async () => {
     const before = await count();
     const page = ['{"name":"no id"}', '{"id":"not a uuid"}', '{"id":null}', '{"id":7}'];
     expect(await writeRecords(warehouse, 'documents', page)).toMatchObject({ inserted: 0, rejected: 4 });
@@ -75,7 +72,7 @@ describe('a record that Postgres refuses', () => {
     expect(await rejected('documents', 'not a uuid')).toMatchObject({ record: '{"id":"not a uuid"}' });
   });
 
-  test('the sites of a company without an id are nobody’s: nothing would ever take them away', async () => {
+  test('brings no sites if it is a company without an id: nothing would ever tombstone them', async () => {
     const [stray, site] = [randomUUID(), randomUUID()];
     const page = [{ sites: [{ id: stray }] }, { id: randomUUID(), sites: [{ id: site }] }];
     await writeRecords(warehouse, 'sites', page);
@@ -83,14 +80,14 @@ describe('a record that Postgres refuses', () => {
     expect(await rowOf(warehouse, 'sites', site)).toBeDefined();
   });
 
-  test('an id that holds a NUL does not keep the record from being kept', async () => {
+  test('is kept even if its id holds a NUL', async () => {
     const page = ['{"id":"a\\u0000b"}', `{"id":"${randomUUID()}"}`];
     expect(await writeRecords(warehouse, 'documents', page)).toMatchObject({ inserted: 1, rejected: 1 });
     expect(await rejected('documents', 'a\\0b')).toMatchObject({ record: '{"id":"a\\u0000b"}' });
   });
 });
 
-/** What Postgres cannot hold, at any seat; a date that does not exist only where there is a column of it. */
+/** Values that Postgres cannot hold in any field; a date that does not exist only fails in a column. */
 const unholdable = {
   'a NUL': '"note":"a\\u0000b"',
   'a lone surrogate': '"note":"\\ud800"',
@@ -110,7 +107,7 @@ describe.each(['companies', 'sites', 'connections', 'documents', 'usageData', 'm
       listing === 'sites' ? `{"id":"${id}","sites":[{"id":"${id}",${fields}}]}` : `{"id":"${id}",${fields}}`;
     const good = () => record(randomUUID(), '"name":"in order"');
 
-    test('what Postgres cannot hold is kept apart until a later read finds it in order', async () => {
+    test('a refused record is kept until a later read succeeds', async () => {
       const bad = Object.entries(kinds).map(([kind, fields]) => ({ id: randomUUID(), kind, fields }));
       const page = bad.flatMap(({ id, fields }) => [good(), record(id, fields)]);
       const [before, readAt] = [await warehouseNow(warehouse.db), await warehouseNow(warehouse.db)];

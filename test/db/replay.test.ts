@@ -22,7 +22,7 @@ afterAll(() => warehouse.drop());
 
 const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execute(query)).rows;
 const record = async (event: DeliveredEvent) => await recordEvents(warehouse.db, [event]);
-/** Replays an event with what the journal kept of it. */
+/** Replays an event from the journal's payload or bytes. */
 async function replay({ id }: DeliveredEvent, how: Replay = 'unapplied'): Promise<Recorded> {
   const { events } = await keptEvents(warehouse.db, { ids: [id] }, how, { limit: 1, after: undefined });
   const event = events[0]?.event;
@@ -44,7 +44,7 @@ const document = async (id: string) =>
 const at = (n: number) => `2026-05-01T00:00:00.00000${n}`;
 
 describe('a replay', () => {
-  test('of an event that an earlier version could not apply applies it, from its bytes', async () => {
+  test('of an event that an earlier version could not apply applies it from its bytes', async () => {
     const id = randomUUID();
     const event = delivery(documentEvent('created', id, at(1), { note: 'żółć' }));
     await record(event);
@@ -54,12 +54,16 @@ describe('a replay', () => {
       body = convert_to(${event.body}, 'UTF8') where id = ${event.id}`);
     expect(await replay(event)).toMatchObject({ fresh: 1, duplicates: 0, dead: 0 });
     expect(await journal(event)).toMatchObject({
-      ...{ outcome: 'pending', kind: 'document', record_id: id, error: null, error_code: null },
+      outcome: 'pending',
+      kind: 'document',
+      record_id: id,
+      error: null,
+      error_code: null,
     });
     expect(await document(id)).toMatchObject({ updated: expect.stringContaining('.000001') });
   });
 
-  test('of an event whose type has become known since applies it', async () => {
+  test('of an event whose type is supported since applies it', async () => {
     const id = randomUUID();
     const event = delivery(documentEvent('deleted', id, at(3)));
     await record(event);
@@ -71,7 +75,7 @@ describe('a replay', () => {
     expect(await document(id)).toMatchObject({ deleted_reason: 'event' });
   });
 
-  test('of what can still not be applied leaves it dead, with the bytes and the reason', async () => {
+  test('of an event that still cannot be applied leaves it dead, with the bytes and the reason', async () => {
     const event = delivery(documentEvent('created', randomUUID(), '2026-02-30T00:00:00'));
     await record(event);
     const before = await journal(event);
@@ -84,7 +88,7 @@ describe('a replay', () => {
     expect(kept?.text).toBe(event.body);
   });
 
-  test('of what was superseded finds it superseded again, and writes no row', async () => {
+  test('of a superseded event leaves it superseded, and writes no row', async () => {
     const id = randomUUID();
     await record(delivery(documentEvent('deleted', id, at(5))));
     const late = delivery(documentEvent('updated', id, at(4)));
@@ -95,7 +99,7 @@ describe('a replay', () => {
     expect(await document(id)).toEqual(before);
   });
 
-  test('of what was applied changes nothing unless it is forced; forced, its record is read again', async () => {
+  test('of an applied event changes nothing; forced, its record is read again', async () => {
     const id = randomUUID();
     const event = delivery(documentEvent('created', id, at(1)));
     await record(event);
@@ -108,7 +112,7 @@ describe('a replay', () => {
     expect(await document(id)).toEqual(before);
   });
 
-  test('of a delete that was applied does not bury a record that lives again', async () => {
+  test('of an applied deletion does not tombstone a record that lives again', async () => {
     const id = randomUUID();
     const gone = delivery(documentEvent('deleted', id, at(1)));
     await record(gone);
@@ -118,18 +122,22 @@ describe('a replay', () => {
     expect(await document(id)).toMatchObject({ deleted_reason: null });
   });
 
-  test('of what waits has it tried again at once', async () => {
+  test('of a pending event makes it due at once', async () => {
     const event = delivery(intervalsEvent('m-1', '2026-01-01', '2026-01-02', 96));
     await record(event);
     await warehouse.db.execute(sql`update metersync.stale_records set attempts = 9, error = 'refused',
       error_code = 'SERVICE_KEY_REFUSED', due_at = now() + interval '1 hour' where record_id = ${event.id}`);
     await replay(event);
     expect(await journal(event)).toMatchObject({
-      ...{ outcome: 'pending', attempts: 0, next_attempt_at: null, error: null, error_code: null },
+      outcome: 'pending',
+      attempts: 0,
+      next_attempt_at: null,
+      error: null,
+      error_code: null,
     });
   });
 
-  test('twice has the effect of once; numbers keep their digits', async () => {
+  test('twice has the effect of one; numbers keep their digits', async () => {
     const digits = '12345678901234567890.123456789012345678900';
     const body = JSON.stringify(documentEvent('created', randomUUID(), at(1), { big: 0 }));
     const event = delivery(body.replace('"big":0', `"big":${digits}`));
@@ -144,7 +152,7 @@ describe('a replay', () => {
   });
 });
 
-test('an event that went missing is looked for again when it is delivered again', async () => {
+test('a missing event is tried again when it is delivered again', async () => {
   const event = delivery(documentEvent('created', randomUUID(), at(1)));
   await record(event);
   await settleAs(warehouse.db, 'missing', sql`id = ${event.id}`);
@@ -152,7 +160,7 @@ test('an event that went missing is looked for again when it is delivered again'
   expect(await journal(event)).toMatchObject({ outcome: 'pending', attempts: 0 });
 });
 
-test('the journal says which workflow recorded an event, and how many readings an event announced', async () => {
+test('the journal has the recording workflow of an event, and how many readings it announced', async () => {
   const event = delivery(intervalsEvent('m-2', '2026-01-01', '2026-01-02', 96));
   const odd = delivery({ ...intervalsEvent('m-2', '2026-01-01', '2026-01-02', 0), intervalCount: 'many' });
   await recordEvents(warehouse.db, [event, odd], { workflow: { workflowId: 'event/1', runId: 'run-1' } });
@@ -166,10 +174,10 @@ test('the journal says which workflow recorded an event, and how many readings a
   ]);
 });
 
-describe('numbers that unfold to more than anybody reads', () => {
+describe('numbers that expand to gigabytes', () => {
   const body = (count: number) => `{"eventType":"any.v1","n":[${Array(count).fill('1e131071').join(',')}]}`;
 
-  test('make an event dead, with its bytes, whatever few there are; its neighbours are applied', async () => {
+  test('make an event dead, with its bytes, unless they are few; the other events are applied', async () => {
     const [few, many, beside] = [delivery(body(3)), delivery(body(500)), delivery({ eventType: 'any.v1' })];
     expect(await recordEvents(warehouse.db, [few, many, beside])).toMatchObject({ fresh: 3, dead: 1 });
     expect(await journal(many)).toMatchObject({ outcome: 'dead', error_code: 'EVENT_UNREADABLE' });
@@ -181,7 +189,7 @@ describe('numbers that unfold to more than anybody reads', () => {
     expect(await journal(few)).toMatchObject({ outcome: 'ignored' });
   });
 
-  test('and were kept by an earlier version are neither shown nor replayed, and spoil no replay of others', async () => {
+  test('that an earlier version kept are not printed or replayed, and affect no other replay', async () => {
     const [large, beside] = [delivery({ eventType: 'large.v1' }), delivery({ eventType: 'large.v1' })];
     await recordEvents(warehouse.db, [large, beside]);
     await warehouse.db.execute(
@@ -211,11 +219,11 @@ describe('numbers that unfold to more than anybody reads', () => {
     );
   });
 
-  test('nor does an event that nests deep become large when it is shown', async () => {
+  test('do not come from indentation: a deeply nested event stays small when it is printed', async () => {
     const deep = delivery(`{"eventType":"deep.v1","deep":${'['.repeat(3_000)}1${']'.repeat(3_000)}}`);
     await record(deep);
-    const shown = await readEvent(warehouse.db, deep.id);
-    expect(JSON.parse(shown?.payload ?? '')).toMatchObject({ eventType: 'deep.v1' });
-    expect(shown?.payload?.length).toBeLessThan(10_000);
+    const printed = await readEvent(warehouse.db, deep.id);
+    expect(JSON.parse(printed?.payload ?? '')).toMatchObject({ eventType: 'deep.v1' });
+    expect(printed?.payload?.length).toBeLessThan(10_000);
   });
 });

@@ -16,7 +16,7 @@ afterAll(() => warehouse.drop());
 
 const rows = async (query: ReturnType<typeof sql>) => (await warehouse.db.execute(query)).rows;
 const event = () => delivery(documentEvent('created', randomUUID(), '2026-01-01T00:00:00.000001'));
-/** Records an event as it would stand in the journal so many days after it came. */
+/** Records an event as it would be in the journal `days` days after it came. */
 async function aged(given: DeliveredEvent, outcome: string, days: number): Promise<string> {
   await recordEvents(warehouse.db, [given]);
   if (outcome === 'applied' || outcome === 'superseded' || outcome === 'missing')
@@ -36,7 +36,7 @@ const has = async (id: string) =>
   )[0];
 
 describe('payloads of the journal', () => {
-  test('of settled events are dropped when they are old enough, in batches; every other byte stays', async () => {
+  test('of old enough settled events are dropped in batches; all others stay', async () => {
     const old: string[] = [];
     for (const outcome of ['applied', 'superseded', 'ignored']) {
       old.push(await aged(event(), outcome, 11), await aged(event(), outcome, 400));
@@ -50,7 +50,7 @@ describe('payloads of the journal', () => {
     for (const id of kept) expect(await has(id)).toEqual({ bytes: true, dropped: false });
   });
 
-  test('leave everything else that the journal says of the event', async () => {
+  test('leave all other columns of the event when they are dropped', async () => {
     const given = delivery(
       connectionEvent('created', randomUUID(), '2026-01-01T00:00:00.000001', 'CONNECTED'),
     );
@@ -63,7 +63,7 @@ describe('payloads of the journal', () => {
     expect(await read()).toEqual(before);
   });
 
-  test('once dropped, a delivery of the event still finds it and has no second effect', async () => {
+  test('once dropped, still make a repeated delivery of the event a duplicate', async () => {
     const id = randomUUID();
     const given = delivery(documentEvent('created', id, '2026-01-01T00:00:00.000009'));
     await aged(given, 'applied', 400);
@@ -76,7 +76,7 @@ describe('payloads of the journal', () => {
     ]);
   });
 
-  test('two that drop at the same time share the work', async () => {
+  test('are dropped once by concurrent runs', async () => {
     const old: string[] = [];
     for (let at = 0; at < 40; at++) old.push(await aged(event(), 'applied', 400));
     const counts = await Promise.all(

@@ -28,7 +28,7 @@ afterAll(async () => {
   await warehouse.drop();
 });
 
-/** A login of the user's own that was granted a role. */
+/** Creates a login of a user, with a role. */
 async function loginAs(role: string | null): Promise<Warehouse> {
   const user = `user_${randomUUID().replaceAll('-', '')}`;
   const password = randomUUID();
@@ -54,7 +54,7 @@ describe('a user with the role of the writer', () => {
     writer = await loginAs('metersync_writer');
   });
 
-  test('does all that the worker does: events, records with their history, readings of a new month', async () => {
+  test("does the worker's work: events, records with their history, readings of a new month", async () => {
     expect(await missingMigrations(writer.db)).toBe(0);
     const id = randomUUID();
     await recordEvents(writer.db, [delivery(documentEvent('created', id, '2026-05-01T00:00:00.000001'))]);
@@ -104,7 +104,7 @@ describe('a user with the role of the analyst', () => {
     await expect(attempt(analyst, `select * from ${table} limit 1`)).resolves.toBeDefined();
   });
 
-  test('reads every view and what the bills said before', async () => {
+  test('reads every view, and earlier states of the bills', async () => {
     const bill = { updated: '2026-05-01T00:00:00.000001', lineItems: [{}], usageData: [{}] };
     const [id, successor] = [randomUUID(), randomUUID()];
     await writeRecords(warehouse, 'documents', [{ ...bill, id, revisedDocumentId: successor }]);
@@ -120,22 +120,22 @@ describe('a user with the role of the analyst', () => {
     await expect(attempt(analyst, 'select * from analytics.bills_as_of(now())')).resolves.toBeDefined();
   });
 
-  test('reads no value of an event, nor of a field named like a secret, in the catalogue of fields', async () => {
-    const [told, secret, shown] = [randomUUID(), randomUUID(), randomUUID()];
+  test('reads no value of an event, nor of a secret field, in the field catalogue', async () => {
+    const [eventValue, secret, status] = [randomUUID(), randomUUID(), randomUUID()];
     const catalogue = createFieldCatalogue({
       db: warehouse.db,
       onError: (error) => expect(error).toBeUndefined(),
     });
-    const company = { name: `Acme ${told}`, address: [`${told} Main street`] };
+    const company = { name: `Acme ${eventValue}`, address: [`${eventValue} Main street`] };
     await catalogue.note('events/document.created.v2', 'webhooks', [
       { company },
-      { company: { name: `B ${told}` } },
+      { company: { name: `B ${eventValue}` } },
     ]);
-    await catalogue.note('connections', 'v2.2', [{ login: { password: secret }, status: `S ${shown}` }]);
+    await catalogue.note('connections', 'v2.2', [{ login: { password: secret }, status: `S ${status}` }]);
     await catalogue.close();
-    // As a version before this one kept them.
+    // As an earlier version stored them.
     await warehouse.db.execute(sql`
-      update metersync.field_catalogue set example = ${told}, enum_values = array[${told}] where resource like 'events/%'`);
+      update metersync.field_catalogue set example = ${eventValue}, enum_values = array[${eventValue}] where resource like 'events/%'`);
     await warehouse.db.execute(sql`
       insert into metersync.field_catalogue (resource, api_version, path, types, records, example, enum_values)
       values ('connections', 'v2.2', '/mfaCode', '{text}', 1, ${secret}, array[${secret}])`);
@@ -146,16 +146,16 @@ describe('a user with the role of the analyst', () => {
       return (await Promise.all(texts)).join('');
     };
     expect(await seen()).toContain('/company/name');
-    expect(await seen()).toContain(shown);
+    expect(await seen()).toContain(status);
     expect(await seen()).not.toMatch(new RegExp(`${secret}`));
     expect(JSON.stringify((await attempt(analyst, 'select * from ops.field_catalogue')).rows)).not.toContain(
-      told,
+      eventValue,
     );
     await warehouse.db.execute(sql`update metersync_migrations.views set version = 'earlier'`);
     await migrateWarehouse(warehouse.db);
-    expect(await seen()).not.toContain(told);
+    expect(await seen()).not.toContain(eventValue);
     const kept = await warehouse.db.execute(
-      sql`select from metersync.field_catalogue where example like ${`%${told}%`}`,
+      sql`select from metersync.field_catalogue where example like ${`%${eventValue}%`}`,
     );
     expect(kept.rowCount).toBe(0);
   });
@@ -180,7 +180,7 @@ test('a user without a role may read nothing', async () => {
     await expect(attempt(nobody, `select * from ${table}`)).rejects.toMatchObject(refused);
 });
 
-test('a migrator that may not make roles migrates all the same, and grants to those that are there', async () => {
+test('a migrator without the right to create roles migrates, and grants to existing ones', async () => {
   const user = `user_${randomUUID().replaceAll('-', '')}`;
   users.push(user);
   const database = `own_${randomUUID().replaceAll('-', '')}`;
@@ -191,7 +191,7 @@ test('a migrator that may not make roles migrates all the same, and grants to th
   [url.username, url.password, url.pathname] = [user, password, `/${database}`];
   const own = connectWarehouse({ url: url.href, timeZone: 'UTC', max: 2, onError: () => {} });
   try {
-    // Roles belong to the whole server, where the other warehouse made them.
+    // Roles belong to the whole server; the other warehouse created them.
     expect(await migrateWarehouse(own.db)).toMatchObject({ rolesMissing: [] });
     const granted = await own.db.execute(
       sql`select has_table_privilege('metersync_analyst', 'utility.documents', 'select') as may`,

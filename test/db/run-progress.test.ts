@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => warehouse.drop());
 
-test('how far a run is: rows that are written and pages that are read, of each company at work', async () => {
+test('the progress of a run counts rows written and pages read, of each company under way', async () => {
   const { db } = warehouse;
   const runId = randomUUID();
   expect(await readRunProgress(db, runId)).toMatchObject({ state: null, rows: 0, running: [], failed: [] });
@@ -33,7 +33,10 @@ test('how far a run is: rows that are written and pages that are read, of each c
   const page = (asked: number, count: number) =>
     notePages(db, { ...documents, pass: 1 }, [
       {
-        ...{ asked, currentPage: asked, total: 250, hasNext: true },
+        asked,
+        currentPage: asked,
+        total: 250,
+        hasNext: true,
         ids: Array.from({ length: count }, () => randomUUID()),
         readAt: new Date().toISOString(),
       },
@@ -54,9 +57,13 @@ test('how far a run is: rows that are written and pages that are read, of each c
       values (${meterId}, '{(,)}', clock_timestamp())`);
   }
   await noteProgress(db, intervals, {
-    ...{ pages: 5, inserted: 400, changed: 50, unchanged: 50 },
+    pages: 5,
+    inserted: 400,
+    changed: 50,
+    unchanged: 50,
     // A quarter of the readings of the second meter.
-    ...{ distinctIds: 250, totalSaid: 1_000 },
+    distinctIds: 250,
+    totalSaid: 1_000,
   });
 
   const over = { runId, companyId: done, resource: 'intervals' };
@@ -64,7 +71,10 @@ test('how far a run is: rows that are written and pages that are read, of each c
   await finishRun(db, over, 'partial', { error: '1 meters: SERVICE_ACCESS_DENIED: no' });
 
   expect(await readRunProgress(db, runId)).toMatchObject({
-    ...{ state: 'running', companies: 3, companiesDone: 1, rows: 20 + 160 + 500 },
+    state: 'running',
+    companies: 3,
+    companiesDone: 1,
+    rows: 20 + 160 + 500,
     running: [
       { name: 'Company 0', resource: 'documents', step: 3, done: 160, of: 250, unit: 'records', rows: 180 },
       { name: 'Company 1', resource: 'intervals', step: 5, done: 1.25, of: 3, unit: 'meters', rows: 500 },

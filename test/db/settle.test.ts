@@ -37,7 +37,7 @@ const pendingDocument = async (updated = newer) => {
 };
 const now = () => warehouseNow(warehouse.db);
 
-test('an event is applied when its state, or a newer one, was read after it was recorded', async () => {
+test('an event is applied when its state, or a newer one, is read after it was recorded', async () => {
   const { id, event } = await pendingDocument();
   const readAt = await now();
   await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
@@ -46,18 +46,18 @@ test('an event is applied when its state, or a newer one, was read after it was 
 });
 
 test.each([
-  { told: '2026-05-01T00:00:00.123456789Z', shown: '2026-05-01T00:00:00.123456Z' },
-  { told: '2026-05-01T02:00:00.1234567+02:00', shown: '2026-05-01T00:00:00.123456' },
-  { told: '2026-05-01T00:00:00.123456Z', shown: '2026-05-01T00:00:00.123456789Z' },
-])('an event of $told is applied by its record of $shown', async ({ told, shown }) => {
-  const { id, event } = await pendingDocument(told);
+  { event: '2026-05-01T00:00:00.123456789Z', record: '2026-05-01T00:00:00.123456Z' },
+  { event: '2026-05-01T02:00:00.1234567+02:00', record: '2026-05-01T00:00:00.123456' },
+  { event: '2026-05-01T00:00:00.123456Z', record: '2026-05-01T00:00:00.123456789Z' },
+])('an event of $event is applied by its record of $record', async ({ event: named, record: read }) => {
+  const { id, event } = await pendingDocument(named);
   const readAt = await now();
-  await writeRecords(warehouse, 'documents', [{ id, updated: shown }], { readAt });
+  await writeRecords(warehouse, 'documents', [{ id, updated: read }], { readAt });
   expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 1, waiting: 0 });
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
 });
 
-test('an event is applied by a record without `updated` that was read after it, and by none that was read before', async () => {
+test('an event is applied by a record without `updated` that was read after it, not before', async () => {
   const { id, event } = await pendingDocument();
   const record = { id, name: 'a bill' };
   const early = '2026-01-01T00:00:00Z';
@@ -68,7 +68,7 @@ test('an event is applied by a record without `updated` that was read after it, 
   expect(await settleRecords(warehouse.db, 'documents', [id], readAt)).toEqual({ applied: 1, waiting: 0 });
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
 
-  // It has not changed since, and is read for another event.
+  // The unchanged record is read because of another event.
   const second = delivery(documentEvent('updated', id, '2026-05-03T00:00:00.000001'));
   await recordEvents(warehouse.db, [second]);
   const later = await now();
@@ -81,7 +81,7 @@ test('an event is applied by a record without `updated` that was read after it, 
   expect(await eventRow(second.id)).toMatchObject({ outcome: 'applied' });
 });
 
-test('an event whose state the service does not show yet waits, each time longer', async () => {
+test('an event whose state the service does not return yet backs off', async () => {
   const { id, event } = await pendingDocument();
   const readAt = await now();
   await writeRecords(warehouse, 'documents', [{ id, updated: older }], { readAt });
@@ -94,7 +94,7 @@ test('an event whose state the service does not show yet waits, each time longer
   });
 });
 
-test('an event that was recorded while the read was under way is left to the next read', async () => {
+test('an event recorded during a read is left to the next read', async () => {
   const readAt = await now();
   const { id, event } = await pendingDocument();
   await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
@@ -102,8 +102,8 @@ test('an event that was recorded while the read was under way is left to the nex
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 0 });
 });
 
-/** Tries until nothing is looked for any more, as if the delays between them were over. */
-async function neverShown(resource: 'documents' | 'connections', id: string, eventId: string) {
+/** Settles a record that the service does not have until it is given up, without the back-off. */
+async function giveUp(resource: 'documents' | 'connections', id: string, eventId: string) {
   for (let attempt = 0; attempt <= notShownAttemptsMax; attempt++) {
     expect((await rowOf(warehouse, resource, id))?.deleted_at).toBeNull();
     expect(await eventRow(eventId)).toMatchObject({ outcome: 'pending', attempts: attempt });
@@ -112,11 +112,11 @@ async function neverShown(resource: 'documents' | 'connections', id: string, eve
   }
 }
 
-test('a document that no complete listing shows waits longer each time, then is missing, and its usage goes', async () => {
+test('a document that no complete listing contains backs off, then is tombstoned with its usage', async () => {
   const { id, event } = await pendingDocument();
   const usageId = randomUUID();
   await writeRecords(warehouse, 'usageData', [{ id: usageId, document: { id } }]);
-  await neverShown('documents', id, event.id);
+  await giveUp('documents', id, event.id);
   expect(await rowOf(warehouse, 'documents', id)).toMatchObject({ deleted_reason: 'not_found' });
   expect(await rowOf(warehouse, 'usageData', usageId)).toMatchObject({ deleted_reason: 'document' });
   expect(await eventRow(event.id)).toMatchObject({
@@ -125,7 +125,7 @@ test('a document that no complete listing shows waits longer each time, then is 
   });
 });
 
-test('a connection that moved is neither postponed nor given up by the company that it left', async () => {
+test('a connection that moved is neither postponed nor given up by its former company', async () => {
   const there = { ...company, id: randomUUID() };
   const id = randomUUID();
   const [before, after] = [
@@ -147,19 +147,19 @@ test('a connection that moved is neither postponed nor given up by the company t
   expect(await eventRow(after.id)).toMatchObject({ outcome: 'applied' });
 });
 
-test('the same for a connection', async () => {
+test('a connection that no complete listing contains is tombstoned, and its event is missing', async () => {
   const id = randomUUID();
   const event = delivery(connectionEvent('created', id, newer, 'PENDING'));
   await recordEvents(warehouse.db, [event]);
-  await neverShown('connections', id, event.id);
+  await giveUp('connections', id, event.id);
   expect(await rowOf(warehouse, 'connections', id)).toMatchObject({ deleted_reason: 'not_found' });
   expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
 });
 
 describe.each(['documents', 'connections'] as const)(
-  '%s that the service shows older than an event told',
+  '%s that the service returns in an older state than an event named',
   (resource) => {
-    const told = async (updated = newer, id: string = randomUUID()) => {
+    const eventOf = async (updated = newer, id: string = randomUUID()) => {
       const event = delivery(
         resource === 'documents'
           ? documentEvent('updated', id, updated)
@@ -175,8 +175,8 @@ describe.each(['documents', 'connections'] as const)(
     };
     const wayBack = sql`update metersync.stale_records set due_at = clock_timestamp()`;
 
-    test('are looked at longer each time, then believed; the event is missing, for all to see', async () => {
-      const { id, event } = await told();
+    test('back off, then are accepted; the event is missing', async () => {
+      const { id, event } = await eventOf();
       for (let attempt = 0; attempt < olderShownAttemptsMax; attempt++) {
         await show(id, older);
         expect(await eventRow(event.id)).toMatchObject({
@@ -208,13 +208,13 @@ describe.each(['documents', 'connections'] as const)(
       expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied', error: null });
     });
 
-    test('are believed while a newer one is awaited, which an event of the future keeps out no longer', async () => {
-      const { id, event } = await told('2099-05-01T00:00:00.000001');
+    test('are accepted once an event of the future is given up, while a newer state is awaited', async () => {
+      const { id, event } = await eventOf('2099-05-01T00:00:00.000001');
       for (let attempt = 0; attempt < olderShownAttemptsMax; attempt++) {
         await show(id, older);
         await warehouse.db.execute(wayBack);
       }
-      const { event: next } = await told(newer, id);
+      const { event: next } = await eventOf(newer, id);
       await show(id, older);
       expect(await eventRow(event.id)).toMatchObject({ outcome: 'missing' });
       expect(await eventRow(next.id)).toMatchObject({ outcome: 'pending' });
@@ -223,9 +223,9 @@ describe.each(['documents', 'connections'] as const)(
       expect(await rowOf(warehouse, resource, id)).toMatchObject({ raw: { updated: newer } });
     });
 
-    test('are taken as they are when they were given up before', async () => {
-      const { id, event } = await told();
-      await neverShown(resource, id, event.id);
+    test('are accepted when they were given up before', async () => {
+      const { id, event } = await eventOf();
+      await giveUp(resource, id, event.id);
       expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_reason: 'not_found' });
       await show(id, older);
       expect(await rowOf(warehouse, resource, id)).toMatchObject({
@@ -237,7 +237,7 @@ describe.each(['documents', 'connections'] as const)(
   },
 );
 
-test('tries that failed for another reason do not count against a record', async () => {
+test('attempts that failed for another reason do not count against a record', async () => {
   const { id, event } = await pendingDocument();
   for (let attempt = 0; attempt < 2 * notShownAttemptsMax; attempt++) {
     await parkOwner(warehouse.db, 'documents', company.id, { code: 'SERVICE_ERROR', message: '500' });
@@ -248,14 +248,14 @@ test('tries that failed for another reason do not count against a record', async
   expect((await rowOf(warehouse, 'documents', id))?.deleted_at).toBeNull();
 });
 
-describe('what was missing is settled', () => {
+describe('a missing event is settled', () => {
   const missingDocument = async () => {
     const { id, event } = await pendingDocument();
-    await neverShown('documents', id, event.id);
+    await giveUp('documents', id, event.id);
     return { id, event };
   };
 
-  test('by whatever shows it later', async () => {
+  test('by a later read of its record', async () => {
     const { id, event } = await missingDocument();
     const readAt = await now();
     await writeRecords(warehouse, 'documents', [{ id, updated: newer }], { readAt });
@@ -282,23 +282,23 @@ describe('what was missing is settled', () => {
 });
 
 describe.each(['documents', 'connections'] as const)(
-  '%s that two passes over the listing do not show',
+  '%s that two passes over the listing do not contain',
   (resource) => {
     const listing = { resource, companyId: company.id };
     const retire = async () => {
       const seen = { ids: [], beganAt: await now() };
       await retireAbsent(warehouse.db, randomUUID(), listing, seen, { rows: 500, percent: 100 });
     };
-    const told = (id: string) =>
+    const eventOf = (id: string) =>
       delivery(
         resource === 'documents'
           ? documentEvent('created', id, newer)
           : connectionEvent('created', id, newer, 'PENDING'),
       );
 
-    test('are looked for as long as an event waits for them', async () => {
+    test('stay alive while an event waits for them', async () => {
       const id = randomUUID();
-      const event = told(id);
+      const event = eventOf(id);
       await recordEvents(warehouse.db, [event]);
       await retire();
       expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_at: null });
@@ -310,9 +310,9 @@ describe.each(['documents', 'connections'] as const)(
       expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
     });
 
-    test('are gone where none does, and one that comes late waits for nothing', async () => {
+    test('are tombstoned without a waiting event; one that comes late is superseded', async () => {
       const id = randomUUID();
-      const event = told(id);
+      const event = eventOf(id);
       await writeRecords(warehouse, resource, [{ id, updated: newer }], {
         readAt: await now(),
         companyId: company.id,

@@ -33,7 +33,7 @@ const lives = async (listing: Listing, id: string) => {
 };
 
 describe('a page that was read before a document was deleted, and is written after its event', () => {
-  test('brings back neither the document nor its usage when both were known', async () => {
+  test('revives neither the document nor its usage', async () => {
     const { id, usageId, record, usage, deleted } = aDocument();
     await writeRecords(warehouse, 'documents', [record], { readAt: '2026-05-02T00:00:00Z' });
     await writeRecords(warehouse, 'usageData', [usage], { readAt: '2026-05-02T00:00:00Z' });
@@ -44,7 +44,7 @@ describe('a page that was read before a document was deleted, and is written aft
     expect([await lives('documents', id), await lives('usageData', usageId)]).toEqual([false, false]);
   });
 
-  test('brings up neither when both are seen for the first time', async () => {
+  test('inserts neither as live when both are new', async () => {
     const { id, usageId, record, usage, deleted } = aDocument();
     const readAt = await warehouseNow(warehouse.db);
     await recordEvents(warehouse.db, [deleted]);
@@ -53,7 +53,7 @@ describe('a page that was read before a document was deleted, and is written aft
     expect([await lives('documents', id), await lives('usageData', usageId)]).toEqual([false, false]);
   });
 
-  test('a service that restores the document has it restored: a newer state undoes the event', async () => {
+  test('a newer state that the service restores undoes the event', async () => {
     const { id, record, deleted } = aDocument();
     await recordEvents(warehouse.db, [deleted]);
     const readAt = await warehouseNow(warehouse.db);
@@ -63,7 +63,7 @@ describe('a page that was read before a document was deleted, and is written aft
   });
 });
 
-describe('a delete event and a page of usage that are written at the same moment', () => {
+describe('a delete event and a page of usage that are written at once', () => {
   const pageOf = (usage: object, readAt: string) => ({
     body: JSON.stringify([usage]),
     itemsKey: null,
@@ -79,7 +79,7 @@ describe('a delete event and a page of usage that are written at the same moment
       return waiting.rowCount;
     });
 
-  test('the event waits for the page, and buries what it wrote', async () => {
+  test('the event waits for the page, and tombstones what it wrote', async () => {
     const { usageId, usage, deleted } = aDocument();
     const readAt = await warehouseNow(warehouse.db);
     let recorded: Promise<unknown> | undefined;
@@ -110,7 +110,7 @@ describe('a delete event and a page of usage that are written at the same moment
 });
 
 describe('usage that a correction removed', () => {
-  test('is not brought up by a page that was read before the correction and is written after it was read', async () => {
+  test('is not inserted by a page that was read before the correction and is written after it', async () => {
     const { id, usageId, record, usage } = aDocument();
     await writeRecords(warehouse, 'documents', [record]);
     const [before, correction] = [await warehouseNow(warehouse.db), await warehouseNow(warehouse.db)];
@@ -121,7 +121,7 @@ describe('usage that a correction removed', () => {
     expect(await lives('usageData', usageId)).toBe(true);
   });
 
-  test('goes with the read of its document that no longer shows it, unless a later read did', async () => {
+  test('is tombstoned by a read of its document without it, unless a later read contained it', async () => {
     const { id, usageId, record, usage } = aDocument();
     await writeRecords(warehouse, 'documents', [record]);
     const before = await warehouseNow(warehouse.db);

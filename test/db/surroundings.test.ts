@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => warehouse.drop());
 
-test('a site that an event alone told of has the list of companies read, until it is found gone', async () => {
+test('a site known from an event alone has the list of companies read, until it is tombstoned', async () => {
   const { db } = warehouse;
   const [companyId, site] = [randomUUID(), randomUUID()];
   await writeRecords(warehouse, 'companies', [{ id: companyId, name: 'Acme' }]);

@@ -20,7 +20,7 @@ const read = (readAt: string): Read => ({ companyId: company.id, readAt });
 const [earlier, later] = [read('2026-06-01T00:00:00Z'), read('2026-06-02T00:00:00Z')];
 const nothing = { inserted: 0, changed: 0, rejected: 0 };
 
-/** Changes what a row holds behind metersync's back: it stays so only as long as its record is passed over. */
+/** Marks a row without metersync: the mark stays only as long as its record is skipped. */
 const mark = async (table: string, id: string) =>
   await warehouse.db.execute(
     sql`update utility.${sql.raw(table)} set raw = raw || '{"mark": 1}' where id::text = lower(${id})`,
@@ -32,13 +32,13 @@ const isMarked = async (table: string, id: string): Promise<boolean> => {
   return rows[0]?.marked === true;
 };
 
-describe('a record that is as its row was written', () => {
+describe('an unchanged record', () => {
   test.each([
     ['documents', 'documents'],
     ['usageData', 'usage_data'],
     ['connections', 'connections'],
     ['meters', 'meters'],
-  ] as const)('is passed over among others that changed: %s', async (listing, table) => {
+  ] as const)('is skipped among changed ones: %s', async (listing, table) => {
     const [same, other] = [
       { id: randomUUID(), updated, documentId: randomUUID(), text: 'a \\" ] {' },
       { id: randomUUID().toUpperCase(), updated, documentId: randomUUID() },
@@ -59,7 +59,7 @@ describe('a record that is as its row was written', () => {
     ['by another company', { ...later, companyId: randomUUID() }],
     ['in another version of the API', { ...later, apiVersion: 'v1' }],
     ['for events that wait for it', { ...later, confirms: true }],
-  ])('is looked at again where it is read %s', async (_, again) => {
+  ])('is written again when it is read %s', async (_, again) => {
     const [record, other] = [
       { id: randomUUID(), updated },
       { id: randomUUID(), updated },
@@ -74,7 +74,7 @@ describe('a record that is as its row was written', () => {
     expect(await isMarked('documents', other.id)).toBe(true);
   });
 
-  test('is the same whichever listing shows it, and looked at again where that says whose it is', async () => {
+  test('is the same in any listing, and written again when a listing names another document', async () => {
     const [id, documentId, otherId] = [randomUUID(), randomUUID(), randomUUID()];
     const usage = { id, updated };
     const write = async (of?: string) => {
@@ -92,7 +92,7 @@ describe('a record that is as its row was written', () => {
     expect(rows).toEqual([{ document_id: otherId }]);
   });
 
-  test('is looked at again where it is shown twice, in another state', async () => {
+  test('is written again when it is listed twice in different states', async () => {
     const record = { id: randomUUID(), updated };
     const other = { ...record, more: 1 };
     await writeRecords(warehouse, 'documents', [record], earlier);
@@ -100,7 +100,7 @@ describe('a record that is as its row was written', () => {
     expect(await writeRecords(warehouse, 'documents', [record], later)).toEqual(nothing);
   });
 
-  test('is looked at again where its row is gone', async () => {
+  test('is written again when its row is tombstoned', async () => {
     const record = { id: randomUUID(), updated };
     await writeRecords(warehouse, 'documents', [record], earlier);
     await warehouse.db.execute(sql`
@@ -109,7 +109,7 @@ describe('a record that is as its row was written', () => {
     expect(await writeRecords(warehouse, 'documents', [record], later)).toEqual({ ...nothing, changed: 1 });
   });
 
-  test('is written once where it is spelled in another way', async () => {
+  test('is written once when it is spelled in another way', async () => {
     const id = randomUUID();
     const spelled = [
       `{"id":"${id}","updated":"${updated}","a":1.50}`,
@@ -123,7 +123,7 @@ describe('a record that is as its row was written', () => {
     expect(rows).toEqual([]);
   });
 
-  test('forgets what was refused of it', async () => {
+  test('deletes its earlier refusals', async () => {
     const record = { id: randomUUID(), updated };
     await writeRecords(warehouse, 'documents', [record], earlier);
     const refused = {
@@ -142,7 +142,7 @@ describe('a record that is as its row was written', () => {
   });
 });
 
-test('rows are the same, with digests and without, whatever pages and events come', async () => {
+test('rows are the same with digests and without, for any pages and events', async () => {
   const states = 3;
   const time = (state: number) => `2026-05-0${state + 1}T00:00:00.000001`;
   const record = (id: string, state: number, variant: number) => ({
@@ -155,7 +155,7 @@ test('rows are the same, with digests and without, whatever pages and events com
     fc.record({
       what: fc.constant('page' as const),
       readAt: fc.nat(3),
-      shown: fc.array(fc.record({ id: fc.nat(1), state: fc.nat(states - 1), variant: fc.nat(1) }), {
+      listed: fc.array(fc.record({ id: fc.nat(1), state: fc.nat(states - 1), variant: fc.nat(1) }), {
         minLength: 1,
         maxLength: 3,
       }),
@@ -178,11 +178,11 @@ test('rows are the same, with digests and without, whatever pages and events com
               continue;
             }
             const at = read(`2026-06-0${one.readAt + 1}T00:00:00Z`);
-            const shown = one.shown.map(({ id, state, variant }) =>
+            const listed = one.listed.map(({ id, state, variant }) =>
               record(ids[id] as string, state, variant),
             );
-            if (withDigests) await writeRecords(warehouse, 'documents', shown, at);
-            else await warehouse.db.transaction((tx) => upserts.documents(tx, pageOfRecords(shown, at)));
+            if (withDigests) await writeRecords(warehouse, 'documents', listed, at);
+            else await warehouse.db.transaction((tx) => upserts.documents(tx, pageOfRecords(listed, at)));
           }
           const { rows } = await warehouse.db.execute(sql`
             select site_id, updated, raw_updated, raw ->> 'variant' as variant, synced_at,

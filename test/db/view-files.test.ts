@@ -16,7 +16,7 @@ async function folderOf(files: Readonly<Record<string, string>>): Promise<string
 
 const view = (name: string, from: string) => `create or replace view ${name} as select * from ${from};\n`;
 
-test('each file comes after those that make what it names, the schema first and comments last', async () => {
+test('each file comes after those that it names, the schema first and comments last', async () => {
   const folder = await folderOf({
     'comments/a.sql': 'comments',
     'functions/analytics.z.sql': 'create or replace function analytics.z() returns integer return 1;',
@@ -28,11 +28,17 @@ test('each file comes after those that make what it names, the schema first and 
   });
   const made = viewTexts(folder).map((text) => /(?:view|function) (\w+\.\w)/.exec(text)?.[1] ?? text);
   expect(made).toEqual([
-    ...['schema', 'analytics.z', 'analytics.d', 'analytics.c', 'analytics.a', 'analytics.b', 'comments'],
+    'schema',
+    'analytics.z',
+    'analytics.d',
+    'analytics.c',
+    'analytics.a',
+    'analytics.b',
+    'comments',
   ]);
 });
 
-test('files that name one another are named', async () => {
+test('an error names files that name one another', async () => {
   const folder = await folderOf({
     'views/analytics.a.sql': view('analytics.a', 'analytics.b'),
     'views/analytics.b.sql': view('analytics.b', 'analytics.a'),
@@ -42,7 +48,7 @@ test('files that name one another are named', async () => {
   );
 });
 
-test('a template stands where it is named, with the arguments that it is given', async () => {
+test('a template replaces its reference, with the given arguments', async () => {
   const folder = await folderOf({
     'templates/rows.sql': '-- Not shown.\nselect {{what}} from {{table}}{{more}}\n',
     'views/analytics.a.sql':

@@ -18,7 +18,7 @@ const meterEvent = (meterId: string) => delivery(intervalsEvent(meterId, '2026-0
 const sleep = () => warehouse.db.transaction((tx) => trySleep(tx, 'intervals'));
 
 describe('a catch-up that wants to sleep', () => {
-  test('may when nothing waits, and is woken by the next event alone', async () => {
+  test('may when nothing waits, and is woken by the next event only', async () => {
     expect(await sleep()).toEqual({ asleep: true, dueInMs: null });
     expect((await recordEvents(warehouse.db, [meterEvent('m-1')])).wake).toEqual(['intervals']);
     expect((await recordEvents(warehouse.db, [meterEvent('m-2')])).wake).toEqual([]);
@@ -33,24 +33,25 @@ describe('a catch-up that wants to sleep', () => {
   test('is woken by a new event while it waits for one that was postponed', async () => {
     await recordEvents(warehouse.db, [meterEvent('parked')]);
     await parkOwner(warehouse.db, 'intervals', 'parked', {
-      ...{ code: 'SERVICE_ACCESS_DENIED', message: 'SERVICE_ACCESS_DENIED: 403' },
+      code: 'SERVICE_ACCESS_DENIED',
+      message: 'SERVICE_ACCESS_DENIED: 403',
     });
     expect(await sleep()).toEqual({ asleep: false, dueInMs: expect.closeTo(10_000, -4) });
     expect((await recordEvents(warehouse.db, [meterEvent('m-1')])).wake).toEqual(['intervals']);
   });
 });
 
-describe('a group that is recorded again, as its worker was killed before it told what to do next', () => {
+describe('a group that is recorded again because its worker was killed', () => {
   const event = () => delivery(documentEvent('created', randomUUID(), '2026-01-02T00:00:00.000001'));
 
-  test('tells again of catch-ups to wake', async () => {
+  test('returns the catch-ups to wake again', async () => {
     const group = [event(), event()];
     expect(await recordEvents(warehouse.db, group)).toMatchObject({ fresh: 2, wake: ['documents'] });
     const again = await recordEvents(warehouse.db, group);
     expect(again).toMatchObject({ fresh: 0, duplicates: 2, wake: ['documents'] });
   });
 
-  test('also where what they were marked awake for was settled meanwhile: else nobody would wake them again', async () => {
+  test('returns catch-ups whose events were settled meanwhile: nothing else would wake them', async () => {
     const id = randomUUID();
     const updated = '2026-01-02T00:00:00.000001';
     await writeRecords(warehouse, 'companies', [company]);
