@@ -147,9 +147,9 @@ describe('a user with the role of the analyst', () => {
     expect(await seen()).not.toMatch(new RegExp(`${secret}`));
     expect(await seen()).not.toContain(told);
     const kept = await warehouse.db.execute(
-      sql`select from metersync.field_catalogue where example like ${`%${told}%`}`,
+      sql`select resource, path, example from metersync.field_catalogue where example like ${`%${told}%`}`,
     );
-    expect(kept.rowCount).toBe(0);
+    expect(kept.rows).toEqual([]);
   });
 
   test.each([
