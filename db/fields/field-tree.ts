@@ -84,6 +84,7 @@ function fieldNode(path: string, depth: number, fresh = true): FieldNode {
  */
 export class FieldTree {
   readonly #root: FieldNode;
+  readonly #namesAlone: boolean;
   #nodes = 1;
   #pathCharacters = 0;
   #valueCharacters = 0;
@@ -95,7 +96,8 @@ export class FieldTree {
    * these records
    */
   constructor({ namesAlone = false }: { readonly namesAlone?: boolean } = {}) {
-    this.#root = fieldNode('', 0, namesAlone);
+    this.#root = fieldNode('', 0, false);
+    this.#namesAlone = namesAlone;
   }
 
   /**
@@ -259,6 +261,7 @@ export class FieldTree {
 
   /** Returns a copy of a text to keep; undefined when there is no room. */
   #kept(text: string): string | undefined {
+    if (this.#namesAlone) return undefined;
     if (this.#valueCharacters + sizeOf(text) > valueCharactersMax) return undefined;
     this.#valueCharacters += sizeOf(text);
     // A slice would keep the whole larger text in memory.

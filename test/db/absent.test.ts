@@ -80,6 +80,7 @@ test('a row is absent if the pass did not list it and nothing else touched it si
   ).toEqual({
     live: 5,
     absent: 1,
+    shared: false,
   });
   expect(await retire(company.id, seen, began)).toEqual({ quarantined: 0, tombstoned: 1 });
   expect(await rowOf(warehouse, 'documents', ids.gone)).toMatchObject({ deleted_reason: 'absent' });
@@ -254,6 +255,7 @@ describe('the list of companies', () => {
     expect(await countAbsent(warehouse.db, sites, { ids: [kept], beganAt: again })).toEqual({
       live: 2,
       absent: 1,
+      shared: false,
     });
     const runId = randomUUID();
     await retireAbsent(warehouse.db, runId, sites, { ids: [kept], beganAt: again }, roomy);

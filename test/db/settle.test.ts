@@ -296,18 +296,18 @@ describe.each(['documents', 'connections'] as const)(
           : connectionEvent('created', id, newer, 'PENDING'),
       );
 
-    test('stay alive while an event waits for them', async () => {
+    test('are tombstoned though an event waits for them, and live again when a read finds them', async () => {
       const id = randomUUID();
       const event = eventOf(id);
       await recordEvents(warehouse.db, [event]);
       await retire();
-      expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_at: null });
-      await settleRecords(warehouse.db, resource, [id], await now(), [id]);
-      expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 1 });
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_reason: 'absent' });
+      expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', waits: null });
       const readAt = await now();
       await writeRecords(warehouse, resource, [{ id, updated: newer }], { readAt });
       await settleRecords(warehouse.db, resource, [id], readAt);
       expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_at: null });
     });
 
     test('are tombstoned without a waiting event; one that comes late is superseded', async () => {
