@@ -88,9 +88,9 @@ function missedRecords(runId: string, { resource, companyId }: Listing, graceSec
 }
 
 /**
- * Counts missed usage. Events of its document report usage, whichever part of the run read the row.
- * Also counts meters that the usage names and the run changed: the same events report new meters,
- * and meters that usage moved to.
+ * Counts missed usage, read by any part of the run: events of its document report it. Also counts
+ * meters that the usage names and the run changed: the same events report new meters, and meters
+ * that usage moved to.
  */
 function missedUsage(runId: string, { companyId }: Listing, graceSeconds: number): SQL {
   const noEventSince = (moment: SQL): SQL => sql`not exists (

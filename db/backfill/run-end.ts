@@ -64,7 +64,7 @@ export async function concludeRun(db: Executor, runId: string): Promise<RunState
 
 /**
  * Sums up a run: the worst part decides its state, the most frequent failure its code. With
- * `error`, a run that has not ended fails, whatever the state of its parts.
+ * `error`, a run that has not ended fails in any case.
  */
 async function sumUp(db: Executor, runId: string, error?: string): Promise<RunState> {
   const result = await db.execute<RowOf<typeof runs.state>>(sql`

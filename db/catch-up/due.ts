@@ -101,7 +101,7 @@ const firstDueOfEach = (kind: CatchUpKind): SQL => sql`(
       where first_due.kind = ${eventKind[kind]}
     ) each_owner`;
 
-/** The warehouse's clock: reads are ordered by it, whichever worker makes them. */
+/** Returns the warehouse's clock: reads of all workers are ordered by it. */
 export async function warehouseNow(db: Executor): Promise<string> {
   const result = await db.execute<{ now: string }>(sql`select clock_timestamp()::text as now`);
   return result.rows[0]?.now ?? '';

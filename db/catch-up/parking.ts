@@ -49,7 +49,7 @@ export const stillParked: SQL = sql`(
         or ${parked.nextAttemptAt} > clock_timestamp() - make_interval(secs => ${outageSeconds})
       )`;
 
-/** Notes that the service fails every request. Nothing is parked: whoever failed tries again. */
+/** Notes that the service fails every request. Nothing is parked: each failed work tries again. */
 export async function noteOutage(db: Executor, message: string): Promise<void> {
   const now = sql`clock_timestamp()`;
   await db

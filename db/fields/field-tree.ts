@@ -15,7 +15,7 @@ const nodesMax = 5_000;
 /**
  * Characters of all paths, and of all examples and values; each text counts `textOverhead` more.
  * Beyond the first no field is added, beyond the second no value is kept. A tree so takes at most
- * some 2 MB, whoever chose the names; the service's own documents take a tenth.
+ * some 2 MB, with any names; the service's own documents take a tenth.
  */
 const pathCharactersMax = 500_000;
 const valueCharactersMax = 500_000;
@@ -259,7 +259,7 @@ export class FieldTree {
     this.#news += 1;
   }
 
-  /** Returns a copy of a text to keep; undefined when there is no room. */
+  /** Returns a copy of a text to keep; undefined if no text is kept, or there is no room. */
   #kept(text: string): string | undefined {
     if (this.#namesAlone) return undefined;
     if (this.#valueCharacters + sizeOf(text) > valueCharactersMax) return undefined;

@@ -5,7 +5,7 @@ import { utility } from './utility.ts';
 
 /**
  * Sets the compression method of records, if Postgres was built with it; returns the changed
- * columns. lz4 takes a fraction of the time of Postgres's own. Stored values stay as they are.
+ * columns. lz4 takes a fraction of the time of Postgres's own. Stored values do not change.
  */
 export async function compressRecords(
   tx: Executor,

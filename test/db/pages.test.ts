@@ -49,7 +49,7 @@ describe.each(dated)('%s, which have `updated`', (listing) => {
     expect([await nameOf(listing, first), await nameOf(listing, second)]).toEqual(['new', 'new']);
   });
 
-  test('at the same `updated` the read that began later wins, whichever was written first', async () => {
+  test('at the same `updated` the read that began later wins, in any order of writes', async () => {
     const [first, second] = [randomUUID(), randomUUID()];
     await write(listing, first, 'read early', early, newer);
     await write(listing, first, 'read late', late, newer);
@@ -76,7 +76,7 @@ describe.each(dated)('%s, which have `updated`', (listing) => {
 });
 
 describe.each(undated)('%s, which have no `updated`', (listing) => {
-  test('the read that began later wins, whichever was written first', async () => {
+  test('the read that began later wins, in any order of writes', async () => {
     const [first, second] = [randomUUID(), randomUUID()];
     await write(listing, first, 'read early', early);
     await write(listing, first, 'read late', late);
