@@ -1,4 +1,7 @@
-/** Throttles to one call per `everyMs` and drops the rest: safe for counters, whose next value replaces the last. */
+/**
+ * Throttles to one call per `everyMs` and drops the rest: safe for counters, whose next value replaces the
+ * last.
+ */
 export function atMostEvery<T>(
   everyMs: number,
   now: () => number,

@@ -6,7 +6,10 @@ import { type Recorded, recordEvents } from '../db/events/record-events.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
 
-/** Names an event type in the field catalogue. Unknown types share one name, as a sender may invent any number. */
+/**
+ * Names an event type in the field catalogue. Unknown types share one name, as a sender may invent any
+ * number.
+ */
 const catalogued = (type: string): string =>
   (eventTypes as readonly string[]).includes(type) ? `events/${type}` : 'events/other';
 

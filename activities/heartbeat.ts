@@ -13,8 +13,8 @@ export function heartbeat(cursor?: unknown): void {
 }
 
 /**
- * Sends heartbeats while an activity waits for a slow answer, or for its turn at the service. Each repeats the last
- * cursor, because a heartbeat replaces the details of the one before.
+ * Sends heartbeats while an activity waits for a slow answer, or for its turn at the service. Each repeats
+ * the last cursor, because a heartbeat replaces the details of the one before.
  */
 export async function keepAlive<T>(work: () => Promise<T>): Promise<T> {
   const context = Context.current();

@@ -7,8 +7,8 @@ import { keepAlive } from './heartbeat.ts';
 type Activity<I, O> = (input: I) => Promise<O>;
 
 /**
- * Maps errors to Temporal failures by the failure catalogue: the type, whether a retry can help, and the service's
- * Retry-After as the next retry delay. `giveUp: false` makes every failure retryable.
+ * Maps errors to Temporal failures by the failure catalogue: the type, whether a retry can help, and the
+ * service's Retry-After as the next retry delay. `giveUp: false` makes every failure retryable.
  */
 export function mapFailures<I, O>(
   activity: Activity<I, O>,
@@ -34,7 +34,10 @@ export function mapFailures<I, O>(
   };
 }
 
-/** Returns the failure of the catalogue; undefined for a defect of metersync, which Temporal retries and displays. */
+/**
+ * Returns the failure of the catalogue; undefined for a defect of metersync, which Temporal retries and
+ * displays.
+ */
 export function asFailure(error: unknown): Failure | undefined {
   if (error instanceof Failure) return error;
   const fromWarehouse = sqlState(error) !== undefined || isConnectionTrouble(error);

@@ -12,8 +12,8 @@ import { asFailure } from './map-failures.ts';
 export const lastingAttempts = 8;
 
 /**
- * Returns why this item failed, if the cause is its own: the service refuses it, or fails it and answers others.
- * Returns undefined if the service or the warehouse is down for all, so that Temporal retries.
+ * Returns why this item failed, if the cause is its own: the service refuses it, or fails it and answers
+ * others. Returns undefined if the service or the warehouse is down for all, so that Temporal retries.
  */
 export async function ownFailure(
   deps: ActivityDependencies,
@@ -34,8 +34,8 @@ export async function ownFailure(
 const probed = ['connections', 'documents', 'companies'] as const;
 
 /**
- * Whether the service, which failed a request, answers others; notes an outage when it answers none. Its /ping proves
- * nothing: it may work while all else fails, or fail alone.
+ * Whether the service, which failed a request, answers others; notes an outage when it answers none. Its
+ * /ping proves nothing: it may work while all else fails, or fail alone.
  */
 async function answersOthers(deps: ActivityDependencies, failed: string): Promise<boolean> {
   const { service, warehouse } = deps;
@@ -66,8 +66,8 @@ async function answersOthers(deps: ActivityDependencies, failed: string): Promis
 }
 
 /**
- * Returns the service's refusal that a part of a run failed with. Throws anything else, for Temporal to retry, and
- * notes an outage.
+ * Returns the service's refusal that a part of a run failed with. Throws anything else, for Temporal to
+ * retry, and notes an outage.
  */
 export async function refusal(deps: ActivityDependencies, error: unknown): Promise<Failure> {
   Context.current().cancellationSignal.throwIfAborted();
@@ -91,8 +91,8 @@ function unexpected(error: unknown): WaitingReason {
 }
 
 /**
- * Works on all ids at once; returns the results by id. Notes in `failed` the ids that the service fails alone, or
- * refuses for a reason that is `theirs`. Throws any other refusal, and failures that all share.
+ * Works on all ids at once; returns the results by id. Notes in `failed` the ids that the service fails
+ * alone, or refuses for a reason that is `theirs`. Throws any other refusal, and failures that all share.
  */
 export async function settleEach<T>(
   deps: ActivityDependencies,

@@ -50,9 +50,9 @@ export function reconcileActivities(deps: ActivityDependencies) {
     }),
 
     /**
-     * Reads a company's recent updates, and again listings that changed but carry no time. Returns the resources that
-     * other companies can skip, as the filter is ignored or the key refused. A permanent refusal fails that resource
-     * alone; Temporal retries other failures.
+     * Reads a company's recent updates, and again listings that changed but carry no time. Returns the
+     * resources that other companies can skip, as the filter is ignored or the key refused. A permanent
+     * refusal fails that resource alone; Temporal retries other failures.
      */
     reconcileCompany: mapFailures(
       async ({ runId, companyId, resources }: CompanyReconcile): Promise<{ vain: ReconciledResource[] }> => {
@@ -90,7 +90,10 @@ async function reconcileOrFail(
   }
 }
 
-/** Reads a listing again whose rows an older page may have overwritten: records carry no time, and this read is newer. */
+/**
+ * Reads a listing again whose rows an older page may have overwritten: records carry no time, and this read
+ * is newer.
+ */
 async function rereadOrFail(
   deps: ActivityDependencies,
   { runId, companyId, listing }: { runId: string; companyId: string; listing: UntimedListing },
@@ -238,8 +241,8 @@ async function readUpdated(deps: ActivityDependencies, listing: UpdatedListing):
 }
 
 /**
- * Checks that the service applied the filter. Records older than `since` suggest that it did not, unless the total
- * without the filter is larger: then the filter uses another time than `updated`.
+ * Checks that the service applied the filter. Records older than `since` suggest that it did not, unless the
+ * total without the filter is larger: then the filter uses another time than `updated`.
  * @returns true if the totals proved it, so that no other page needs the check
  * @throws Failure SERVICE_FILTER_IGNORED
  */
@@ -284,9 +287,9 @@ interface DeletedRead {
 const noneDeleted: DeletedRead = { pages: 0 };
 
 /**
- * Tombstones documents that are in the listing with deleted ones and not in the live listing. Whether the former has
- * deleted documents alone or all (service-facts 1.1) makes no difference. The live listing may change while it is
- * read, so a second pass has to confirm it.
+ * Tombstones documents that are in the listing with deleted ones and not in the live listing. Whether the
+ * former has deleted documents alone or all (service-facts 1.1) makes no difference. The live listing may
+ * change while it is read, so a second pass has to confirm it.
  */
 async function tombstoneDeleted(
   deps: ActivityDependencies,

@@ -8,7 +8,9 @@ const eventsTogether = 1_000;
 
 export function retentionActivities(deps: ActivityDependencies) {
   return {
-    /** Drops, in batches, the payloads of settled events older than `journalPayloadDays`. Returns how many. */
+    /**
+     * Drops, in batches, the payloads of settled events older than `journalPayloadDays`. Returns how many.
+     */
     dropPayloads: mapFailures(async (_: object): Promise<{ events: number }> => {
       const days = deps.journalPayloadDays;
       if (days === 0) return { events: 0 };

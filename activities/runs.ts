@@ -33,7 +33,10 @@ export function runActivities(deps: ActivityDependencies) {
   };
 }
 
-/** Returns how a workflow ended; undefined while it runs, or if Temporal cannot say: it is asked again in a minute. */
+/**
+ * Returns how a workflow ended; undefined while it runs, or if Temporal cannot say: it is asked again in a
+ * minute.
+ */
 async function endOf(
   { howEnded, log }: ActivityDependencies,
   workflowId: string,

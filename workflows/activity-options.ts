@@ -3,11 +3,13 @@ import type { Activities } from '../activities/create-activities.ts';
 import { taskQueues } from '../contract/names.ts';
 
 /**
- * All timeouts and retries of the workflows. Permanent failures are marked non-retryable (see the failure catalogue),
- * so everything retried here can succeed later.
+ * All timeouts and retries of the workflows. Permanent failures are marked non-retryable (see the failure
+ * catalogue), so everything retried here can succeed later.
  */
 
-/** First try of short work on the warehouse: within the workflow task, 1.3 times as fast as a remote activity. */
+/**
+ * First try of short work on the warehouse: within the workflow task, 1.3 times as fast as a remote activity.
+ */
 export const quickLocal = proxyLocalActivities<Activities>({
   startToCloseTimeout: '8 seconds',
   retry: { maximumAttempts: 2, initialInterval: '50 milliseconds' },
@@ -29,8 +31,8 @@ export const catchingUp = proxyActivities<Activities>({
 });
 
 /**
- * Reading a company to its end: retried for about an hour, each time from the page after the last one written. A
- * worker that is killed uses up an attempt, too.
+ * Reading a company to its end: retried for about an hour, each time from the page after the last one
+ * written. A worker that is killed uses up an attempt, too.
  */
 export const backfilling = proxyActivities<Activities>({
   taskQueue: taskQueues.backfill,
@@ -61,8 +63,8 @@ export const recurring = proxyActivities<Activities>({
 });
 
 /**
- * Checking the data, on a queue of its own, so that no backfill delays it. Earlier versions scheduled it on the
- * backfill queue, so workers serve it there, too.
+ * Checking the data, on a queue of its own, so that no backfill delays it. Earlier versions scheduled it on
+ * the backfill queue, so workers serve it there, too.
  */
 export const checking = proxyActivities<Activities>({
   taskQueue: taskQueues.checks,
@@ -79,8 +81,8 @@ export const noting = proxyActivities<Activities>({
 });
 
 /**
- * Owners that one catch-up activity serves, activities at once, and rounds before it continues as new. An idle
- * catch-up lingers, as Temporal refuses to start a workflow id again within a second.
+ * Owners that one catch-up activity serves, activities at once, and rounds before it continues as new. An
+ * idle catch-up lingers, as Temporal refuses to start a workflow id again within a second.
  */
 export const catchUpBounds = {
   ownersPerChunk: 8,
@@ -90,8 +92,8 @@ export const catchUpBounds = {
 } as const;
 
 /**
- * Companies in backfill at once; small companies that one activity reads, one after the other; and companies that one
- * run of backfillAll reads before it continues as new.
+ * Companies in backfill at once; small companies that one activity reads, one after the other; and companies
+ * that one run of backfillAll reads before it continues as new.
  */
 export const backfillBounds = { companiesAtOnce: 8, companiesTogether: 25, companiesPerRun: 200 } as const;
 

@@ -21,8 +21,8 @@ export const wake = defineSignal(signalNames.wake);
 export const catchUpProgress = defineQuery<CatchUpProgress>(queryNames.progress);
 
 /**
- * Reads all due records of one kind. When none are due, it lingers for a while and ends. Work that is added later
- * wakes it, or starts it again.
+ * Reads all due records of one kind. When none are due, it lingers for a while and ends. Work that is added
+ * later wakes it, or starts it again.
  */
 export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
   let woken = false;
@@ -60,7 +60,9 @@ export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
   }
 }
 
-/** Queries the warehouse within the workflow task, which saves the round trip through Temporal of an activity. */
+/**
+ * Queries the warehouse within the workflow task, which saves the round trip through Temporal of an activity.
+ */
 async function queryDue<T>(fast: () => Promise<T>, patiently: () => Promise<T>): Promise<T> {
   // Runs of earlier versions queried by activities.
   const within = patched('what is due is asked within the workflow task');

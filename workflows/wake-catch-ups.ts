@@ -1,7 +1,10 @@
 import { type CatchUpKind, catchUpKinds } from '../contract/names.ts';
 import { quickUnlimited } from './activity-options.ts';
 
-/** Wakes catch-ups that lost a wake-up, and ends runs that lost their workflow. A schedule starts it once a minute. */
+/**
+ * Wakes catch-ups that lost a wake-up, and ends runs that lost their workflow. A schedule starts it once a
+ * minute.
+ */
 export async function wakeCatchUps(): Promise<void> {
   const kinds: CatchUpKind[] = [];
   for (const kind of catchUpKinds) {

@@ -33,7 +33,10 @@ export interface CompaniesNext {
 export function backfillActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;
   return {
-    /** Begins a run, reads the list of companies and notes those of the settings. Returns whether the list was read. */
+    /**
+     * Begins a run, reads the list of companies and notes those of the settings. Returns whether the list was
+     * read.
+     */
     beginRun: mapFailures(async ({ runId }: { runId: string }): Promise<{ readonly listed: boolean }> => {
       await startWhole(deps, runId);
       const listed = await backfillCompanies(deps, runId);
@@ -60,8 +63,8 @@ export function backfillActivities(deps: ActivityDependencies) {
     }),
 
     /**
-     * Reads a company, resource by resource, and skips those that the run has finished. A permanent refusal fails that
-     * resource alone; Temporal retries other failures.
+     * Reads a company, resource by resource, and skips those that the run has finished. A permanent refusal
+     * fails that resource alone; Temporal retries other failures.
      */
     readCompany: mapFailures(async (input: CompanyReading): Promise<CompanyStep> => {
       // A run that reads it together with others has no workflow of its own, whose id would collide.

@@ -35,7 +35,10 @@ const failedMetersNamed = 10;
 /** How often a meter with many readings writes its progress: more often than anybody looks would be waste. */
 const progressEveryMs = 1_000;
 
-/** Where the read of a company's meters goes on. Its size does not grow with the readings, so it fits a history. */
+/**
+ * Where the read of a company's meters goes on. Its size does not grow with the readings, so it fits a
+ * history.
+ */
 export interface IntervalCursor {
   readonly resource: 'intervals';
   /** Absent in a cursor of an earlier version, whose activities read one company each. */
@@ -180,8 +183,8 @@ interface MeterReading {
 }
 
 /**
- * Reads a meter, from where an interrupted attempt stopped. Reads it again from the start, up to `limits.passesMax`
- * passes, if its total changed since, or if it listed fewer readings than its total.
+ * Reads a meter, from where an interrupted attempt stopped. Reads it again from the start, up to
+ * `limits.passesMax` passes, if its total changed since, or if it listed fewer readings than its total.
  */
 async function readMeter(
   deps: ActivityDependencies,
@@ -217,7 +220,10 @@ async function readMeter(
   }
 }
 
-/** Counts a meter as suspect: it listed fewer readings than its total, had no end, or none where the warehouse has some. */
+/**
+ * Counts a meter as suspect: it listed fewer readings than its total, had no end, or none where the warehouse
+ * has some.
+ */
 async function judged(
   deps: ActivityDependencies,
   meterId: string,

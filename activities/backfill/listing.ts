@@ -50,8 +50,8 @@ export const noEndpoint = 'the endpoint catalogue has no such endpoint';
 export const missedGraceSeconds = 300;
 
 /**
- * Reads a listing to its end; again, up to `limits.passesMax` passes, if it changed meanwhile. Tombstones rows absent
- * from it only when two stable passes agree. Resumes at the page after the last one written.
+ * Reads a listing to its end; again, up to `limits.passesMax` passes, if it changed meanwhile. Tombstones
+ * rows absent from it only when two stable passes agree. Resumes at the page after the last one written.
  */
 export async function backfillListing(
   deps: ActivityDependencies,
@@ -112,8 +112,8 @@ function resumedCursor({ resource, companyId }: ListingBackfill): Cursor {
 }
 
 /**
- * Reads a listing from the cursor to its end. Returns the pass if this attempt read all of it; otherwise the manifest
- * in Postgres has it.
+ * Reads a listing from the cursor to its end. Returns the pass if this attempt read all of it; otherwise the
+ * manifest in Postgres has it.
  */
 async function readOnePass(
   deps: ActivityDependencies,
@@ -238,9 +238,9 @@ async function wakeFor(deps: ActivityDependencies, resource: ListedResource): Pr
 }
 
 /**
- * Tombstones sites that their company's record no longer names, once two passes read the same record. A record that
- * names no site at all is likely wrong: its sites are quarantined for somebody to decide. Sites of a company that is
- * gone go with it.
+ * Tombstones sites that their company's record no longer names, once two passes read the same record. A
+ * record that names no site at all is likely wrong: its sites are quarantined for somebody to decide. Sites
+ * of a company that is gone go with it.
  */
 async function judgeSites(
   deps: ActivityDependencies,

@@ -10,8 +10,9 @@ import type { ActivityDependencies } from '../dependencies.ts';
 import { heartbeat } from '../heartbeat.ts';
 
 /**
- * The service's answer about a company that a person named. `shown`: it lists the company or answers for it. `unknown`:
- * it has none of that id. `denied`: the key may not see it. `unsure`: its answers decide nothing now.
+ * The service's answer about a company that a person named. `shown`: it lists the company or answers for it.
+ * `unknown`: it has none of that id. `denied`: the key may not see it. `unsure`: its answers decide nothing
+ * now.
  */
 export type Word = 'shown' | 'unknown' | 'denied' | 'unsure';
 
@@ -33,7 +34,8 @@ export function refusalOf(companyId: string, word: Word): string | undefined {
 
 /**
  * Asks the listings of a company until one answers with a record.
- * @param listed whether the list of companies was read and lacks this one: then an empty listing proves nothing
+ * @param listed whether the list of companies was read and lacks this one: then an empty listing proves
+ *   nothing
  * @throws Failure SERVICE_KEY_REFUSED
  */
 export async function askAbout(
@@ -62,7 +64,9 @@ function wordOf(error: unknown): Word {
   return error.code === 'SERVICE_ACCESS_DENIED' ? 'denied' : 'unsure';
 }
 
-/** Looks for the company in the list of companies, if the service has one and allows it; then asks about it. */
+/**
+ * Looks for the company in the list of companies, if the service has one and allows it; then asks about it.
+ */
 export async function lookFor(
   service: Pick<ServiceClient, 'has' | 'page'>,
   companyId: string,
@@ -83,8 +87,9 @@ export async function lookFor(
 }
 
 /**
- * Notes companies that a person named, so that they are read. Refuses those that the service does not have, and
- * tombstones rows that nothing but events wrote. Notes a company about which the answers are unsure: the read decides.
+ * Notes companies that a person named, so that they are read. Refuses those that the service does not have,
+ * and tombstones rows that nothing but events wrote. Notes a company about which the answers are unsure: the
+ * read decides.
  * @param named.listed whether the list of companies was read
  */
 export async function noteNamed(
@@ -129,8 +134,8 @@ const isConfigured = ({ companies }: ActivityDependencies, companyId: string): b
   companies.some((id) => id.toLowerCase() === companyId);
 
 /**
- * Forgets a company whose every listing was refused, and its parts of the run. Keeps a company of the settings, one
- * that was read before, and one whose events wait.
+ * Forgets a company whose every listing was refused, and its parts of the run. Keeps a company of the
+ * settings, one that was read before, and one whose events wait.
  * @returns whether it was forgotten
  */
 export async function forgetUnread(

@@ -28,8 +28,9 @@ type Read = (
 ) => Promise<CompanyStep>;
 
 /**
- * Reads companies one by one, as long as each is small. Leaves companies that are large, that another run is reading,
- * or that fail temporarily: a workflow of their own gives them their own retries, progress and cancellation.
+ * Reads companies one by one, as long as each is small. Leaves companies that are large, that another run is
+ * reading, or that fail temporarily: a workflow of their own gives them their own retries, progress and
+ * cancellation.
  */
 export async function readTogether(
   deps: ActivityDependencies,

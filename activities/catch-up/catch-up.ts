@@ -21,7 +21,10 @@ export function catchUpActivities(dependencies: ActivityDependencies) {
   };
 
   return {
-    /** Returns owners that have due records: companies, or meters for intervals. The longest waiting comes first. */
+    /**
+     * Returns owners that have due records: companies, or meters for intervals. The longest waiting comes
+     * first.
+     */
     dueOwners: mapFailures(
       async ({ kind, limit }: { kind: CatchUpKind; limit: number }): Promise<string[]> => {
         return await dueOwners(db, kind, limit);
@@ -29,8 +32,8 @@ export function catchUpActivities(dependencies: ActivityDependencies) {
     ),
 
     /**
-     * Reads the stale records of these owners. Parks an owner that fails alone, with the reason; Temporal retries
-     * failures that all owners share.
+     * Reads the stale records of these owners. Parks an owner that fails alone, with the reason; Temporal
+     * retries failures that all owners share.
      */
     catchUpOwners: mapFailures(
       async ({ kind, owners }: { kind: CatchUpKind; owners: readonly string[] }): Promise<void> => {

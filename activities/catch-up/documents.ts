@@ -60,7 +60,8 @@ async function readDocuments(reads: SingleReads, due: readonly WantedDocument[])
     const { notFound, refused, withoutUsage, ...asked } = await readOneByOne(reads, ids);
     const doubtful = [...notFound, ...refused];
     if (doubtful.length === 0 || !listed) return { unseen: notFound, proven: true, withoutUsage, ...asked };
-    // The document may be gone, or the endpoint missing, or refused for it or the company: the listing decides.
+    // The document may be gone, or the endpoint missing, or refused for it or the company: the listing
+    // decides.
     const searched = await search(due.filter(({ id }) => doubtful.includes(id)));
     const present = doubtful.filter((id) => !searched.unseen.includes(id));
     for (const id of present) failed.delete(id);
@@ -79,8 +80,9 @@ async function readDocuments(reads: SingleReads, due: readonly WantedDocument[])
 }
 
 /**
- * Reads the usage of documents, each from its own listing; from the company's listing where it has none. A document's
- * usage is one set: rows that the listing lacks are tombstoned. Returns the documents whose usage was incomplete.
+ * Reads the usage of documents, each from its own listing; from the company's listing where it has none. A
+ * document's usage is one set: rows that the listing lacks are tombstoned. Returns the documents whose usage
+ * was incomplete.
  */
 async function readUsage(reads: SingleReads, read: DocumentsRead): Promise<readonly string[]> {
   const { deps, tried } = reads;
@@ -114,8 +116,8 @@ async function searchUsage(
 }
 
 /**
- * Reads all usage of the company, and tombstones rows of the documents that it lacks. An empty listing where rows live
- * is likely a fault: nothing is tombstoned. Returns whether the usage of the documents is complete.
+ * Reads all usage of the company, and tombstones rows of the documents that it lacks. An empty listing where
+ * rows live is likely a fault: nothing is tombstoned. Returns whether the usage of the documents is complete.
  */
 async function walkUsage({ deps, companyId }: SingleReads, documentIds: readonly string[]): Promise<boolean> {
   const { db } = deps.warehouse;

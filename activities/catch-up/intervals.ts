@@ -38,8 +38,8 @@ interface MeterCursor {
 }
 
 /**
- * Reads the announced ranges of a meter, piece by piece. After an interruption it resumes behind the last piece that
- * was written. The next catch-up reads ranges that are announced meanwhile.
+ * Reads the announced ranges of a meter, piece by piece. After an interruption it resumes behind the last
+ * piece that was written. The next catch-up reads ranges that are announced meanwhile.
  */
 export async function catchUpIntervals(deps: ActivityDependencies, meterId: string): Promise<void> {
   const { db } = deps.warehouse;

@@ -27,8 +27,9 @@ export interface Searched {
 }
 
 /**
- * Finds records in the listing of a company with few requests. New records are on the first page or the last; others
- * are bisected by when they were created. Walks the listing when that fails. Writes every page that it reads.
+ * Finds records in the listing of a company with few requests. New records are on the first page or the last;
+ * others are bisected by when they were created. Walks the listing when that fails. Writes every page that it
+ * reads.
  */
 export async function searchListing(deps: ActivityDependencies, search: ListingSearch): Promise<Searched> {
   const { listing, companyId } = search;

@@ -19,8 +19,8 @@ const documentsPerWrite = 50;
 type SingleEndpoint = 'document' | 'documentUsage';
 
 /**
- * What this worker found out about the endpoints of single documents. A 404 alone is ambiguous: the document may be
- * gone, or the service may lack the endpoint in spite of the catalogue.
+ * What this worker found out about the endpoints of single documents. A 404 alone is ambiguous: the document
+ * may be gone, or the service may lack the endpoint in spite of the catalogue.
  */
 export interface EndpointsTried {
   /** Those that answered 404 for a record that the service has. */
@@ -55,8 +55,9 @@ interface UsageAsked {
 }
 
 /**
- * Reads documents by their ids, and their usage where the service has that endpoint. Writes each document with its
- * usage in one transaction. Returns the ids that were not found, were refused, or whose usage is still to be read.
+ * Reads documents by their ids, and their usage where the service has that endpoint. Writes each document
+ * with its usage in one transaction. Returns the ids that were not found, were refused, or whose usage is
+ * still to be read.
  */
 export async function readOneByOne(
   reads: SingleReads,
@@ -158,8 +159,8 @@ interface UsageRead {
 }
 
 /**
- * Reads the usage of each document, by its id. A listing that is not found means no usage, if other documents have a
- * listing and the warehouse has no usage of this one.
+ * Reads the usage of each document, by its id. A listing that is not found means no usage, if other documents
+ * have a listing and the warehouse has no usage of this one.
  */
 async function readUsageOf(
   reads: SingleReads,
@@ -221,7 +222,10 @@ async function writeRecords(reads: SingleReads, found: Found, ids: readonly stri
   await write(deps, { ...arrival, page: { ...page, ids, items } });
 }
 
-/** Writes the given records and the usage of documents. Tombstones missing usage rows only where usage is complete. */
+/**
+ * Writes the given records and the usage of documents. Tombstones missing usage rows only where usage is
+ * complete.
+ */
 async function writeSets(
   { deps, companyId }: SingleReads,
   { readAt, records }: Pick<Found, 'readAt'> & Partial<Found>,

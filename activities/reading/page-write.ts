@@ -43,8 +43,8 @@ export interface Arrival {
 }
 
 /**
- * Says which usage to write from document records. Without a usage listing of the company, every read writes it.
- * Without one of single documents either, the records are its only source: `alone`.
+ * Says which usage to write from document records. Without a usage listing of the company, every read writes
+ * it. Without one of single documents either, the records are its only source: `alone`.
  */
 export const usageTold = (service: Pick<ServiceClient, 'has'>): Pick<Arrival, 'usage'> => {
   if (service.has('usageData')) return {};

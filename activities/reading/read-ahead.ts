@@ -1,8 +1,8 @@
 import type { Page } from '../../service/page.ts';
 
 /**
- * Bounds on reading ahead of the page that is being written: pages, and characters of their text. A page begun below
- * the bound may be as long as the client allows.
+ * Bounds on reading ahead of the page that is being written: pages, and characters of their text. A page
+ * begun below the bound may be as long as the client allows.
  */
 const pagesMax = 4;
 const charactersMax = 4_000_000;
@@ -15,9 +15,9 @@ export interface PageRead {
 }
 
 /**
- * Yields pages in order, all that are ready at once, and reads on meanwhile. `clock` returns an earlier time of the
- * warehouse's clock: it is read as each request begins, so `readAt` is never too new. Pages are yielded before the
- * failure of the next. `stop` aborts the request in flight when the consumer stops.
+ * Yields pages in order, all that are ready at once, and reads on meanwhile. `clock` returns an earlier time
+ * of the warehouse's clock: it is read as each request begins, so `readAt` is never too new. Pages are
+ * yielded before the failure of the next. `stop` aborts the request in flight when the consumer stops.
  */
 export async function* readAhead(
   source: AsyncIterable<Page>,

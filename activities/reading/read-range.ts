@@ -55,7 +55,10 @@ export interface RangeRead {
   readonly pages: number;
   readonly readings: number;
   readonly total: number | null;
-  /** Whether the listing was read to its end and had as many readings as its total: then the ledger has the range. */
+  /**
+   * Whether the listing was read to its end and had as many readings as its total: then the ledger has the
+   * range.
+   */
   readonly whole: boolean;
 }
 
@@ -140,8 +143,8 @@ interface Stray {
 const withoutPlace = (position: number): Stray => ({ position, reason: 'the reading has no place in time' });
 
 /**
- * Adds the readings of the meter. Returns readings that name another meter, and those with text that Postgres would
- * alter.
+ * Adds the readings of the meter. Returns readings that name another meter, and those with text that Postgres
+ * would alter.
  */
 function append(to: IntervalColumns, more: IntervalColumns, meterId: string): Stray[] {
   const strays: Stray[] = [];

@@ -7,8 +7,9 @@ interface Pass {
 }
 
 /**
- * Reads a listing until a pass is proven complete. One page, which cannot change while it is read, proves itself if it
- * is consistent and lacks no `existing` id. Several pages need a stable pass that the next confirms.
+ * Reads a listing until a pass is proven complete. One page, which cannot change while it is read, proves
+ * itself if it is consistent and lacks no `existing` id. Several pages need a stable pass that the next
+ * confirms.
  * @returns `pass`: the proven one, else the last; undefined if there is no such listing
  */
 export async function readWhole<P extends Pass>(

@@ -28,13 +28,18 @@ export interface ListingWalk {
   readonly knownOnly?: boolean;
   /** Called when a page was read; throws to stop before it is written. */
   readonly onRead?: (page: Page) => void;
-  /** Notes pages, and their records that were rejected before, in the rows' transaction. Returns the warehouse's clock. */
+  /**
+   * Notes pages, and their records that were rejected before, in the rows' transaction. Returns the
+   * warehouse's clock.
+   */
   readonly note?: (tx: Executor, pages: readonly PageRead[], mended?: Mended) => Promise<string>;
   /** Called when the rows of pages are in Postgres; returns the cursor for the heartbeat. */
   readonly onWritten?: (pages: readonly PageRead[], written: PageWritten) => unknown;
 }
 
-/** Walks a listing and writes its pages; reads ahead meanwhile and writes the pages that are ready together. */
+/**
+ * Walks a listing and writes its pages; reads ahead meanwhile and writes the pages that are ready together.
+ */
 export async function walkListing(
   deps: ActivityDependencies,
   walk: ListingWalk,

@@ -89,8 +89,8 @@ async function fail(runId: string, error: string): Promise<RunState> {
 }
 
 /**
- * Reads companies, `companiesAtOnce` at a time. Each activity reads some of them. A company that is large, fails, or
- * is being read by another run is then read by a workflow of its own.
+ * Reads companies, `companiesAtOnce` at a time. Each activity reads some of them. A company that is large,
+ * fails, or is being read by another run is then read by a workflow of its own.
  */
 async function readAll(
   ids: readonly string[],
@@ -130,7 +130,10 @@ async function readSmall(runId: string, companies: readonly string[]): Promise<r
   }
 }
 
-/** Reads a company, after any other run that is reading it. That run's read began too early to count for this one. */
+/**
+ * Reads a company, after any other run that is reading it. That run's read began too early to count for this
+ * one.
+ */
 async function readWhenFree(runId: string, companyId: string, cursor: CompanyLeft['cursor']): Promise<void> {
   try {
     while (!(await readUnlessBusy(runId, companyId, cursor))) await waiting.awaitTurn({ companyId });

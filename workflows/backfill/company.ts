@@ -16,8 +16,8 @@ export interface CompanyBackfill {
 }
 
 /**
- * Reads everything that the service has of a company. A resource that fails does not stop the others. `metersync.runs`
- * has the progress.
+ * Reads everything that the service has of a company. A resource that fails does not stop the others.
+ * `metersync.runs` has the progress.
  */
 export async function backfillCompany({ runId, companyId, cursor = null }: CompanyBackfill): Promise<void> {
   let step: CompanyStep = { done: false, cursor };
