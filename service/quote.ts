@@ -1,4 +1,4 @@
-/** Characters of an answer that an error quotes: enough to tell a login page from a changed shape. */
+/** Characters of an answer that an error quotes: enough to distinguish a login page from a changed shape. */
 const quotedCharactersMax = 200;
 /** Characters of an answer that are searched for the key. */
 const searchedCharactersMax = 4 * 1024;
