@@ -46,7 +46,7 @@ export interface Ping {
 }
 
 /**
- * Reads the service's API. Every call is retried for a short time (see `createRetry`). It rejects with a
+ * Reads the service's API. Every call is retried for a short time (see `createRetry`). A call rejects with a
  * Failure of the catalogue, which never contains the API key, or with the signal's reason as soon as the
  * signal aborts.
  */

@@ -183,8 +183,8 @@ interface MeterReading {
 }
 
 /**
- * Reads a meter, from where an interrupted attempt stopped. Reads it again from the start, up to
- * `limits.passesMax` passes, if its total changed since, or if it listed fewer readings than its total.
+ * Reads a meter, from where an interrupted attempt stopped. Reads it again from the start if its total
+ * changed since, or if it listed fewer readings than its total: up to `limits.passesMax` passes.
  */
 async function readMeter(
   deps: ActivityDependencies,

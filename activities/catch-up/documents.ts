@@ -74,7 +74,7 @@ async function readDocuments(reads: SingleReads, due: readonly WantedDocument[])
   const { unseen, proven } = await search(due);
   const seen = ids.filter((id) => !unseen.includes(id));
   if (unseen.length === 0 || !has(reads, 'document')) return { unseen, proven, ...none, withoutUsage: seen };
-  // A listing may lose a record between two pages, so each unseen one is asked for by its id.
+  // A listing may lose a record between two pages, so each unseen one is requested by its id.
   const { notFound, withoutUsage, unlisted, partial } = await readOneByOne(reads, unseen);
   return { unseen: notFound, proven, withoutUsage: [...seen, ...withoutUsage], unlisted, partial };
 }

@@ -159,8 +159,8 @@ interface UsageRead {
 }
 
 /**
- * Reads the usage of each document, by its id. A listing that is not found means no usage, if other documents
- * have a listing and the warehouse has no usage of this one.
+ * Reads the usage of each document, by its id. A listing that is not found means no usage, on two conditions:
+ * other documents have a listing, and the warehouse has no usage of this one.
  */
 async function readUsageOf(
   reads: SingleReads,
