@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type ApiKeys, type Organization, readApiKeys } from './api/keys.ts';
-import { createPageCache, type PageCache } from './api/pageCache.ts';
+import { createPageCache, type PageCache } from './api/page-cache.ts';
 import { createLive, type Live } from './changes/live.ts';
 import { type ChangeService, createChangeService } from './changes/service.ts';
 import { type Clock, createClock, createRealTime } from './clock.ts';

@@ -213,8 +213,9 @@ async function judgeAbsent(
   const { db } = deps.warehouse;
   const listing = { ...input, configured: deps.companies };
   const { companyId, resource } = input;
-  const { live, absent } = await countAbsent(db, listing, { ids, beganAt: now.beganAt });
-  if (companyId !== null && (ids.length > 0 || live === 0)) await forgetListed(db, resource, companyId, ids);
+  const { live, absent, shared } = await countAbsent(db, listing, { ids, beganAt: now.beganAt });
+  if (shared && companyId !== null && (ids.length > 0 || live === 0))
+    await forgetListed(db, resource, companyId, ids);
   if (absent === 0) return { done: true, state: 'complete', lacksNothing: true };
   if (ids.length === 0) {
     const reason = `the service lists nothing where ${live} rows live: nothing was tombstoned`;

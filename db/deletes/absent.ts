@@ -6,7 +6,7 @@ import { lookAtOnce } from '../catch-up/stale.ts';
 import type { Database, Executor } from '../connect.ts';
 import { alsoListing } from '../records/owner.ts';
 import { type RecordResource, resources, tableOf } from '../resources.ts';
-import { deletes, journal } from '../schema/metersync.ts';
+import { alsoListed, deletes, journal } from '../schema/metersync.ts';
 import { companies } from '../schema/utility.ts';
 import { note, row, tombstone } from './tombstone.ts';
 
@@ -93,20 +93,38 @@ const absentFrom = ({ resource }: Listing, { ids, beganAt }: Seen): SQL => {
     and ${untouchedSince(resource, sql`${beganAt}::timestamptz`)}`;
 };
 
-/** Counts the live rows of a listing, and how many `among` them are absent from a pass. */
+interface Counted extends Record<string, unknown> {
+  readonly live: number;
+  readonly absent: number;
+  readonly shared: boolean;
+}
+
+/**
+ * Counts the live rows of a listing, and how many `among` them are absent from a pass. `shared`
+ * says whether any listing of the kind contains records of another owner.
+ */
 export async function countAbsent(
   db: Executor,
   listing: Listing,
   seen: Seen,
   among: SQL = sql`true`,
-): Promise<{ live: number; absent: number }> {
-  const result = await db.execute<{ live: number; absent: number }>(sql`
+): Promise<Counted> {
+  const result = await db.execute<Counted>(sql`
     select
       count(*)::int as live,
-      count(*) filter (where ${among} and ${absentFrom(listing, seen)})::int as absent
+      count(*) filter (where ${among} and ${absentFrom(listing, seen)})::int as absent,
+      (
+        select count(*) > 0
+        from (
+          select
+          from ${alsoListed}
+          where ${alsoListed.resource} = ${listing.resource}
+          limit 1
+        ) other
+      ) as shared
     from ${tableOf(listing.resource)} ${row}
     where ${listed(listing)}`);
-  return result.rows[0] ?? { live: 0, absent: 0 };
+  return result.rows[0] ?? { live: 0, absent: 0, shared: false };
 }
 
 /** Whether the cap counts a row: what no read ever showed has nothing to lose. */

@@ -78,6 +78,7 @@ function fieldNode(path: string, depth: number, fresh = true): FieldNode {
  */
 export class FieldTree {
   readonly #root: FieldNode;
+  readonly #namesAlone: boolean;
   #nodes = 1;
   #pathCharacters = 0;
   #valueCharacters = 0;
@@ -89,7 +90,8 @@ export class FieldTree {
    * as one of an enumeration
    */
   constructor({ namesAlone = false }: { readonly namesAlone?: boolean } = {}) {
-    this.#root = fieldNode('', 0, namesAlone);
+    this.#root = fieldNode('', 0, false);
+    this.#namesAlone = namesAlone;
   }
 
   /**
@@ -254,6 +256,7 @@ export class FieldTree {
 
   /** A text that is kept, while there is room. */
   #kept(text: string): string | undefined {
+    if (this.#namesAlone) return undefined;
     if (this.#valueCharacters + sizeOf(text) > valueCharactersMax) return undefined;
     this.#valueCharacters += sizeOf(text);
     // What is cut from a larger text would keep all of that in memory.

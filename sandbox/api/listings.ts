@@ -16,7 +16,7 @@ import {
   siteRecord,
   usageRecord,
   type Version,
-} from './recordSql.ts';
+} from './record-sql.ts';
 
 /** What a listing belongs to: `/{resource}/{scope}/{id}`. */
 export type Scope = 'company' | 'site' | 'connection' | 'meter' | 'document';

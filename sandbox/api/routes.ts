@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Pool } from 'pg';
 import { type FaultDependencies, hiddenRecords, strikeWithFaults } from '../faults/strike.ts';
 import { notFound, Problem } from '../problem.ts';
-import { configureWebhook, type PortalLinks } from './configureWebhook.ts';
+import { configureWebhook, type PortalLinks } from './configure-webhook.ts';
 import { type Listing, readPage, recordsPerPage } from './listing.ts';
 import {
   type ListAsked,
@@ -14,9 +14,9 @@ import {
   listUsageData,
   type Scope,
 } from './listings.ts';
-import type { PageCache } from './pageCache.ts';
+import type { PageCache } from './page-cache.ts';
 import { type Query, readBoolean, readCount, readId } from './query.ts';
-import { type Version, versions } from './recordSql.ts';
+import { type Version, versions } from './record-sql.ts';
 import { type Resource, readCompanies, readRecord } from './single.ts';
 
 declare module 'fastify' {

@@ -7,7 +7,7 @@ import {
   siteRecord,
   usageRecord,
   type Version,
-} from './recordSql.ts';
+} from './record-sql.ts';
 
 export type Resource = 'company' | 'site' | 'connection' | 'document' | 'usage' | 'meter';
 

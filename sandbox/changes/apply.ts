@@ -22,7 +22,7 @@ import {
 import { syncIntervals } from './intervals.ts';
 import { readWorkingSet } from './read.ts';
 import type { Change } from './schema.ts';
-import { type ChangeContext, take, type WorkingSet } from './workingSet.ts';
+import { type ChangeContext, take, type WorkingSet } from './working-set.ts';
 import { writeWorkingSet } from './write.ts';
 
 export interface ApplySettings extends Omit<OutboxSettings, 'now'> {

@@ -1,5 +1,5 @@
 import type { ChangeOf } from './schema.ts';
-import type { ChangeContext } from './workingSet.ts';
+import type { ChangeContext } from './working-set.ts';
 
 /** A company with one site. No event tells of it. Returns its id. */
 export function createCompany({ set, newId }: ChangeContext, change: ChangeOf<'createCompany'>): string {

@@ -7,7 +7,7 @@ import type { Account, ConnectionFacts, SiteRelation } from '../records/connecti
 import type { MeterInPlace } from '../records/meter.ts';
 import { fromText, laterThan, toText } from '../timestamps.ts';
 import type { ChangeOf } from './schema.ts';
-import { type ChangeContext, type Connection, emit, take } from './workingSet.ts';
+import { type ChangeContext, type Connection, emit, take } from './working-set.ts';
 
 /** A connection appears: `connection.created.v2`, once (seed 6.2). Returns its id. */
 export function createConnection(context: ChangeContext, change: ChangeOf<'createConnection'>): string {

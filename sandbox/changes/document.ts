@@ -5,10 +5,10 @@ import { createRandom, type Random } from '../generate/random.ts';
 import { Problem } from '../problem.ts';
 import type { Bill, Reading } from '../records/bill.ts';
 import type { SiteObject } from '../records/company.ts';
-import { mainMeter } from '../records/documentRows.ts';
+import { mainMeter } from '../records/document-rows.ts';
 import { addDays, fromText, laterThan, toText } from '../timestamps.ts';
 import type { ChangeOf } from './schema.ts';
-import { type ChangeContext, type Document, emit, take } from './workingSet.ts';
+import { type ChangeContext, type Document, emit, take } from './working-set.ts';
 
 /**
  * A bill of the meter's account was retrieved or uploaded: `document.created.v2`. It is that of the next period, once

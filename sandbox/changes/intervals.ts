@@ -3,7 +3,7 @@ import { intervalsPayload } from '../events/payloads.ts';
 import { notFound, Problem } from '../problem.ts';
 import { fromText, secondsToMicros, toText } from '../timestamps.ts';
 import type { ChangeOf } from './schema.ts';
-import { type ChangeContext, emit } from './workingSet.ts';
+import { type ChangeContext, emit } from './working-set.ts';
 
 type Sync = ChangeOf<'syncIntervals'>;
 

@@ -5,7 +5,7 @@ import type { ConnectionFacts } from '../records/connection.ts';
 import { fromMembers } from '../records/members.ts';
 import type { MeterFacts, MeterInPlace } from '../records/meter.ts';
 import type { Change } from './schema.ts';
-import { type Billed, emptyWorkingSet, type Site, type WorkingSet } from './workingSet.ts';
+import { type Billed, emptyWorkingSet, type Site, type WorkingSet } from './working-set.ts';
 
 interface Mentioned {
   readonly companies: Set<string>;

@@ -1,7 +1,7 @@
 import type { ClientBase } from 'pg';
-import { documentColumns, documentValues, usageColumns, usageValues } from '../records/documentRows.ts';
+import { documentColumns, documentValues, usageColumns, usageValues } from '../records/document-rows.ts';
 import { toMembers } from '../records/members.ts';
-import { take, type WorkingSet } from './workingSet.ts';
+import { take, type WorkingSet } from './working-set.ts';
 
 /** Writes what the changes left behind, one statement a table, keys in sorted order. */
 export async function writeWorkingSet(client: ClientBase, set: WorkingSet): Promise<void> {

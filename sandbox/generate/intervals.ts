@@ -2,7 +2,7 @@ import { copyLine } from '../database/copy.ts';
 import { decimal } from '../records/decimal.ts';
 import type { MeterInPlace } from '../records/meter.ts';
 import { addDays, toText } from '../timestamps.ts';
-import type { LocalDays } from './localDays.ts';
+import type { LocalDays } from './local-days.ts';
 import { createRandom } from './random.ts';
 
 /** One kind of values of a meter: a meter can have several granularities and units in one range (seed 2.6). */

@@ -1,9 +1,9 @@
 import type { ClientBase } from 'pg';
 import { copyInto } from '../database/copy.ts';
 import { type CompanyPlan, generateCompany } from './company.ts';
-import { companyColumns, companyLines, type TableLines } from './copyLines.ts';
+import { companyColumns, companyLines, type TableLines } from './copy-lines.ts';
 import { intervalLines, seriesOf } from './intervals.ts';
-import { createLocalDays, type LocalDays } from './localDays.ts';
+import { createLocalDays, type LocalDays } from './local-days.ts';
 import { createRandom } from './random.ts';
 import type { CompanyData } from './rows.ts';
 

@@ -68,15 +68,15 @@ describe('before anything runs', () => {
     const { status, stdout } = await metersync('status');
     expect(status).toBe(1);
     expect(stdout).toMatch(
-      /warehouse: the warehouse lacks \d+ migrations\n +What to do: Run metersync migrate first\.$/m,
+      /warehouse: the warehouse lacks \d+ migrations?\n +What to do: Run metersync migrate first\.$/m,
     );
     const { stderr } = await metersync('report');
-    expect(stderr).toMatch(/^metersync: the warehouse lacks \d+ migrations: run metersync migrate first$/);
+    expect(stderr).toMatch(/^metersync: the warehouse lacks \d+ migrations?: run metersync migrate first$/);
   });
 
   test('migrate makes the tables; a second time it has nothing to do', async () => {
     expect(await metersync('migrate')).toMatchObject({
-      ...{ status: 0, stderr: '', stdout: expect.stringMatching(/^Applied [1-9]\d* migrations\.$/) },
+      ...{ status: 0, stderr: '', stdout: expect.stringMatching(/^Applied [1-9]\d* migrations?\.$/) },
     });
     expect(await metersync('migrate')).toMatchObject({
       ...{ status: 0, stderr: '', stdout: 'The warehouse is up to date.' },

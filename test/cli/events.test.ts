@@ -203,7 +203,8 @@ describe('trace', () => {
     const forPeople = await metersync('trace', 'document', id);
     expect(forPeople.stdout).toContain(`document ${id}`);
     expect(forPeople.stdout).toMatch(/ {2}event \S+: document\.\S+, received$/m);
-    expect(forPeople.stdout).toMatch(/ {2}run \S+: documents complete$/m);
+    const withRuns = await metersync('trace', 'document', id, '--all');
+    expect(withRuns.stdout).toMatch(/ {2}run \S+: documents complete$/m);
   });
 
   test('a connection and a meter; an id that nobody knows ends with status 1', async () => {

@@ -80,6 +80,7 @@ test('absent from a pass is what it did not show and nothing else touched since 
   ).toEqual({
     live: 5,
     absent: 1,
+    shared: false,
   });
   expect(await retire(company.id, seen, began)).toEqual({ quarantined: 0, tombstoned: 1 });
   expect(await rowOf(warehouse, 'documents', ids.known)).toMatchObject({ deleted_reason: 'absent' });
@@ -254,6 +255,7 @@ describe('the list of companies', () => {
     expect(await countAbsent(warehouse.db, sites, { ids: [kept], beganAt: again })).toEqual({
       live: 2,
       absent: 1,
+      shared: false,
     });
     const runId = randomUUID();
     await retireAbsent(warehouse.db, runId, sites, { ids: [kept], beganAt: again }, roomy);

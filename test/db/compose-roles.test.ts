@@ -61,7 +61,7 @@ test('the migrator makes the warehouse without being a superuser, and the worker
   const { status, stdout, stderr } = await metersync(['migrate'], urlOf('metersync_migrator', 'first'));
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   // Nothing of roles that are missing.
-  expect(stdout.trim()).toMatch(/^Applied \d+ migrations\.$/);
+  expect(stdout.trim()).toMatch(/^Applied \d+ migrations?\.$/);
   const worker = urlOf('metersync_worker', 'second');
   expect(await metersync(['status', '--json'], worker)).toMatchObject({ status: 0, stderr: '' });
   expect(await ask(worker, "select metersync.ensure_interval_month('2031-05-01')")).toHaveLength(1);

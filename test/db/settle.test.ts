@@ -296,18 +296,18 @@ describe.each(['documents', 'connections'] as const)(
           : connectionEvent('created', id, newer, 'PENDING'),
       );
 
-    test('are looked for as long as an event waits for them', async () => {
+    test('are gone though an event waits for them, which is looked for once more, and back when a read finds them', async () => {
       const id = randomUUID();
       const event = told(id);
       await recordEvents(warehouse.db, [event]);
       await retire();
-      expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_at: null });
-      await settleRecords(warehouse.db, resource, [id], await now(), [id]);
-      expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', attempts: 1 });
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_reason: 'absent' });
+      expect(await eventRow(event.id)).toMatchObject({ outcome: 'pending', waits: null });
       const readAt = await now();
       await writeRecords(warehouse, resource, [{ id, updated: newer }], { readAt });
       await settleRecords(warehouse.db, resource, [id], readAt);
       expect(await eventRow(event.id)).toMatchObject({ outcome: 'applied' });
+      expect(await rowOf(warehouse, resource, id)).toMatchObject({ deleted_at: null });
     });
 
     test('are gone where none does, and one that comes late waits for nothing', async () => {

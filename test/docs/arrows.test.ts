@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 
@@ -50,6 +50,22 @@ test('dependency-cruiser refuses exactly the imports that ARCHITECTURE.md does n
   } finally {
     await rm(folder, { recursive: true });
   }
+});
+
+test('no room re-exports what another has', () => {
+  const rooms = [...arrowsOnPaper().keys()];
+  const reExport = /^export (?:type )?(?:\*|\{[^}]*\})[^;]*? from '(\.[^']+)'/gm;
+  const files = globSync(`{${rooms.join(',')}}/**/*.ts`, { cwd: checkout });
+  const found = files.flatMap((file) => {
+    const [room = ''] = file.split('/');
+    const text = readFileSync(join(checkout, file), 'utf8');
+    return [...text.matchAll(reExport)]
+      .map(([, from = '']) => relative(checkout, resolve(checkout, file, '..', from)))
+      .filter((from) => !from.startsWith(`${room}/`))
+      .map((from) => `${file} re-exports of ${from}`);
+  });
+  expect(files.length).toBeGreaterThan(400);
+  expect(found).toEqual([]);
 });
 
 /** Files whose import is refused. */

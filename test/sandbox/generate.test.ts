@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createLocalDays } from '../../sandbox/generate/localDays.ts';
+import { createLocalDays } from '../../sandbox/generate/local-days.ts';
 import { connectionStatuses } from '../../sandbox/records/connection.ts';
 import { type AnyRecord, companiesOf, recordsOf, type Service, startService } from './support/service.ts';
 

@@ -13,6 +13,17 @@ function seenOf(records: readonly unknown[]): Map<string, SeenField> {
 }
 
 describe('a field of records', () => {
+  test('whose values few may read has neither example nor values', () => {
+    const tree = new FieldTree({ namesAlone: true });
+    tree.observe({ name: 'Acme', lines: [{ amount: 2, isOpen: true }], address: ['Main street'] });
+    const taken = tree.take(true);
+    expect(taken.map(({ path }) => path)).toContain('/lines/*/amount');
+    for (const { example, values } of taken) {
+      expect(example).toBeNull();
+      expect(values ?? []).toEqual([]);
+    }
+  });
+
   test('is known by where it stands, its kinds, how many records have it, an example and its few texts', () => {
     const seen = seenOf([
       {

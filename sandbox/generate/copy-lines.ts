@@ -1,5 +1,5 @@
 import { copyLine } from '../database/copy.ts';
-import { documentColumns, documentValues, usageColumns, usageValues } from '../records/documentRows.ts';
+import { documentColumns, documentValues, usageColumns, usageValues } from '../records/document-rows.ts';
 import { toMembers } from '../records/members.ts';
 import type { MeterInPlace } from '../records/meter.ts';
 import type { CompanyData } from './rows.ts';

@@ -2,7 +2,7 @@ import type { Bill } from './bill.ts';
 import type { CompanyObject } from './company.ts';
 import { documentTexts } from './document.ts';
 import type { MeterInPlace } from './meter.ts';
-import { usageTexts } from './usageData.ts';
+import { usageTexts } from './usage-data.ts';
 
 /** A document as the rest of the room holds it: its texts are made when it is written. */
 export interface StoredDocument {
