@@ -1,21 +1,21 @@
-/** Records of one listing above which a company is large: 20 pages. */
+/** A company with more records in one listing is large: 20 pages. */
 const recordsMax = 2_000;
 
-/** How long a company may take before it is large, whatever it has. Well within `elsewhereSeconds` of db/backfill/runs.ts. */
+/** A company that takes longer is large, too. Well within `elsewhereSeconds` of db/backfill/runs.ts. */
 const companyMsMax = 20_000;
 
-/** What a company that is read with others may take. */
+/** Bounds the records and the time of a company that shares an activity with others. */
 export interface Allowance {
-  /** @throws TooMuch when a listing is long, or when the company has taken its time. */
+  /** @throws TooMuch when the listing has too many records, or the time is spent. */
   check(total: number | null): void;
-  /** Whether the company has taken its time. */
+  /** Whether the time is spent. */
   isSpent(): boolean;
 }
 
-/** A company is too large to be read with others. */
+/** The company is too large to share an activity with others. */
 export class TooMuch extends Error {}
 
-/** Begins what a company may take; `now` is in milliseconds. */
+/** Starts the time of a company; `now` is in milliseconds. */
 export function allowanceFrom(now: () => number): Allowance {
   const until = now() + companyMsMax;
   const isSpent = () => now() > until;

@@ -1,4 +1,7 @@
-/** Passes on what it is told when `everyMs` have gone by since the last time, and drops it before: of numbers that only grow. */
+/**
+ * Throttles to one call per `everyMs` and drops the rest: safe for counters, whose next value replaces the
+ * last.
+ */
 export function atMostEvery<T>(
   everyMs: number,
   now: () => number,

@@ -8,15 +8,15 @@ import { heartbeat } from './heartbeat.ts';
 import { mapFailures } from './map-failures.ts';
 
 export interface DataCheck {
-  /** The run after which it is: of its companies, if some were chosen, else of all whose data may have changed. */
+  /** The run before it. Its chosen companies are checked; else all companies whose data may have changed. */
   readonly runId: string;
   readonly kinds: readonly CheckKind[];
-  /** Of a reconcile: those alone that it, or an event since the one before, changed something for. */
+  /** After a reconcile: checks only companies that it changed, or an event since the reconcile before. */
   readonly changedOnly?: boolean;
 }
 
 export function checkActivities({ checks: { db }, checksOff: off, log }: ActivityDependencies) {
-  /** In order of their ids, so that the last one tells which were looked at. */
+  /** Returns companies in order of their ids, so that the last id marks how far an attempt came. */
   async function toCheck({ runId, kinds, changedOnly }: DataCheck): Promise<CompanyToCheck[]> {
     if (changedOnly) return (await companiesReconciled(db, runId)).map((id) => ({ id, kinds }));
     if (await isOfChosen(db, runId)) return (await chosenCompanies(db, runId)).map((id) => ({ id, kinds }));
@@ -25,18 +25,18 @@ export function checkActivities({ checks: { db }, checksOff: off, log }: Activit
   }
 
   return {
-    /** Opens and closes issues, company by company; another attempt goes on where this one stopped. */
+    /** Opens and closes issues, company by company. Another attempt resumes where this one stopped. */
     checkData: mapFailures(async (input: DataCheck): Promise<void> => {
       const { runId, kinds } = input;
       const { info, cancellationSignal } = Context.current();
       const after = (info.heartbeatDetails as string | undefined) ?? '';
-      // Without companies, too: what is open of a check that is off is closed.
+      // Called without companies first, which closes the issues of checks that are off.
       let refreshed = await refreshDataIssues(db, [], { kinds, off });
       const companies = (await toCheck(input)).filter(({ id }) => id > after);
       for (const { id, kinds: due } of companies) {
         cancellationSignal.throwIfAborted();
-        const one = await refreshDataIssues(db, [id], { kinds: due, off });
-        refreshed = sumOfIssues(refreshed, one);
+        const issues = await refreshDataIssues(db, [id], { kinds: due, off });
+        refreshed = sumOfIssues(refreshed, issues);
         heartbeat(id);
       }
       const { opened, closed } = refreshed;

@@ -7,7 +7,7 @@ import { reconcileActivities } from './reconcile.ts';
 import { retentionActivities } from './retention.ts';
 import { runActivities } from './runs.ts';
 
-/** Everything that touches the world on a worker's behalf. Workflows import its type and nothing else. */
+/** Composes all activities of a worker. Workflows import its type and nothing else. */
 export function createActivities(deps: ActivityDependencies) {
   return {
     ...recordActivities(deps),

@@ -5,35 +5,35 @@ import type { DeletesCap } from '../db/deletes/absent.ts';
 import type { FieldCatalogue } from '../db/fields/field-catalogue.ts';
 import type { ServiceClient } from '../service/client.ts';
 
-/** What activities are given; they open nothing themselves. */
+/** Everything that activities use; they open nothing themselves. */
 export interface ActivityDependencies {
   readonly warehouse: Warehouse;
-  /** The warehouse over connections that nothing but catching up uses: few, so that events are recorded beside it. */
+  /** The warehouse over connections of catch-ups alone: few, so that recording events never waits for one. */
   readonly catchingUp: Warehouse;
-  /** The warehouse over connections that nothing but the checks of the data use. */
+  /** The warehouse over connections of the checks alone. */
   readonly checks: Pick<Warehouse, 'db'>;
   readonly service: ServiceClient;
-  /** Told of every record that is written. */
+  /** Notes the fields of every record that is written. */
   readonly catalogue: FieldCatalogue;
-  /** Last part of SERVICE_URL, for example `v2.2`: stored beside what it brought. */
+  /** Last part of SERVICE_URL, for example `v2.2`: stored with each record. */
   readonly apiVersion: string;
-  /** Companies to sync beside those that the service lists. */
+  /** Companies to sync in addition to those that the service lists. */
   readonly companies: readonly string[];
-  /** More deletions than this are not inferred from absence alone. */
+  /** A run that finds more deletions than this quarantines them. */
   readonly deletesCap: DeletesCap;
   /** Days after which payloads of settled events are dropped; 0 keeps them. */
   readonly journalPayloadDays: number;
-  /** Days before today of which a reconcile reads what was updated. */
+  /** How many days back a reconcile reads updates. */
   readonly reconcileDays: number;
-  /** Checks of the data that are left out. */
+  /** Checks that are off. */
   readonly checksOff: readonly CheckName[];
-  /** Starts the catch-up of a kind, or tells the running one that there is more to do. */
+  /** Starts the catch-up of a kind, or signals the running one. */
   readonly wake: (kind: CatchUpKind) => Promise<void>;
   /** Starts the first backfill of a company, unless it is running. */
   readonly backfillFirst: (companyId: string) => Promise<void>;
-  /** How the last workflow of this id ended, in a word; undefined while it runs. */
+  /** Returns how the last workflow of this id ended, in a word; undefined while it runs. */
   readonly howEnded: (workflowId: string) => Promise<string | undefined>;
-  /** Milliseconds of a clock that only goes forward. */
+  /** A monotonic clock in milliseconds. */
   readonly now: () => number;
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
 }

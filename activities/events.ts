@@ -6,13 +6,16 @@ import { type Recorded, recordEvents } from '../db/events/record-events.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { mapFailures } from './map-failures.ts';
 
-/** Under which name the catalogue keeps the fields of a type of events: a sender may invent any number of types. */
+/**
+ * Names an event type in the field catalogue. Unknown types share one name, as a sender may invent any
+ * number.
+ */
 const catalogued = (type: string): string =>
   (eventTypes as readonly string[]).includes(type) ? `events/${type}` : 'events/other';
 
 export function recordActivities(deps: ActivityDependencies) {
   return {
-    /** Journal and effect of a group of events, in one transaction; idempotent on event ids. */
+    /** Journals and applies a group of events in one transaction; idempotent on event ids. */
     recordGroup: mapFailures(
       async ({ events, replay }: EventGroup): Promise<Recorded> => {
         const workflow = Context.current().info.workflowExecution;
@@ -34,7 +37,7 @@ export function recordActivities(deps: ActivityDependencies) {
         }
         return recorded;
       },
-      // These events were acknowledged: they are nowhere else.
+      // The receiver acknowledged these events, so the service will not send them again.
       { giveUp: false },
     ),
 

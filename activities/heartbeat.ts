@@ -5,7 +5,7 @@ const everyMs = 5_000;
 
 const cursors = new WeakMap<Context, unknown>();
 
-/** Tells Temporal that the activity lives and, when given, the cursor from which another attempt goes on. */
+/** Sends a heartbeat, with the cursor from which another attempt resumes: the given one, else the last. */
 export function heartbeat(cursor?: unknown): void {
   const context = Context.current();
   if (cursor !== undefined) cursors.set(context, cursor);
@@ -13,8 +13,8 @@ export function heartbeat(cursor?: unknown): void {
 }
 
 /**
- * Keeps an activity known to be alive while it waits: for a slow answer, or for its turn at the service. A heartbeat
- * replaces the cursor of the one before, so the last cursor is told again each time.
+ * Sends heartbeats while an activity waits for a slow answer, or for its turn at the service. Each repeats
+ * the last cursor, because a heartbeat replaces the details of the one before.
  */
 export async function keepAlive<T>(work: () => Promise<T>): Promise<T> {
   const context = Context.current();

@@ -7,8 +7,8 @@ import { keepAlive } from './heartbeat.ts';
 type Activity<I, O> = (input: I) => Promise<O>;
 
 /**
- * Tells Temporal about failures in the words of the catalogue: whether trying again can help, and when the service
- * asked to be left alone until. `giveUp: false` is for work that must not be given up, whatever the failure.
+ * Maps errors to Temporal failures by the failure catalogue: the type, whether a retry can help, and the
+ * service's Retry-After as the next retry delay. `giveUp: false` makes every failure retryable.
  */
 export function mapFailures<I, O>(
   activity: Activity<I, O>,
@@ -25,7 +25,7 @@ export function mapFailures<I, O>(
         type: failure.code,
         message: failure.message,
         nonRetryable: final.giveUp && failure.action !== 'retry',
-        // Waiting for one's turn is no trouble that a log should tell of.
+        // Waiting for a turn is normal: a benign failure is not logged.
         ...(failure.code === 'COMPANY_BUSY' ? { category: ApplicationFailureCategory.BENIGN } : {}),
         ...(failure.retryAfterMs === undefined ? {} : { nextRetryDelay: failure.retryAfterMs }),
         cause: failure,
@@ -34,7 +34,10 @@ export function mapFailures<I, O>(
   };
 }
 
-/** A failure of the catalogue; undefined for a mistake of ours, which Temporal retries and shows. */
+/**
+ * Returns the failure of the catalogue; undefined for a defect of metersync, which Temporal retries and
+ * displays.
+ */
 export function asFailure(error: unknown): Failure | undefined {
   if (error instanceof Failure) return error;
   const fromWarehouse = sqlState(error) !== undefined || isConnectionTrouble(error);

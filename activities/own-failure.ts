@@ -8,15 +8,12 @@ import { withoutStatement } from '../db/failures.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { asFailure } from './map-failures.ts';
 
-/**
- * Attempts, some minutes in all, after which trouble is taken for that of the one whose turn it is, where nothing
- * tells whose it is.
- */
+/** After so many attempts, some minutes in all, a failure of unclear cause counts as the item's own. */
 export const lastingAttempts = 8;
 
 /**
- * The reason when work failed for its own sake: the service refuses it, or fails it and answers others meanwhile. It is
- * undefined for trouble that everybody shares: a service or a warehouse that is away is waited for together.
+ * Returns why this item failed, if the cause is its own: the service refuses it, or fails it and answers
+ * others. Returns undefined if the service or the warehouse is down for all, so that Temporal retries.
  */
 export async function ownFailure(
   deps: ActivityDependencies,
@@ -33,18 +30,18 @@ export async function ownFailure(
   return (await answersOthers(deps, reason.message)) ? reason : undefined;
 }
 
-/** Listings that tell by their first page whether the service answers: the smallest first. */
-const telling = ['connections', 'documents', 'companies'] as const;
+/** Listings whose first page proves that the service answers, the smallest first. */
+const probed = ['connections', 'documents', 'companies'] as const;
 
 /**
- * Whether the service, which failed a request, answers others; notes an outage when it answers none. Its /ping does not
- * tell: it may work while all else fails, or fail alone.
+ * Whether the service, which failed a request, answers others; notes an outage when it answers none. Its
+ * /ping proves nothing: it may work while all else fails, or fail alone.
  */
 async function answersOthers(deps: ActivityDependencies, failed: string): Promise<boolean> {
   const { service, warehouse } = deps;
   const signal = Context.current().cancellationSignal;
   const [companyId] = await companiesAfter(warehouse.db, null, 1);
-  const endOf = async (endpoint: (typeof telling)[number]): Promise<Failure | undefined> => {
+  const failureAt = async (endpoint: (typeof probed)[number]): Promise<Failure | undefined> => {
     const params: Record<string, string> = companyId === undefined ? {} : { companyId };
     try {
       await service.page({ endpoint, params, page: 1, lane: 'live', signal });
@@ -54,22 +51,23 @@ async function answersOthers(deps: ActivityDependencies, failed: string): Promis
       throw error;
     }
   };
-  const answers = (end: Failure | undefined): boolean => end === undefined || end.action === 'park';
-  const [first, ...others] = telling.filter(
+  const answers = (failure: Failure | undefined): boolean =>
+    failure === undefined || failure.action === 'park';
+  const [first, ...others] = probed.filter(
     (name) => service.has(name) && (name === 'companies' || companyId !== undefined),
   );
   if (first === undefined) return await service.answers(signal);
-  const end = await endOf(first);
-  if (answers(end)) return true;
-  const ends = [end, ...(await Promise.all(others.map(endOf)))];
-  if (ends.some(answers)) return true;
-  if (!ends.some((one) => one?.code === 'SERVICE_BUSY')) await noteOutage(warehouse.db, failed);
+  const failure = await failureAt(first);
+  if (answers(failure)) return true;
+  const failures = [failure, ...(await Promise.all(others.map(failureAt)))];
+  if (failures.some(answers)) return true;
+  if (!failures.some((other) => other?.code === 'SERVICE_BUSY')) await noteOutage(warehouse.db, failed);
   return false;
 }
 
 /**
- * The service's refusal that a part of a run failed with. Anything else is thrown, for Temporal to retry; an outage is
- * noted.
+ * Returns the service's refusal that a part of a run failed with. Throws anything else, for Temporal to
+ * retry, and notes an outage.
  */
 export async function refusal(deps: ActivityDependencies, error: unknown): Promise<Failure> {
   Context.current().cancellationSignal.throwIfAborted();
@@ -87,14 +85,14 @@ async function warehouseAnswers({ warehouse }: ActivityDependencies): Promise<bo
 }
 
 function unexpected(error: unknown): WaitingReason {
-  const shown = withoutStatement(error);
+  const plain = withoutStatement(error);
   const code = 'UNEXPECTED_ERROR';
-  return { code, message: `${code}: ${shown instanceof Error ? shown.message : String(shown)}` };
+  return { code, message: `${code}: ${plain instanceof Error ? plain.message : String(plain)}` };
 }
 
 /**
- * Works for each, at once. Those that the service fails alone are noted in `failed` and left out of the answer, by id, as are
- * those that it refuses for a reason that is `theirs`; any other refusal is thrown, as is trouble that everybody shares.
+ * Works on all ids at once; returns the results by id. Notes in `failed` the ids that the service fails
+ * alone, or refuses for a reason that is `theirs`. Throws any other refusal, and failures that all share.
  */
 export async function settleEach<T>(
   deps: ActivityDependencies,

@@ -9,13 +9,13 @@ import { withoutStatement } from '../db/failures.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { ownFailure } from './own-failure.ts';
 
-/** A refusal that is the same for everything that is asked. */
+/** Refusals that hold for every request. */
 const refusesAll: readonly FailureCode[] = ['SERVICE_KEY_REFUSED'];
 
-/** What the first answer ends. */
+/** Failures that end with the first answer. */
 const endedByAnswers: readonly FailureCode[] = [...refusesAll, 'SERVICE_OUTAGE'];
 
-/** Failures whose end for one owner is likely their end for others. A 404 is often about one record alone. */
+/** Failures that likely end for all owners when they end for one. Not a 404, often about one record alone. */
 const endTogether: readonly FailureCode[] = [
   ...endedByAnswers,
   'SERVICE_ACCESS_DENIED',
@@ -23,10 +23,12 @@ const endTogether: readonly FailureCode[] = [
 ];
 
 /**
- * Works for one owner after the other. What fails for one owner alone is parked with the reason, and the next one has
- * its turn; one that nothing but events tells of is given up some day. All work is parked when the service's refusal is the same for everybody. The first that succeeds again
- * revives those that wait for the same refusal. Trouble that everybody shares is thrown, for Temporal to retry: then
- * those have their turn that still have something due.
+ * Works for one owner after the other.
+ * - Parks an owner that fails alone, with the reason, and goes on with the next.
+ * - Backs off an owner that only events name; after some attempts its events are missing.
+ * - Parks all work when the service refuses every request.
+ * - Revives work parked for a refusal once an owner with that refusal succeeds.
+ * - Throws failures that all share, for Temporal to retry: the retry works for owners that are still due.
  */
 export async function runOrPark(
   deps: ActivityDependencies,
@@ -72,7 +74,7 @@ const ownerIsStranger = async (
 ): Promise<boolean> =>
   !companies.some((id) => id.toLowerCase() === owner) && (await isStranger(warehouse.db, kind, owner));
 
-/** Told after anything was read: the service answers, and the key works. */
+/** Revives work after any successful read: the service answers, and the key works. */
 export async function reviveService(deps: ActivityDependencies): Promise<void> {
   await revive(deps, endedByAnswers);
 }

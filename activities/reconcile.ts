@@ -28,7 +28,7 @@ import { write } from './reading/page-write.ts';
 import { walkListing } from './reading/walk-listing.ts';
 import { startWhole } from './runs.ts';
 
-/** Pages of one listing that a reconcile reads: more is a first sync, or work for the night. */
+/** Pages of one listing that a reconcile reads; more are left to the full backfill. */
 const pagesMax = 100;
 
 export interface CompanyReconcile {
@@ -50,9 +50,9 @@ export function reconcileActivities(deps: ActivityDependencies) {
     }),
 
     /**
-     * Reads what the service updated lately of a company, and again what changed of it and says no time. Returns the
-     * resources that no other company need be asked for: the filter is ignored, or the key refused. What the service
-     * refuses for good fails that resource alone; what passes is retried by Temporal.
+     * Reads a company's recent updates, and again listings that changed but carry no time. Returns the
+     * resources that other companies can skip, as the filter is ignored or the key refused. A permanent
+     * refusal fails that resource alone; Temporal retries other failures.
      */
     reconcileCompany: mapFailures(
       async ({ runId, companyId, resources }: CompanyReconcile): Promise<{ vain: ReconciledResource[] }> => {
@@ -62,7 +62,7 @@ export function reconcileActivities(deps: ActivityDependencies) {
         }
         for (const resource of resources) {
           const failure = await reconcileOrFail(deps, { runId, companyId, resource });
-          // Nobody's key is right for one company and wrong for another.
+          // The key is the same for every company.
           if (failure?.code === 'SERVICE_KEY_REFUSED') return { vain: [...resources] };
           if (failure?.code === 'SERVICE_FILTER_IGNORED') vain.push(resource);
         }
@@ -90,7 +90,10 @@ async function reconcileOrFail(
   }
 }
 
-/** Reads again what may have been changed by a page of before: whatever it holds now is newer. */
+/**
+ * Reads a listing again whose rows an older page may have overwritten: records carry no time, and this read
+ * is newer.
+ */
 async function rereadOrFail(
   deps: ActivityDependencies,
   { runId, companyId, listing }: { runId: string; companyId: string; listing: UntimedListing },
@@ -118,7 +121,7 @@ async function rereadOrFail(
   }
 }
 
-/** What a run says of a resource that it did not read, or not to its end. */
+/** Why a resource was not read, or not to its end; and the state of its part of the run. */
 class NotRead extends Error {
   readonly state: RunState;
   constructor(state: RunState, message: string) {
@@ -139,14 +142,14 @@ async function reconcileListing(deps: ActivityDependencies, input: ListingReconc
     }
     const since = await reconciledSince(db, deps.reconcileDays);
     const deletable = resource === 'documents' && deps.service.has(resource, 'withDeleted');
-    // Before the others: of what it shows, those that live are still there when the others are read.
+    // Before the live listing: a document that lives when this one is read is in the live one, too.
     const withDeleted = deletable
       ? await readUpdated(deps, { ...input, since, filters: ['updatedSince', 'withDeleted'], keep: false })
       : undefined;
     const live = await readLive(deps, { ...input, since, filters: ['updatedSince'], keep: true });
     const judgement = judgePass(live.manifest);
     const gone =
-      withDeleted === undefined ? nobody : await buryDeleted(deps, input, since, withDeleted, live);
+      withDeleted === undefined ? noneDeleted : await tombstoneDeleted(deps, input, since, withDeleted, live);
     const unstable = judgement.stable ? undefined : `not stable: ${judgement.reasons.join('; ')}`;
     const error = gone.unsure ?? unstable;
     const { inserted, changed, rejected } = live.written;
@@ -173,17 +176,17 @@ async function reconcileListing(deps: ActivityDependencies, input: ListingReconc
 interface UpdatedListing extends ListingReconcile {
   readonly since: string;
   readonly filters: readonly ListingFilter[];
-  /** Whether the records go to their table: deleted ones do not. */
+  /** Whether to write the records: deleted ones are not. */
   readonly keep: boolean;
 }
 
-/** What lives, as the last of some passes showed it; what was written is that of all of them. */
+/** The last pass over the live listing, with the counts of all passes. */
 interface LiveRead extends Read {
   readonly passes: number;
   readonly requests: number;
 }
 
-/** Reads what lives, again where it moved meanwhile. */
+/** Reads the live listing; again, up to `limits.passesMax` passes, if it changed meanwhile. */
 async function readLive(deps: ActivityDependencies, listing: UpdatedListing): Promise<LiveRead> {
   let read = await readUpdated(deps, listing);
   let requests = read.manifest.length;
@@ -204,7 +207,7 @@ interface Read {
   readonly written: PageWritten;
 }
 
-/** Reads a listing by its filters to the end. */
+/** Reads a filtered listing to its end. */
 async function readUpdated(deps: ActivityDependencies, listing: UpdatedListing): Promise<Read> {
   const { db } = deps.warehouse;
   const { companyId, resource, since, filters, keep } = listing;
@@ -223,8 +226,8 @@ async function readUpdated(deps: ActivityDependencies, listing: UpdatedListing):
   const documents: ListedDocument[] = [];
   for await (const page of walk) {
     if (page.totalPages !== null && page.totalPages > pagesMax) {
-      const said = `${page.totalPages} pages were updated since ${since}`;
-      throw new NotRead('partial', `${said}: more than ${pagesMax} are left to the full backfill`);
+      const updated = `${page.totalPages} pages were updated since ${since}`;
+      throw new NotRead('partial', `${updated}: more than ${pagesMax} are left to the full backfill`);
     }
     if (!trusted) trusted = await filterHolds(deps, listing, page);
     if (keep) written = sum(written, await write(deps, { listing: resource, companyId, readAt, page }));
@@ -238,8 +241,9 @@ async function readUpdated(deps: ActivityDependencies, listing: UpdatedListing):
 }
 
 /**
- * Records older than what was asked for say that the filter was ignored, unless the service shows more without it:
- * then it goes by another time than the one that the records tell. Returns true when the total settled it for good.
+ * Checks that the service applied the filter. Records older than `since` suggest that it did not, unless the
+ * total without the filter is larger: then the filter uses another time than `updated`.
+ * @returns true if the totals proved it, so that no other page needs the check
  * @throws Failure SERVICE_FILTER_IGNORED
  */
 async function filterHolds(
@@ -247,19 +251,22 @@ async function filterHolds(
   { companyId, resource, since, filters }: UpdatedListing,
   page: Page,
 ): Promise<boolean> {
-  // A day more, as the zone of a record's time may be another.
+  // One day of tolerance, as a record's time may be in another zone.
   const oldest = new Date(Date.parse(since) - 86_400_000).toISOString().slice(0, 10);
   const old = page.items.filter((item) => (updatedOf(item)?.slice(0, 10) ?? since) < oldest).length;
   if (old === 0) return false;
-  const whole = await deps.service.page({
-    ...{ endpoint: resource, params: { companyId }, page: 1, lane: 'backfill' },
+  const unfiltered = await deps.service.page({
+    endpoint: resource,
+    params: { companyId },
+    page: 1,
+    lane: 'backfill',
     filters: filters.filter((filter) => filter !== 'updatedSince'),
     signal: Context.current().cancellationSignal,
   });
-  if (page.total !== null && whole.total !== null && page.total < whole.total) return true;
+  if (page.total !== null && unfiltered.total !== null && page.total < unfiltered.total) return true;
   throw new Failure(
     'SERVICE_FILTER_IGNORED',
-    `of ${resource} updated since ${since} the service says ${page.total} records, of all ${whole.total}, and ${old} of a page are older`,
+    `of ${resource} updated since ${since} the service says ${page.total} records, of all ${unfiltered.total}, and ${old} of a page are older`,
   );
 }
 
@@ -271,31 +278,31 @@ function updatedOf(item: unknown): string | undefined {
 const idsOf = (manifest: readonly PageManifest[]): string[] =>
   manifest.flatMap((page) => page.ids.filter((id) => id !== null));
 
-interface Buried {
-  /** Pages that were read for it. */
+interface DeletedRead {
+  /** Pages that were read to be sure. */
   readonly pages: number;
-  /** Why not all were that the service shows as deleted. */
+  /** Why not all documents listed as deleted were tombstoned. */
   readonly unsure?: string;
 }
-const nobody: Buried = { pages: 0 };
+const noneDeleted: DeletedRead = { pages: 0 };
 
 /**
- * Tombstones what the service shows among deleted documents and not among those that live: what stands in both lives.
- * Whether the former are deleted ones alone or all of them (service-facts 1.1) makes no difference. The listing of
- * those that live may move while it is read, so it is read once more, to be sure that it showed them all.
+ * Tombstones documents that are in the listing with deleted ones and not in the live listing. Whether the
+ * former has deleted documents alone or all (service-facts 1.1) makes no difference. The live listing may
+ * change while it is read, so a second pass has to confirm it.
  */
-async function buryDeleted(
+async function tombstoneDeleted(
   deps: ActivityDependencies,
   { runId, companyId, resource }: ListingReconcile,
   since: string,
   withDeleted: Read,
   live: Read,
-): Promise<Buried> {
+): Promise<DeletedRead> {
   const { db } = deps.warehouse;
   const alive = new Set(idsOf(live.manifest));
   await clearListed(db, companyId, [...alive]);
   const suspects = withDeleted.documents.filter(({ id }) => !alive.has(id));
-  if (suspects.length === 0) return nobody;
+  if (suspects.length === 0) return noneDeleted;
   const again = judgePass(live.manifest).stable
     ? await readUpdated(deps, { runId, companyId, resource, since, filters: ['updatedSince'], keep: true })
     : undefined;

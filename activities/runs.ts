@@ -8,7 +8,7 @@ import { mapFailures } from './map-failures.ts';
 export function runActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;
   return {
-    /** Fails a part of a run; or all of it, with the parts that nobody reads any more. */
+    /** Fails a part of a run; or all of the run, with its unfinished parts. */
     failRun: mapFailures(async (input: RunKey & { error: string; kind?: RunKind }): Promise<void> => {
       const { runId, companyId, resource, error, kind } = input;
       if (companyId !== null || resource !== null) return await failPart(deps, input, error, kind);
@@ -20,7 +20,7 @@ export function runActivities(deps: ActivityDependencies) {
       async (input: { runId: string }): Promise<RunState> => await concludeRun(db, input.runId),
     ),
 
-    /** Fails runs whose workflow is over, though it did not say so: it was terminated, timed out, or Temporal lost it. */
+    /** Fails runs whose workflow ended without noting it: terminated, timed out, or lost by Temporal. */
     endLostRuns: mapFailures(async (_: object): Promise<void> => {
       for (const { runId, workflowId } of await runsUnderWay(db)) {
         const ended = workflowId === null ? 'gone' : await endOf(deps, workflowId);
@@ -33,7 +33,10 @@ export function runActivities(deps: ActivityDependencies) {
   };
 }
 
-/** How a workflow ended; undefined while it runs, and where Temporal does not say: it is asked again in a minute. */
+/**
+ * Returns how a workflow ended; undefined while it runs, or if Temporal cannot say: it is asked again in a
+ * minute.
+ */
 async function endOf(
   { howEnded, log }: ActivityDependencies,
   workflowId: string,
@@ -46,7 +49,7 @@ async function endOf(
   }
 }
 
-/** Begins a run, of the workflow that is at it. */
+/** Notes the start of a run, with the workflow that runs it. */
 export async function startWhole(
   { warehouse }: ActivityDependencies,
   runId: string,

@@ -1,6 +1,6 @@
 /**
- * One verified delivery, as it travels from the receiver through Temporal to the journal. The body is
- * what the service signed, less its secrets: as text, or as base64 where its JSON encoding would outgrow Temporal's payload limit.
+ * One verified delivery, as it travels from the receiver through Temporal to the journal. The body is the
+ * signed one without its secrets: as text, or as base64 where the text would exceed Temporal's payload limit.
  */
 export interface DeliveredEvent {
   /** Message id: the same on every attempt to deliver the event (seed 5.3). */
@@ -13,12 +13,12 @@ export interface DeliveredEvent {
   readonly bodyBase64?: string;
 }
 
-/** Input of `applyEvents`: the only payload that Temporal is given. */
+/** Input of `applyEvents`. No other payload in Temporal carries events. */
 export interface EventGroup {
   readonly events: readonly DeliveredEvent[];
-  /** Set when somebody asked for events that the journal knows to be recorded anew. */
+  /** Set when an operator has events of the journal recorded again. */
   readonly replay?: Replay;
 }
 
-/** Which known events a replay records anew: all but those that were applied, or those too. */
+/** Which events a replay records again: all but applied ones, or all. */
 export type Replay = 'unapplied' | 'all';

@@ -1,17 +1,19 @@
 import { z } from 'zod';
 
-/** Parameters that narrow or widen what a listing shows. */
+/** Filters that narrow or widen a listing. */
 export const listingFilters = ['updatedSince', 'withDeleted'] as const;
 export type ListingFilter = (typeof listingFilters)[number];
 
 const parameters = z.record(z.string(), z.string());
 
 /**
- * The endpoint catalogue: where the service keeps each resource. `null` says that it has no such endpoint.
- * `path` and `query` may hold placeholders: {companyId} {siteId} {meterId} {id} {start} {end} {since}; a query
- * parameter whose placeholder has no value is left out. `items` and `total` name the keys of the envelope (seed 2.7); a
- * bare array instead of an envelope is one page. `updatedSince` are the parameters that leave records which were
- * updated since the day {since}, `withDeleted` those that bring deleted records in.
+ * The endpoint catalogue: where the service has each resource. `null` means that it has no such endpoint.
+ * - `path` and `query` may contain placeholders: {companyId} {siteId} {meterId} {id} {start} {end} {since}. A
+ *   query parameter without a value for its placeholder is left out.
+ * - `items` and `total` name the keys of the envelope (seed 2.7). A bare array instead of an envelope is one
+ *   page.
+ * - `updatedSince` has the parameters that select records updated since the day {since}.
+ * - `withDeleted` has the parameters that include deleted records.
  */
 export const endpoint = z.strictObject({
   path: z.string().startsWith('/'),
@@ -36,10 +38,12 @@ export const endpointNames = [
 export type EndpointName = (typeof endpointNames)[number];
 export type EndpointCatalogue = Readonly<Record<EndpointName, Endpoint | null>>;
 
-/** Days are UTC and compared with their beginning (service-facts 5), so a last day would leave itself out. */
+/**
+ * Days are UTC and mean their start (service-facts 5): an end date would exclude that day, so there is none.
+ */
 const updatedSince = { dateType: 'UPDATED_DATE', startDate: '{since}' };
 
-/** Defaults: the paths that the seed shows (section 4), the rest from the service's public documentation. */
+/** The defaults: paths of seed 4, the rest from the service's public documentation. */
 export const defaultEndpoints: EndpointCatalogue = {
   companies: { path: '/company', items: 'companies', total: 'totalCompanies' },
   connections: {
@@ -72,5 +76,5 @@ export const defaultEndpoints: EndpointCatalogue = {
   documentUsage: { path: '/usage/document/{id}', items: 'usageData', total: 'totalUsageData' },
 };
 
-/** What SERVICE_ENDPOINTS may hold: any of the entries, each whole or null. */
+/** Value of SERVICE_ENDPOINTS: any of the entries, each complete or null. */
 export const endpointOverrides = z.partialRecord(z.enum(endpointNames), endpoint.nullable());

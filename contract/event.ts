@@ -14,14 +14,17 @@ export const eventTypes = [
 ] as const;
 export type EventType = (typeof eventTypes)[number];
 
-/** Sent by `metersync doctor` through the public address of the receiver: signed, journalled as ignored, changes nothing. */
+/**
+ * Sent by `metersync doctor` through the public address of the receiver: signed, journalled as ignored,
+ * changes nothing.
+ */
 export const probeEventType = 'metersync.probe';
 
 export type EventKind = 'connection' | 'document' | 'interval' | 'ignored';
 
 /**
- * What the pipeline must know of an event to journal it: the rest stays in its payload, which Postgres reads
- * exactly as it was signed. Times are the service's own text.
+ * The parts of an event that the pipeline needs to journal it. The rest stays in its payload, which Postgres
+ * reads as it was signed. Times are the service's own text.
  */
 export interface DecodedEvent {
   readonly type: string;
@@ -30,7 +33,7 @@ export interface DecodedEvent {
   /** Connection id, document id or meter id; null when ignored. */
   readonly recordId: string | null;
   readonly companyId: string | null;
-  /** `updated` of the record; null for intervals.synced and what is ignored. */
+  /** `updated` of the record; null for intervals.synced and ignored events. */
   readonly occurredAt: string | null;
 }
 
@@ -40,7 +43,7 @@ const uuid = z
   .refine((id) => canonicalUuid(id) !== undefined, 'a UUID')
   .transform(canonicalId);
 const company = z.union([z.object({ id: uuid }), uuid.transform((id) => ({ id }))]);
-/** ISO 8601 with a date at least; whether the date exists is for Postgres to say. */
+/** ISO 8601 with a date at least. Postgres checks whether the date exists. */
 const time = z.string().regex(/^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}|$)/, 'an ISO 8601 time');
 const bound = z.union([
   z.string().regex(/^(\d{4}-\d{2}-\d{2}|\d{9,11}$)/, 'an ISO 8601 time or Unix seconds'),
@@ -64,8 +67,8 @@ const ignored = (type: string): DecodedEvent => ({
 });
 
 /**
- * The type of an event is its `eventType`; `connection.created.v2` and `intervals.synced` carry none (seed 2.4,
- * 2.6) and are known by their shape. Returns undefined for a shape that fits nothing.
+ * Returns the type of an event: its `eventType`. `connection.created.v2` and `intervals.synced` carry none
+ * (seed 2.4, 2.6) and are recognized by their shape. Returns undefined for any other shape.
  */
 export function typeOfEvent(payload: Readonly<Record<string, unknown>>): string | undefined {
   if (typeof payload.eventType === 'string') return payload.eventType;
@@ -76,8 +79,8 @@ export function typeOfEvent(payload: Readonly<Record<string, unknown>>): string 
 }
 
 /**
- * Reads what the journal needs from a parsed payload.
- * @throws Failure EVENT_UNREADABLE when a known type lacks what it must carry; an unknown type is `ignored`.
+ * Decodes a parsed payload for the journal. An unknown type is `ignored`.
+ * @throws Failure EVENT_UNREADABLE when a known type lacks a field that it must carry
  */
 export function decodeEvent(payload: unknown): DecodedEvent {
   if (typeof payload !== 'object' || payload === null || Array.isArray(payload)) {

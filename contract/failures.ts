@@ -1,6 +1,6 @@
 /**
- * Every way in which work can fail, once: what it means, whether trying again by itself can help, and what the
- * operator does. docs/failures.md is checked against this catalogue by a test.
+ * The failure catalogue: each kind of failure once, with its meaning, whether a retry can help, and the
+ * operator's action. A test checks docs/failures.md against it.
  */
 export type FailureAction = 'retry' | 'park' | 'dead';
 
@@ -147,16 +147,18 @@ export type FailureCode = keyof typeof failureTypes;
 
 export const failureCodes = Object.keys(failureTypes) as FailureCode[];
 
-/** Failures that somebody has to act on before the work can go on. */
+/** Failures that need an operator before the work can go on. */
 export const parkingCodes = failureCodes.filter((code) => failureTypes[code].action === 'park');
 
-/** The code with which a reason begins (`CODE: words`), also one of several meters; null for words without one. */
+/**
+ * Returns the code at the start of a reason (`CODE: words`, or `3 meters: CODE: words`); null without one.
+ */
 export function codeOfReason(reason: string): FailureCode | null {
   const [, code = ''] = /^(?:\d+ meters: )?([A-Z_]+): /.exec(reason) ?? [];
   return code in failureTypes ? (code as FailureCode) : null;
 }
 
-/** An error of the catalogue. `retryAfterMs` is what the service asked for, where it did. */
+/** An error of the catalogue. `retryAfterMs` is the wait that the service asked for, if any. */
 export class Failure extends Error {
   readonly code: FailureCode;
   readonly retryAfterMs: number | undefined;

@@ -1,12 +1,12 @@
-/** A UUID with its hyphens, in whatever case. */
+/** Matches a UUID with its hyphens, in any case. */
 export const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** A UUID in any spelling that Postgres takes for one: in capitals, without hyphens, in braces. */
+/** Match a UUID in any spelling that Postgres accepts: in capitals, without hyphens, in braces. */
 const digits = '[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}';
 const anySpelling = new RegExp(`^(?:${digits}|\\{${digits}\\})$`, 'i');
 const printed = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** The UUID as Postgres prints it, however it is spelled; undefined for what is none. */
+/** Spells a UUID as Postgres prints it; undefined for any other text. */
 export function canonicalUuid(text: string): string | undefined {
   if (printed.test(text)) return text;
   if (!anySpelling.test(text)) return undefined;
@@ -14,5 +14,5 @@ export function canonicalUuid(text: string): string | undefined {
   return [[0, 8], [8, 12], [12, 16], [16, 20], [20]].map(([from, to]) => hex.slice(from, to)).join('-');
 }
 
-/** An id as it is known everywhere: of a UUID its one spelling, of any other text the text. */
+/** Spells a UUID as Postgres prints it; returns any other id unchanged. */
 export const canonicalId = (text: string): string => canonicalUuid(text) ?? text;

@@ -1,20 +1,21 @@
-/** A JSON text without some of its members, and how far it is JSON. */
+/** A JSON text without some of its members. */
 export interface CutText {
-  /** Up to where it stops being JSON, every byte that was not cut as it was. */
+  /** The text up to where it stops being JSON. Bytes that were not cut are unchanged. */
   readonly text: string;
-  /** What follows where it stops being JSON; empty for a JSON text. */
+  /** The text from there on; empty if all of it is JSON. */
   readonly rest: string;
 }
 
-/** An object or array that is open at the place that is looked at. */
+/** An object or array that is open at the current position. */
 interface Container {
   readonly isObject: boolean;
-  /** Whether a member before the one that is looked at stays. */
+  /** Whether an earlier member is kept. */
   hasKept: boolean;
-  /** Where the comma before that member stands, and where the last value ended. */
+  /** Position of the comma before the current member. */
   comma: number;
+  /** Position behind the last value. */
   valueEnd: number;
-  /** Where the members begin that are to be cut and lie behind; -1 when there are none. */
+  /** Start of the members that are to be cut next; -1 without any. */
   cutFrom: number;
 }
 
@@ -23,15 +24,16 @@ type Expected = 'value' | 'value or end' | 'name' | 'name or end' | 'comma or en
 const scalar = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])|(?:true|false|null)(?!\w)/y;
 
 /**
- * Cuts members out of objects at any depth, with the comma that they leave behind. Reads the text once, without recursion:
- * nesting costs memory and no stack. What strings hold is not judged, so that a NUL or a bad escape in one ends nothing.
- * @param isCut whether a member goes, by its name and the place where its value begins
+ * Cuts members out of objects at any depth, with their commas. Reads the text once, without recursion:
+ * nesting costs memory and no stack. Does not judge the contents of strings, so a NUL or a bad escape in one
+ * stops nothing.
+ * @param isCut whether to cut a member, by its name and the position of its value
  */
 export function cutMembers(text: string, isCut: (name: string, valueAt: number) => boolean): CutText {
   return new Cutter(text, isCut).cut();
 }
 
-/** Where a text stops being JSON: its length, where it is cut short or wrong inside a string alone. */
+/** Returns where a text stops being JSON; its length if it is only cut short, or wrong inside a string. */
 export function jsonStopsAt(text: string): number {
   return text.length - cutMembers(text, () => false).rest.length;
 }
@@ -41,11 +43,11 @@ class Cutter {
   readonly #isCut: (name: string, valueAt: number) => boolean;
   readonly #open: Container[] = [];
   readonly #kept: string[] = [];
-  /** Up to here the text is in `kept`, or was cut. */
+  /** The text before this position is in `kept`, or was cut. */
   #done = 0;
   #at = 0;
   #expected: Expected = 'value';
-  /** How many containers are open around the value that is being cut; 0 when none is. */
+  /** How many containers are open around the value that is being cut; 0 without one. */
   #hiddenIn = 0;
 
   constructor(text: string, isCut: (name: string, valueAt: number) => boolean) {
@@ -61,7 +63,7 @@ class Cutter {
     }
     const within = this.#open[(this.#hiddenIn || this.#open.length) - 1];
     if (within !== undefined && within.cutFrom !== -1) {
-      // What is cut has no sure end here, so it takes everything that follows along.
+      // The cut member has no certain end here, so everything that follows is cut, too.
       this.#drop(within.cutFrom, text.length);
       this.#at = text.length;
     }
@@ -69,7 +71,7 @@ class Cutter {
     return { text: this.#kept.join(''), rest: text.slice(this.#at) };
   }
 
-  /** Takes the next token; false where it is none that JSON has there. */
+  /** Takes the next token; false if JSON does not allow it there. */
   #step(): boolean {
     const first = this.#text[this.#at];
     switch (this.#expected) {
@@ -105,7 +107,7 @@ class Cutter {
     return true;
   }
 
-  /** A name and the colon after it. */
+  /** Takes a name and the colon after it. */
   #member(): boolean {
     const text = this.#text;
     const nameAt = this.#at;
@@ -177,7 +179,10 @@ class Cutter {
   }
 }
 
-/** Where a string that begins here ends: after a quote with an even number of backslashes before it; -1 without one. */
+/**
+ * Returns the position behind a string: after a quote that follows an even number of backslashes; -1 without
+ * one.
+ */
 export function stringEnd(text: string, at: number): number {
   for (let quote = text.indexOf('"', at + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
     let before = quote - 1;
@@ -192,7 +197,7 @@ function scalarEnd(text: string, at: number): number {
   return scalar.test(text) ? scalar.lastIndex : -1;
 }
 
-/** A name as JSON means it, or as it stands where its escapes are none. */
+/** Decodes the escapes of a name; returns a name with invalid ones unchanged. */
 function decoded(name: string): string {
   if (!name.includes('\\')) return name;
   try {

@@ -1,29 +1,29 @@
-/** Names that receivers, workers, the command and a person at Temporal's web page must agree on. */
+/** Names that receivers, workers, commands and users of Temporal's web page must agree on. */
 
-/** Events have a queue of their own, so that a long backfill never delays one; and checks, which delay neither. */
+/** One queue for each: a long backfill never delays an event, and checks delay neither. */
 export const taskQueues = {
   events: 'metersync-events',
   backfill: 'metersync-backfill',
   checks: 'metersync-checks',
 } as const;
 
-/** The kinds of records that events leave to be read again; one singleton catchUp workflow each. */
+/** The kinds of records that events make stale; each has one catchUp workflow. */
 export const catchUpKinds = ['connections', 'documents', 'intervals'] as const;
 export type CatchUpKind = (typeof catchUpKinds)[number];
 
-/** The resources that a backfill reads for each company, in the order in which it reads them. */
+/** The resources that a backfill reads for each company, in this order. */
 export const companyResources = ['connections', 'meters', 'documents', 'usageData', 'intervals'] as const;
 export type CompanyResource = (typeof companyResources)[number];
 
-/** Everything that an audit compares. */
+/** The resources that an audit compares. */
 export const auditResources = ['companies', 'sites', ...companyResources] as const;
 export type AuditResource = (typeof auditResources)[number];
 
-/** What the checks look at: those over readings take longest, and reconciles read none. */
+/** The data that checks examine. Those of intervals take longest, and reconciles read no intervals. */
 export const checkKinds = ['bills', 'connections', 'intervals'] as const;
 export type CheckKind = (typeof checkKinds)[number];
 
-/** Every check, as ops.data_issue_checks describes them. */
+/** Every check; ops.data_issue_checks describes them. */
 export const checkNames = [
   'bill_gap',
   'bill_overlap',
@@ -54,7 +54,7 @@ export const checkNames = [
 ] as const;
 export type CheckName = (typeof checkNames)[number];
 
-/** Why an issue is closed: what showed it is gone, its check was left out, or is no longer one. */
+/** Why an issue is closed: its evidence is gone, its check is off, or its check was removed. */
 export const closedReasons = ['evidence_gone', 'check_off', 'check_removed'] as const;
 export type ClosedReason = (typeof closedReasons)[number];
 
@@ -74,10 +74,13 @@ export const workflowNames = {
 } as const;
 
 export const workflowIds = {
-  /** A lone event, or a group named after its first event and how many follow it. Unix seconds of the delivery. */
+  /**
+   * Names one event, or a group by its first event and how many follow. `timestamp`: Unix seconds of the
+   * delivery.
+   */
   events: (firstId: string, count: number, timestamp: number): string =>
     count === 1 ? `event/${firstId}/${timestamp}` : `events/${firstId}+${count - 1}/${timestamp}`,
-  /** A replay of kept events, named after the first of them. */
+  /** Names a replay by its first event. */
   replay: (firstId: string, replayId: string): string => `replay/${firstId}/${replayId}`,
   catchUp: (kind: CatchUpKind): string => `catch-up/${kind}`,
   backfillAll: (runId: string): string => `backfill-run/${runId}`,
@@ -99,22 +102,22 @@ export const scheduleIds = {
 export const eventOutcomes = ['pending', 'applied', 'superseded', 'ignored', 'dead', 'missing'] as const;
 export type EventOutcome = (typeof eventOutcomes)[number];
 
-/** What a table or view is exported as. */
+/** File formats of an export. */
 export const exportFormats = ['csv', 'parquet'] as const;
 export type ExportFormat = (typeof exportFormats)[number];
 
-/** Records whose whole story can be told. */
+/** Records whose history a command can print. */
 export const tracedKinds = ['document', 'connection', 'meter'] as const;
 export type TracedKind = (typeof tracedKinds)[number];
 
-/** Everything that the service has, or what was updated lately. */
+/** `full` reads everything that the service has; `reconcile`, recent updates. */
 export const runKinds = ['full', 'reconcile'] as const;
 export type RunKind = (typeof runKinds)[number];
 
-/** What of a company is read by what was updated lately: where the service has a filter for that. */
+/** The resources that a reconcile reads: those with a filter by `updated`. */
 export const reconciledResources = ['documents', 'usageData'] as const;
 export type ReconciledResource = (typeof reconciledResources)[number];
 
-/** How a run, or one resource of a company in it, stands. */
+/** States of a run, or of a part of it: one resource of a company. */
 export const runStates = ['running', 'complete', 'partial', 'suspect', 'failed'] as const;
 export type RunState = (typeof runStates)[number];

@@ -4,13 +4,13 @@ import { shownSeconds, shownTime } from './times.ts';
 import { counted } from './words.ts';
 
 /**
- * The one word for how a deployment is, and what it rests on. `status` and `doctor` show it; whatever else tells people or
- * machines of health asks the same function, so that none of them says otherwise.
+ * The one word for the health of a deployment, and its reasons. `status`, `doctor` and every other report of
+ * health use this function, so that they agree.
  */
 export const verdictWords = ['In sync', 'Catching up', 'Unknown', 'Needs you', 'Broken'] as const;
 export type VerdictWord = (typeof verdictWords)[number];
 
-/** Exit statuses of `metersync status --exit-code`: 1 and 2 are those of a command that failed or was used wrongly. */
+/** Exit statuses of `metersync status --exit-code`. 1 and 2 mean that a command failed or was misused. */
 export const verdictStatus: Readonly<Record<VerdictWord, number>> = {
   'In sync': 0,
   'Catching up': 0,
@@ -19,22 +19,22 @@ export const verdictStatus: Readonly<Record<VerdictWord, number>> = {
   Unknown: 5,
 };
 
-/** One thing that was looked at: how it is, and what to do where it is not well. */
+/** The result for one thing that was examined. */
 export interface Finding {
   readonly name: string;
   readonly word: VerdictWord;
   readonly saw: string;
-  /** Null where it is well. */
+  /** What to do about it; null where all is well. */
   readonly todo: string | null;
 }
 
 export interface Verdict {
   readonly word: VerdictWord;
-  /** All that was looked at, the worst first. */
+  /** All findings, the worst first. */
   readonly findings: readonly Finding[];
 }
 
-/** The last whole run of a kind. */
+/** The last finished run of a kind. */
 export interface LastRun {
   readonly runId: string;
   readonly state: RunState;
@@ -42,28 +42,28 @@ export interface LastRun {
   readonly error: string | null;
 }
 
-/** What the warehouse's own tables tell. Ages are seconds. */
+/** Health by the warehouse's own tables. Ages are seconds. */
 export interface WarehouseHealth {
-  /** Since when the record is due that is due longest; null when none is. */
+  /** How long the oldest due record has been due; null without one. */
   readonly oldestDueSeconds: number | null;
   readonly dead: number;
-  /** Events that were given up within the last day. */
+  /** Events that became missing within the last day. */
   readonly missingLately: number;
-  /** Work that the service refused, by failure: events, and parts of backfills that no later run read; and an outage. */
+  /** Parked work by failure: events, and parts of backfills that no later run read. An outage counts, too. */
   readonly parked: readonly { readonly code: FailureCode; readonly events: number; readonly parts: number }[];
   readonly runs: Readonly<Record<RunKind, { readonly running: number; readonly last: LastRun | null }>>;
-  /** Whether any backfill ever brought rows. */
+  /** Whether any backfill ever wrote rows. */
   readonly loaded: boolean;
   readonly undecidedDeletes: number;
   readonly rejectedRecords: number;
-  /** Typed views that cannot show all values. */
+  /** Typed views that lack values. */
   readonly blockedViews: number;
   readonly silence: {
     readonly lastEventAt: string | null;
     readonly quietSeconds: number | null;
     readonly signs: readonly string[];
   };
-  /** Hours without any event that are a sign that none can arrive; 0 for never. */
+  /** After so many hours without an event, none can likely arrive; 0 turns this off. */
   readonly silenceHours: number;
 }
 
@@ -71,18 +71,18 @@ export interface ScheduleHealth {
   readonly name: RunKind;
   readonly state: 'active' | 'paused' | 'removed' | 'absent';
   readonly reason: string | null;
-  /** When it starts a run next, ISO 8601. */
+  /** When it starts the next run, ISO 8601. */
   readonly next: string | null;
 }
 
-/** What Temporal tells. */
+/** Health by Temporal. */
 export interface TemporalHealth {
-  /** Queues that no worker takes work from. */
+  /** Queues without a worker. */
   readonly idle: readonly string[];
   readonly schedules: readonly ScheduleHealth[];
 }
 
-/** Why a side could not be asked, and what to do about it. */
+/** Why the warehouse or Temporal could not be reached, and what to do about it. */
 export interface Away {
   readonly away: string;
   readonly todo: string;
@@ -93,11 +93,11 @@ export interface Health {
   readonly temporal: TemporalHealth | Away;
 }
 
-/** Due work this old means that its catch-up lags; this much older, that nobody does it. */
+/** Age of due work from which its catch-up lags, and from which it has stalled. */
 const lagSeconds = 60;
 const stalledSeconds = 900;
 
-/** Judges a deployment by what was read of it. What cannot be reached is never well. */
+/** Judges a deployment. A side that cannot be reached is `Unknown`, never well. */
 export function verdictOf({ warehouse, temporal }: Health): Verdict {
   const findings = [
     ...('away' in temporal ? [unknown('Temporal', temporal)] : judgeTemporal(temporal)),
@@ -134,11 +134,12 @@ function judgeSchedule({ name: kind, state, reason, next }: ScheduleHealth): Fin
   const name = `schedule ${kind}`;
   if (state === 'paused')
     return {
-      ...{ name, word: 'Needs you' },
+      name,
+      word: 'Needs you',
       saw: `paused${reason === null ? '' : `: ${reason}`}`,
       todo: `Run metersync schedule resume ${kind}; or metersync schedule remove ${kind}, if it is not to run any more.`,
     };
-  // To have none is a choice, which somebody made by a command or MAKE_SCHEDULES.
+  // Having none is a choice, made by a command or by MAKE_SCHEDULES.
   if (state === 'removed') return well(name, 'removed by somebody');
   if (state === 'absent') return well(name, 'there is none');
   return well(name, next === null ? 'active' : `next run ${shownTime(next)}`);
@@ -161,12 +162,14 @@ function judgeLoad({ loaded, runs }: WarehouseHealth): Finding | undefined {
   const name = 'first backfill';
   if (runs.full.running > 0)
     return {
-      ...{ name, word: 'Catching up' },
+      name,
+      word: 'Catching up',
       saw: 'the first backfill is running',
       todo: 'Nothing: it ends by itself.',
     };
   return {
-    ...{ name, word: 'Needs you' },
+    name,
+    word: 'Needs you',
     saw: 'nothing was ever loaded: no backfill has ended',
     todo: 'Run metersync backfill all.',
   };
@@ -195,7 +198,9 @@ function judgeDue(seconds: number | null): Finding {
   const saw = `work is due for ${shownSeconds(seconds)} that nobody did`;
   if (seconds <= stalledSeconds) return { name, word: 'Catching up', saw, todo: 'Nothing, unless it grows.' };
   return {
-    ...{ name, word: 'Broken', saw },
+    name,
+    word: 'Broken',
+    saw,
     todo: 'See the log of the workers and metersync doctor: the service, the warehouse or the workers hold it up.',
   };
 }
@@ -210,7 +215,7 @@ function judgeParked({ code, events, parts }: WarehouseHealth['parked'][number])
   ];
   return {
     name: 'parked',
-    // The key is everybody's: with it refused nothing is read any more.
+    // All requests use the one key: without it nothing is read.
     word: code === 'SERVICE_KEY_REFUSED' ? 'Broken' : 'Needs you',
     saw: `${code}: ${what.length === 0 ? 'nothing waits yet' : `${what.join(' and ')}${parts > 0 ? ' of backfills' : ''}`}`,
     todo,
@@ -219,30 +224,30 @@ function judgeParked({ code, events, parts }: WarehouseHealth['parked'][number])
 
 function judgeCounts(health: WarehouseHealth): Finding[] {
   const { dead, missingLately, undecidedDeletes, rejectedRecords, blockedViews } = health;
-  const one = (count: number, finding: Omit<Finding, 'word'>): Finding[] =>
+  const ifAny = (count: number, finding: Omit<Finding, 'word'>): Finding[] =>
     count === 0 ? [] : [{ ...finding, word: 'Needs you' }];
   return [
-    ...one(dead, {
+    ...ifAny(dead, {
       name: 'dead events',
       saw: `${counted(dead, 'event')} cannot be applied`,
       todo: 'See why with metersync events list --outcome dead; mend the cause, then metersync events replay --outcome dead.',
     }),
-    ...one(missingLately, {
+    ...ifAny(missingLately, {
       name: 'missing events',
       saw: `${counted(missingLately, 'event')} of the last day: the service never showed what they told of`,
       todo: 'See metersync events list --outcome missing, and ask the service; a backfill that finds the records settles them.',
     }),
-    ...one(undecidedDeletes, {
+    ...ifAny(undecidedDeletes, {
       name: 'deletes',
       saw: `${counted(undecidedDeletes, 'row')} gone from the service at once: kept until somebody decides`,
       todo: 'See metersync deletes list; then metersync deletes approve or reject.',
     }),
-    ...one(rejectedRecords, {
+    ...ifAny(rejectedRecords, {
       name: 'refused records',
       saw: `${counted(rejectedRecords, 'record')} that Postgres refuses`,
       todo: 'See metersync.rejected_records for the reason of each, and ask the service to correct them.',
     }),
-    ...one(blockedViews, {
+    ...ifAny(blockedViews, {
       name: 'blocked views',
       saw: `${counted(blockedViews, 'typed view')} cannot show all values`,
       todo: 'See metersync views refresh, which names what was built on them.',
@@ -264,11 +269,11 @@ function judgeSilence({ silence, silenceHours }: WarehouseHealth): Finding {
   return { name, word: quiet ? 'Broken' : 'Needs you', saw: signs.join('; '), todo: silenceOperator };
 }
 
-/** What an operator does about any sign that events do not arrive. */
+/** The operator's action for any sign that events do not arrive. */
 export const silenceOperator =
   'The webhook endpoint may be disabled: it is after 5 days of failed deliveries. Run metersync doctor; enable the endpoint in the portal (metersync webhooks portal) and replay there what failed.';
 
-/** The first line of whatever shows a verdict: the word, and what weighs most. */
+/** Formats the first line of a verdict: the word, and the worst finding. */
 export function headline({ word, findings }: Verdict): string {
   const reasons = findings.filter((finding) => finding.word === word && word !== 'In sync');
   const [first, ...more] = reasons;

@@ -4,12 +4,12 @@ import { isSecretName, secretHint, secretWords, shortWords } from './secret-name
 /** JSON may write any letter of a name as an escape. */
 const escapedAscii = '\\u00';
 
-/** Values that open nothing. */
+/** Values that can be no secret. */
 const harmless = /(?:true|false|null)(?!\w)/y;
 
 /**
- * In what is no JSON: a name, what separates it from its value, and the value. Every repetition has a bound, or ends a
- * match, so that no text makes it try one place twice. A list or an object goes with all that follows.
+ * Matches a name, its separator and its value in text that is not JSON. Every repetition is bounded, or ends
+ * a match, so that no text makes it backtrack. A list or an object matches to the end of the text.
  */
 const loosely = new RegExp(
   [
@@ -22,9 +22,10 @@ const loosely = new RegExp(
 );
 
 /**
- * A text of the service without its secrets: of JSON each member with a secret's name goes, at any depth, with all that it
- * holds, unless it is null, true or false; every other byte stays as it was. Of what is no JSON the value after such a name
- * goes, as far as it can be told. It is applied once where a text comes in, so that nothing after that has a secret to lose.
+ * Removes the secrets from a text of the service. In JSON it cuts each member with a secret's name, at any
+ * depth, unless its value is null, true or false. All other bytes are unchanged. In text that is not JSON it
+ * hides the value after such a name, as far as that can be recognized. It is applied once, where a text
+ * arrives: no later step has secrets.
  */
 export function withoutSecrets(text: string): string {
   if (!secretHint.test(text) && !text.includes(escapedAscii)) return text;
@@ -37,6 +38,6 @@ function isHarmless(text: string, valueAt: number): boolean {
   return harmless.test(text);
 }
 
-function hideValue(whole: string, name: string, separator: string): string {
-  return isSecretName(name) ? `${name}${separator}…` : whole;
+function hideValue(match: string, name: string, separator: string): string {
+  return isSecretName(name) ? `${name}${separator}…` : match;
 }

@@ -1,8 +1,8 @@
-/** A page of a listing as a search sees it: the ids on it, and by id what the listing may be ordered by. */
+/** A page of a listing for a search: its ids, and the key of each by which the listing may be ordered. */
 export interface ProbedPage {
   readonly number: number;
   readonly ids: readonly string[];
-  /** Of each id, in order: texts that compare as their values do; null where a record has none. */
+  /** The keys of the ids, in order: texts that sort like their values; null where a record has none. */
   readonly keys: readonly (string | null)[];
 }
 
@@ -14,11 +14,11 @@ export interface WantedRecord {
 type Direction = 'ascending' | 'descending';
 
 /**
- * Searches an ordered listing for records between its first and its last page, which the caller has read. The order is
- * learnt from those two; each record is looked for by bisection over its key, equal keys on neighbouring pages
- * included; no page is read twice. Whatever contradicts the order ends the search.
+ * Searches an ordered listing for records between its first and its last page, which the caller has read.
+ * Infers the order from those two. Bisects for each record by its key, and searches neighbouring pages with
+ * equal keys. Reads no page twice. Stops at any page that contradicts the order.
  * @param read a page by its number; undefined when the service answered with another one
- * @returns ids that were not met: they may still be somewhere
+ * @returns ids that were not found: they may still be in the listing
  */
 export async function bisectListing(
   wanted: readonly WantedRecord[],
@@ -26,29 +26,29 @@ export async function bisectListing(
   last: ProbedPage,
   read: (number: number) => Promise<ProbedPage | undefined>,
 ): Promise<string[]> {
-  const unmet = new Set(wanted.map(({ id }) => id));
+  const missing = new Set(wanted.map(({ id }) => id));
   const probes = new Map<number, ProbedPage>();
-  const meet = (page: ProbedPage): ProbedPage => {
+  const note = (page: ProbedPage): ProbedPage => {
     probes.set(page.number, page);
-    for (const id of page.ids) unmet.delete(id);
+    for (const id of page.ids) missing.delete(id);
     return page;
   };
-  meet(first);
-  meet(last);
+  note(first);
+  note(last);
   const direction = directionOf(first, last);
-  if (direction === undefined) return [...unmet];
+  if (direction === undefined) return [...missing];
 
   const probe = async (number: number): Promise<ProbedPage> => {
-    const known = probes.get(number);
-    if (known !== undefined) return known;
+    const probed = probes.get(number);
+    if (probed !== undefined) return probed;
     const page = await read(number);
     if (page === undefined || !isOrdered(page.keys, direction)) throw new Disorder();
-    return meet(page);
+    return note(page);
   };
-  /** Goes on to the next page as long as the one before ends with the key that is looked for. */
+  /** Reads further pages as long as the page before ends with the wanted key. */
   const alongTies = async (from: ProbedPage, step: 1 | -1, { id, key }: WantedRecord): Promise<void> => {
     let page = from;
-    while (unmet.has(id) && page.keys.at(step === 1 ? -1 : 0) === key) {
+    while (missing.has(id) && page.keys.at(step === 1 ? -1 : 0) === key) {
       const next = page.number + step;
       if (next <= first.number || next >= last.number) return;
       page = await probe(next);
@@ -58,7 +58,7 @@ export async function bisectListing(
     const { id, key } = record;
     if (key === null) return;
     let [low, high] = [first.number, last.number];
-    while (unmet.has(id) && high - low > 1) {
+    while (missing.has(id) && high - low > 1) {
       const middle = Math.floor((low + high) / 2);
       const page = await probe(middle);
       const place = placeOf(key, page, direction);
@@ -72,14 +72,14 @@ export async function bisectListing(
     }
   };
   try {
-    for (const record of wanted) if (unmet.has(record.id)) await find(record);
+    for (const record of wanted) if (missing.has(record.id)) await find(record);
   } catch (error) {
     if (!(error instanceof Disorder)) throw error;
   }
-  return [...unmet];
+  return [...missing];
 }
 
-/** The listing is not in the order that its first and last page promised, or moved meanwhile. */
+/** The listing is not in the order of its first and last page, or changed meanwhile. */
 class Disorder extends Error {}
 
 function directionOf(first: ProbedPage, last: ProbedPage): Direction | undefined {
@@ -96,7 +96,7 @@ function isOrdered(keys: readonly (string | null)[], direction: Direction): bool
   });
 }
 
-/** Where a key stands, seen from a page. An empty page tells nothing of what follows it. */
+/** Returns where a key is, relative to a page. An empty page cannot say. */
 function placeOf(key: string, page: ProbedPage, direction: Direction): 'before' | 'after' | 'within' {
   const [head, tail] = [page.keys[0] ?? null, page.keys.at(-1) ?? null];
   if (head === null || tail === null) throw new Disorder();

@@ -11,7 +11,7 @@ import type { Lane } from './throttle.ts';
 import { parse, unexpected } from './unreadable.ts';
 import { openWire, type ServiceClientOptions } from './wire.ts';
 
-/** Failures that whoever asks anything may get alike. */
+/** Failures that mean that the service answers nobody. */
 const noAnswers: readonly FailureCode[] = ['SERVICE_UNREACHABLE', 'SERVICE_BUSY', 'SERVICE_ERROR'];
 
 interface Request {
@@ -23,11 +23,14 @@ interface Request {
 }
 
 export interface PageRequest extends Request {
-  /** Parameters beyond those of the catalogue. */
+  /** Parameters in addition to those of the catalogue. */
   readonly query?: Readonly<Record<string, string>> | undefined;
-  /** Filters of the catalogue that apply. */
+  /** Filters of the catalogue to apply. */
   readonly filters?: readonly ListingFilter[] | undefined;
-  /** 1-indexed (seed 8). One beyond the last brings the last (seed 7): compare `currentPage`. */
+  /**
+   * 1-indexed (seed 8). Beyond the last page the service answers with the last (seed 7): compare
+   * `currentPage`.
+   */
   readonly page: number;
 }
 
@@ -43,28 +46,32 @@ export interface Ping {
 }
 
 /**
- * Reads the service's API. Every call is retried shortly (see `createRetry`) and rejects with a Failure of the
- * catalogue, without the API key in it, or with the signal's reason as soon as the signal aborts.
+ * Reads the service's API. Every call is retried for a short time (see `createRetry`). A call rejects with a
+ * Failure of the catalogue, which never contains the API key, or with the signal's reason as soon as the
+ * signal aborts.
  */
 export interface ServiceClient {
-  /** Whether the catalogue has this endpoint, and the filter of it. A call to one that it lacks is a SERVICE_NOT_FOUND without status. */
+  /**
+   * Whether the catalogue has the endpoint, and its filter. Calls to others fail with SERVICE_NOT_FOUND
+   * without status.
+   */
   has(endpoint: EndpointName, filter?: ListingFilter): boolean;
-  /** @throws Failure SERVICE_ANSWER_UNREADABLE when the answer holds no array of records */
+  /** @throws Failure SERVICE_ANSWER_UNREADABLE when the answer has no array of records */
   page(request: PageRequest): Promise<Page>;
   /**
-   * Reads a single record. `found: false` is the service's 404 or 410: the record is gone, or the catalogue has a
-   * wrong path, and one answer cannot tell which.
+   * Reads a single record. `found: false` means 404 or 410: either the record is gone, or the catalogue has a
+   * wrong path.
    */
   record(request: RecordRequest): Promise<RecordAnswer>;
   /**
-   * The version information of `GET /ping` (seed 9.5). Its shape is not shown, so `version` is what stands under
-   * a key of that name, if anything. `date` is the service's clock, as the answer's header tells it.
+   * Reads the version information of `GET /ping` (seed 9.5). Its shape is not documented, so `version` is the
+   * value of a key of that name, if any. `date` is the service's clock, from the answer's header.
    */
   ping(signal?: AbortSignal): Promise<Ping>;
-  /** Whether the service answers anything but failures: its `/ping` alone is asked, and may be refused or missing. */
+  /** Whether `/ping` gets any answer but a failure of `noAnswers`: it may be refused or missing. */
   answers(signal?: AbortSignal): Promise<boolean>;
   counts(): Record<string, RequestCounts>;
-  /** Ends the client's own connections, and with them what is in flight. */
+  /** Closes the client's own connections, and aborts requests in flight. */
   close(): Promise<void>;
 }
 
@@ -125,14 +132,14 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
   };
 }
 
-/** Anything else that an answer calls its version is shown to nobody. */
+/** A value of another shape is not reported as the version. */
 const versionShape = /^v?\d[\w.-]{0,20}$/i;
 
 function versionIn(body: string): string | null {
   try {
     const value: unknown = JSON.parse(body);
-    const said = isObject(value) ? (value.version ?? value.apiVersion) : value;
-    return typeof said === 'string' && versionShape.test(said) ? said : null;
+    const version = isObject(value) ? (value.version ?? value.apiVersion) : value;
+    return typeof version === 'string' && versionShape.test(version) ? version : null;
   } catch {
     return null;
   }

@@ -1,4 +1,4 @@
-/** Time as an argument: real in a process, virtual in tests. */
+/** Time as a dependency: real in a process, virtual in tests. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
@@ -6,7 +6,7 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** What the room logs with: pino's shape. */
+/** The logger of this room, in pino's shape. */
 export interface Log {
   debug(fields: object, message: string): void;
   warn(fields: object, message: string): void;

@@ -1,9 +1,9 @@
-/** What a client did, since it was made. */
+/** Counts since the client was made. */
 export interface RequestCounts {
-  /** Requests sent, retries among them. */
+  /** Requests sent, including retries. */
   readonly requests: number;
   readonly retries: number;
-  /** Answers 429. */
+  /** Answers with status 429. */
   readonly busy: number;
   /** Bytes of bodies received, as they were on the wire. */
   readonly bytes: number;
@@ -11,7 +11,7 @@ export interface RequestCounts {
 
 export interface Counter {
   add(endpoint: string, count: Partial<RequestCounts>): void;
-  /** By name of the endpoint in the catalogue, and `ping`; a copy. */
+  /** Returns a copy, by the endpoint's name in the catalogue, or `ping`. */
   read(): Record<string, RequestCounts>;
 }
 
@@ -19,12 +19,12 @@ export function createCounter(): Counter {
   const counts = new Map<string, RequestCounts>();
   return {
     add(endpoint, { requests = 0, retries = 0, busy = 0, bytes = 0 }) {
-      const so = counts.get(endpoint) ?? { requests: 0, retries: 0, busy: 0, bytes: 0 };
+      const before = counts.get(endpoint) ?? { requests: 0, retries: 0, busy: 0, bytes: 0 };
       counts.set(endpoint, {
-        requests: so.requests + requests,
-        retries: so.retries + retries,
-        busy: so.busy + busy,
-        bytes: so.bytes + bytes,
+        requests: before.requests + requests,
+        retries: before.retries + retries,
+        busy: before.busy + busy,
+        bytes: before.bytes + bytes,
       });
     },
     read: () => Object.fromEntries(counts),

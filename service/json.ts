@@ -1,25 +1,25 @@
 /**
- * Numbers of the service keep the digits they were sent with: money and usage are decimals and an id may be
- * longer than 2^53, and a JavaScript float would round either.
+ * Keeps the digits of the service's numbers: money and usage are decimals, and an id may be larger than 2^53.
+ * A JavaScript float would round either.
  */
 
-/** A string, and where it is the key of a number, what stands between the two and the number. */
+/** Matches a string; if it is the key of a number, also the text between them and the number. */
 const stringOrNumbered = /"[^"\\]*(?:\\.[^"\\]*)*"(?:(\s*:\s*)(-?\d[\d.eE+-]*))?/g;
 
 /**
- * Parses what is known to be JSON, but gives every number that stands under one of `keys`, at any depth, as the text it was
- * sent as. However deep it nests: a reviver of JSON.parse would run out of stack.
+ * Parses valid JSON, and returns every number under one of `keys`, at any depth, as its source text. Works at
+ * any depth, where a reviver of JSON.parse would run out of stack.
  */
 export function parseExact(text: string, keys: ReadonlySet<string>): unknown {
-  const quoted = text.replace(stringOrNumbered, (whole: string, between?: string, number?: string) => {
-    if (between === undefined || number === undefined) return whole;
-    const key = whole.slice(0, whole.length - between.length - number.length);
-    return keys.has(JSON.parse(key)) ? `${key}${between}"${number}"` : whole;
+  const quoted = text.replace(stringOrNumbered, (match: string, between?: string, number?: string) => {
+    if (between === undefined || number === undefined) return match;
+    const key = match.slice(0, match.length - between.length - number.length);
+    return keys.has(JSON.parse(key)) ? `${key}${between}"${number}"` : match;
   });
   return JSON.parse(quoted);
 }
 
-/** A value as JSON text; undefined for one that nests too deeply to be written. */
+/** Writes a value as JSON; undefined if it nests too deeply. */
 export function jsonText(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
@@ -29,7 +29,7 @@ export function jsonText(value: unknown): string | undefined {
   }
 }
 
-/** A JSON object, as opposed to an array, a scalar or null. */
+/** Whether a value is a JSON object: not an array, a scalar or null. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -5,42 +5,42 @@ import { parse, type Received, unexpected } from './unreadable.ts';
 
 /** One page of a listing (seed 2.7). */
 export interface Page {
-  /** The answer as it was received, less its secrets: what Postgres reads, so that no number passes through a float. */
+  /** The answer without its secrets. Postgres reads this text, so that no number passes through a float. */
   readonly body: string;
   /** Key of the records in the envelope; null when the answer is a bare array. */
   readonly itemsKey: string | null;
-  /**
-   * The records as JSON.parse reads them: for looking at, never for writing, as their numbers are floats.
-   */
+  /** The records as JSON.parse reads them: never for writing, as their numbers are floats. */
   readonly items: readonly unknown[];
-  /** Id of each record, in order, with all its digits, a UUID in one spelling; null for a record without one. */
+  /**
+   * The id of each record, in order, with all digits, and UUIDs in one spelling; null for a record without
+   * one.
+   */
   readonly ids: readonly (string | null)[];
   readonly count: number;
-  /** The page that the service says it answered with; the page asked for when it doesn't say. */
+  /** The page number in the answer; the requested one if the answer has none. */
   readonly currentPage: number;
   readonly totalPages: number | null;
-  /** Records across all pages; null when the service doesn't say. */
+  /** Records across all pages; null if the answer has no total. */
   readonly total: number | null;
   readonly hasNext: boolean;
   /**
-   * Whether the service told where the list ends (`hasNext`, or `totalPages`). If not, `hasNext` only says that
-   * this page held something, and the list ends at an empty or repeated page.
+   * Whether the answer says where the list ends (`hasNext`, or `totalPages`). If not, `hasNext` only means
+   * that this page is not empty, and the list ends at an empty or repeated page.
    */
   readonly endSaid: boolean;
   readonly perPage: number | null;
 }
 
 /**
- * Reads a page, tolerant of what an envelope lacks: all it needs is the array of records, under the key that
- * the catalogue names or, failing that, as the only array there is. `hasNext` is the service's word; a short
- * page means nothing.
+ * Reads a page; its envelope may lack everything but the array of records. The array is under the key of the
+ * catalogue, or else is the only array. `hasNext` is the service's; a short page means nothing.
  * @throws Failure SERVICE_ANSWER_UNREADABLE when there is no such array
  */
 export function readPage(answer: Received, endpoint: Endpoint, asked: number): Page {
   const { text: body } = answer;
   const parsed = parse(answer);
   if (Array.isArray(parsed)) {
-    return { ...records(body, null, parsed), ...whole, total: parsed.length };
+    return { ...records(body, null, parsed), ...onlyPage, total: parsed.length };
   }
   const key = isObject(parsed) ? keyOfRecords(parsed, endpoint) : undefined;
   if (!isObject(parsed) || key === undefined) {
@@ -51,8 +51,8 @@ export function readPage(answer: Received, endpoint: Endpoint, asked: number): P
   return { ...page, ...envelope(parsed, endpoint, asked, page.count) };
 }
 
-/** A bare array is one page, whichever was asked for. */
-const whole = { currentPage: 1, totalPages: 1, hasNext: false, endSaid: true, perPage: null } as const;
+/** A bare array is one page, whichever was requested. */
+const onlyPage = { currentPage: 1, totalPages: 1, hasNext: false, endSaid: true, perPage: null } as const;
 
 const idKey: ReadonlySet<string> = new Set(['id']);
 
@@ -77,7 +77,7 @@ function keyOfRecords(envelope: Readonly<Record<string, unknown>>, endpoint: End
   return arrays.length === 1 ? arrays[0] : undefined;
 }
 
-/** Which arrays an answer has instead, by names that are words: a field's name, and no key of a map. */
+/** Names the arrays that an answer has instead. Names only words: a field's name, not a key of a map. */
 function arraysOf(value: unknown): string {
   if (!isObject(value)) return 'it is no object';
   const keys = Object.keys(value).filter((key) => Array.isArray(value[key]) && /^[A-Za-z_]{1,40}$/.test(key));
@@ -85,30 +85,30 @@ function arraysOf(value: unknown): string {
 }
 
 function envelope(
-  said: Readonly<Record<string, unknown>>,
+  answer: Readonly<Record<string, unknown>>,
   endpoint: Endpoint,
   asked: number,
   count: number,
 ): Pick<Page, 'currentPage' | 'totalPages' | 'total' | 'hasNext' | 'endSaid' | 'perPage'> {
-  // An empty list has no pages, and its first may call itself 0.
-  const currentPage = Math.max(integer(said.currentPage) ?? asked, 1);
-  const totalPages = integer(said.totalPages);
-  const hasNext = typeof said.hasNext === 'boolean' ? said.hasNext : undefined;
+  // An empty list has no pages, so its first may be page 0.
+  const currentPage = Math.max(integer(answer.currentPage) ?? asked, 1);
+  const totalPages = integer(answer.totalPages);
+  const hasNext = typeof answer.hasNext === 'boolean' ? answer.hasNext : undefined;
   return {
     currentPage,
     totalPages,
-    total: totalOf(said, endpoint),
+    total: totalOf(answer, endpoint),
     hasNext: hasNext ?? (totalPages === null ? count > 0 : currentPage < totalPages),
     endSaid: hasNext !== undefined || totalPages !== null,
-    perPage: integer(said.perPage),
+    perPage: integer(answer.perPage),
   };
 }
 
-/** Under the key of the catalogue or, failing that, as the only `total…` there is beside `totalPages`. */
-function totalOf(said: Readonly<Record<string, unknown>>, endpoint: Endpoint): number | null {
-  if (endpoint.total !== undefined && endpoint.total in said) return integer(said[endpoint.total]);
-  const totals = Object.keys(said).filter((key) => /^total([A-Z]|$)/.test(key) && key !== 'totalPages');
-  return totals.length === 1 ? integer(said[totals[0] ?? '']) : null;
+/** Reads the total under the key of the catalogue, or else under the only `total…` beside `totalPages`. */
+function totalOf(answer: Readonly<Record<string, unknown>>, endpoint: Endpoint): number | null {
+  if (endpoint.total !== undefined && endpoint.total in answer) return integer(answer[endpoint.total]);
+  const totals = Object.keys(answer).filter((key) => /^total([A-Z]|$)/.test(key) && key !== 'totalPages');
+  return totals.length === 1 ? integer(answer[totals[0] ?? '']) : null;
 }
 
 function integer(value: unknown): number | null {

@@ -7,18 +7,19 @@ export interface PathRequest {
   readonly endpoint: Endpoint;
   /** Values of the placeholders: companyId, meterId, id, start, end, … */
   readonly params: Readonly<Record<string, string>>;
-  /** Parameters beyond those of the catalogue; they win over the catalogue's. */
+  /** Parameters in addition to those of the catalogue; they override the catalogue's. */
   readonly query?: Readonly<Record<string, string>> | undefined;
-  /** Filters of the catalogue that apply; one that the endpoint lacks adds nothing. */
+  /** Filters of the catalogue to apply; a filter that the endpoint lacks is ignored. */
   readonly filters?: readonly ListingFilter[] | undefined;
   /** 1-indexed (seed 8); left out for a single record. */
   readonly page?: number | undefined;
 }
 
 /**
- * The path and query of a request, relative to the versioned base address. Values are URI-encoded; a query
- * parameter whose placeholder has no value is left out.
- * @throws Failure SERVICE_REQUEST_REFUSED when a placeholder of the path has no usable value: nothing is sent.
+ * Builds the path and query of a request, relative to the versioned base address. Encodes values for a URI;
+ * leaves out a query parameter if its placeholder has no value.
+ * @throws Failure SERVICE_REQUEST_REFUSED when a placeholder of the path has no usable value: nothing is
+ *   sent.
  */
 export function requestPath({ endpoint, params, query, filters = [], page }: PathRequest): string {
   const path = endpoint.path.replace(placeholder, (_, name: string) =>
@@ -36,7 +37,10 @@ export function requestPath({ endpoint, params, query, filters = [], page }: Pat
   return search === '' ? path : `${path}?${search}`;
 }
 
-/** A value must stay one segment: "." and ".." survive encoding and would climb to another resource. */
+/**
+ * Encodes a value as one segment. Refuses "." and "..", which survive encoding and would lead to another
+ * resource.
+ */
 function segment(value: string | undefined, name: string, path: string): string {
   if (value === undefined || value === '' || value === '.' || value === '..') {
     throw new Failure(
@@ -54,6 +58,6 @@ function filled(template: string, params: Readonly<Record<string, string>>): str
 }
 
 function encode(value: string): string {
-  // encodeURIComponent throws at a lone surrogate, which no id of the service can hold.
+  // encodeURIComponent throws at a lone surrogate, which no id of the service can contain.
   return encodeURIComponent(value.toWellFormed());
 }

@@ -1,13 +1,13 @@
-/** Characters of an answer that an error quotes: enough to tell a login page from a changed shape. */
+/** Characters of an answer that an error quotes: enough to distinguish a login page from a changed shape. */
 const quotedCharactersMax = 200;
-/** Characters of an answer that are looked at for a quote. */
+/** Characters of an answer that are searched for the key. */
 const searchedCharactersMax = 4 * 1024;
-/** How many characters of the key in a row are taken for the key, wherever the rest of it is. */
+/** So many characters of the key in a row count as the key. */
 const runMin = 8;
-/** How often an echo may have been encoded over: JSON in JSON, a URL in a URL. */
+/** How many times an echo may be encoded: JSON in JSON, a URL in a URL. */
 const encodingsMax = 3;
 
-/** A character as it may be read, and the part of the text that stands for it. */
+/** A decoded character, and the part of the text that encodes it. */
 interface Unit {
   readonly char: string;
   readonly from: number;
@@ -15,9 +15,9 @@ interface Unit {
 }
 
 /**
- * Makes the function that quotes the beginning of an answer in an error, on one line. A service may echo the key it was
- * sent, whole or in part, in any case, escaped for JSON, a URL or HTML, in base64 or in hex: no 8 characters of it in a row
- * are quoted. They are looked for before the quote is cut, so that no cut leaves a part of the key.
+ * Makes the function that quotes the start of an answer in an error, on one line. A service may echo the key,
+ * or a part of it, in any case, escaped for JSON, a URL or HTML, in base64 or in hex: no 8 characters of it
+ * in a row are quoted. The key is removed before the quote is cut, so that no cut leaves a part of it.
  */
 export function createQuote(apiKey: string): (text: string) => string {
   const spellings = spellingsOf(apiKey);
@@ -30,29 +30,34 @@ export function createQuote(apiKey: string): (text: string) => string {
   };
 }
 
-/** Every run of characters that is taken for the key, all of one length. */
+/** Every run of characters that counts as the key, all of one length. */
 interface Spellings {
   readonly length: number;
   readonly runs: ReadonlySet<string>;
 }
 
-/** As it is, in hex and in base64; and, as it may look like an escaped text itself, with its own escapes read. */
+/**
+ * Spells the key as it is, in hex and in base64; also with its own escapes decoded, as it may contain some.
+ */
 function spellingsOf(apiKey: string): Spellings {
   const length = Math.max(Math.min(runMin, apiKey.length), 1);
   const bytes = Buffer.from(apiKey, 'latin1');
   const spelled = [bytes.toString('hex'), ...base64Of(bytes)];
   for (const reading of readingsOf(unitsOf(apiKey))) spelled.push(textOf(reading));
-  return { length, runs: new Set(spelled.flatMap((one) => runsOf(lower(one), length))) };
+  return { length, runs: new Set(spelled.flatMap((spelling) => runsOf(lower(spelling), length))) };
 }
 
-/** What of the key stands in base64 wherever it begins among three bytes, in both alphabets; not what its neighbours share. */
+/**
+ * Encodes the key in base64, at each offset in three bytes and in both alphabets, without characters shared
+ * with neighbours.
+ */
 function base64Of(key: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {
     const text = Buffer.concat([Buffer.alloc(before), key])
       .toString('base64')
       .replace(/=+$/, '');
-    const whole = text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + key.length) * 8) / 6));
-    return [whole, whole.replaceAll('+', '-').replaceAll('/', '_')];
+    const own = text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + key.length) * 8) / 6));
+    return [own, own.replaceAll('+', '-').replaceAll('/', '_')];
   });
 }
 
@@ -68,23 +73,23 @@ function withoutKey(text: string, { length, runs }: Spellings): string {
       hidden.fill(1, units[at]?.from, units[at + length - 1]?.to);
     }
   }
-  let shown = '';
+  let redacted = '';
   for (let at = 0; at < text.length; at += 1) {
-    if (hidden[at] === 0) shown += text[at];
-    else if (hidden[at - 1] !== 1) shown += '[API key]';
+    if (hidden[at] === 0) redacted += text[at];
+    else if (hidden[at - 1] !== 1) redacted += '[API key]';
   }
-  return shown;
+  return redacted;
 }
 
 const textOf = (units: readonly Unit[]): string => units.map(({ char }) => char).join('');
 
-/** Of ASCII alone: other letters may become longer. */
+/** Lowers ASCII letters alone: others may become longer. */
 const lower = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
 const unitsOf = (text: string): Unit[] =>
   Array.from({ length: text.length }, (_, at) => ({ char: text[at] as string, from: at, to: at + 1 }));
 
-/** The escapes of one kind each, of ASCII, and the character that a match stands for. */
+/** Patterns of escaped ASCII characters, one for each kind, and how to decode a match. */
 const escapes: readonly (readonly [pattern: RegExp, charOf: (match: RegExpExecArray) => string])[] = [
   [/\\u00([0-9a-f]{2})|\\x([0-9a-f]{2})/giy, ([, unicode, hex]) => charOfCode(unicode ?? hex, 16)],
   [/\\(["'\\/])/gy, ([, char]) => char as string],
@@ -101,8 +106,8 @@ const charOfCode = (digits: string | undefined, radix: number): string =>
   String.fromCharCode(Number.parseInt(digits ?? '', radix));
 
 /**
- * The text as it is, and with its escapes read, kind after kind in every order: what one kind takes for an escape may be the
- * key's own characters to a reader of another (`%0` before a key that begins with `0`).
+ * Yields the text as it is, and with its escapes decoded, one kind after another in every order. An escape of
+ * one kind may contain the key's own characters (`%0` before a key that begins with `0`).
  */
 function* readingsOf(units: readonly Unit[], decodings = 0): Generator<readonly Unit[]> {
   yield units;
@@ -114,7 +119,7 @@ function* readingsOf(units: readonly Unit[], decodings = 0): Generator<readonly 
   }
 }
 
-/** The text with its escapes of one kind read once. */
+/** Decodes the escapes of one kind once. */
 function decoded(
   units: readonly Unit[],
   text: string,

@@ -7,13 +7,13 @@ import { createThrottle, type Lane } from './throttle.ts';
 import { defaultConcurrency, type ServiceClientOptions } from './wire.ts';
 
 export interface Get<T> {
-  /** What the request is counted under. */
+  /** The name under which the request is counted. */
   readonly name: string;
   /** Relative to the versioned base address. */
   readonly path: string;
   readonly lane: Lane;
   readonly signal: AbortSignal | undefined;
-  /** Reads a 200; what it cannot read is an attempt that failed. */
+  /** Reads a 200; an error that it throws fails the attempt. */
   readonly read: (answer: Answer) => T;
 }
 
@@ -22,7 +22,7 @@ export interface Requests {
   counts(): Record<string, RequestCounts>;
 }
 
-/** Makes requests over a wire: in turn, retried, counted, and every failure one of the catalogue. */
+/** Makes requests over a wire: throttled, retried and counted, with failures of the catalogue. */
 export function createRequests(
   wire: Wire,
   quote: (text: string) => string,
@@ -46,9 +46,9 @@ export function createRequests(
     const code = failureOfStatus(answer.status);
     counter.add(name, { bytes: answer.bytes, busy: answer.status === 429 ? 1 : 0 });
     if (code === null) return answer;
-    // No success is quoted, though this one is none to a read: 204, 206 and the like.
-    const said = answer.status < 300 ? `${answer.text.length} characters` : quote(answer.text);
-    throw new Failure(code, `answered ${answer.status} with ${said}`, {
+    // A success is never quoted, not even 204, 206 and the like, which do not answer a read.
+    const body = answer.status < 300 ? `${answer.text.length} characters` : quote(answer.text);
+    throw new Failure(code, `answered ${answer.status} with ${body}`, {
       status: answer.status,
       ...asked(retryAfterMs({ ...answer, now: clock.now() })),
     });
@@ -75,7 +75,7 @@ export function createRequests(
   };
 }
 
-/** Adds what was asked for. An error that is not the service's doing stays as it is. */
+/** Adds the requested path to a failure. Returns any other error, a defect of metersync, unchanged. */
 function named(error: unknown, path: string): unknown {
   if (error instanceof Failure) {
     const { code, status, retryAfterMs: wait } = error;
@@ -89,7 +89,7 @@ function named(error: unknown, path: string): unknown {
   return new Failure(code, `GET ${path}: ${error.message}`, { cause: withoutAnswer(error) });
 }
 
-/** The error of a parser without what it was parsing, which it may carry along. */
+/** Copies a parser's error without its other properties, which may contain the answer. */
 export function withoutAnswer(error: Error): Error {
   const plain = new Error(error.message);
   if (error.stack !== undefined) plain.stack = error.stack;

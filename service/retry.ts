@@ -3,8 +3,8 @@ import type { Clock } from './clock.ts';
 import { gateClosed, type Lane, type Throttle } from './throttle.ts';
 
 /**
- * How often one call is tried, and how long it waits in sum. Short on purpose: calls are made inside activities
- * that heartbeat and that Temporal retries for as long as it takes.
+ * How often one call is tried, and how long its waits may add up. Short on purpose: calls run inside
+ * activities that heartbeat, and Temporal retries those much longer.
  */
 export interface RetryBudget {
   readonly attemptsMax: number;
@@ -12,7 +12,7 @@ export interface RetryBudget {
 }
 export const defaultBudget: RetryBudget = { attemptsMax: 4, waitMaxMs: 60_000 };
 
-/** Ceiling of the wait before the second attempt; it doubles with each. */
+/** Ceiling of the wait before the second attempt; it doubles with each further one. */
 const backoffBaseMs = 1_000;
 const backoffMaxMs = 16_000;
 
@@ -25,11 +25,11 @@ export interface Call<T> {
 }
 
 /**
- * Makes the function that tries until an attempt succeeds, fails in a way that no retry can help, or the budget
- * is spent. Waits are exponential with full jitter. A 429, and any failure with a Retry-After, closes the gate
- * for every request of the client; a bare 5xx may be the fault of one record and slows only its own.
- * @throws Failure the last one, or SERVICE_BUSY when others' 429 keeps the gate closed beyond the budget;
- *   the signal's reason as soon as it aborts
+ * Makes the function that tries until an attempt succeeds, fails permanently, or uses up the budget. Waits
+ * are exponential with full jitter. A 429, and any failure with a Retry-After, closes the gate for every
+ * request of the client. A 5xx without one may be about one record and delays only its own request.
+ * @throws Failure the last one, or SERVICE_BUSY when another request's 429 keeps the gate closed beyond the
+ *   budget; the signal's reason as soon as it aborts
  */
 export function createRetry(options: {
   readonly throttle: Throttle;
@@ -39,7 +39,9 @@ export function createRetry(options: {
 }): <T>(call: Call<T>) => Promise<T> {
   const { throttle, clock, random, budget } = options;
 
-  /** Runs inside the turn, so that the gate is closed before the next request in the queue gets its own. */
+  /**
+   * Makes an attempt. Runs inside the turn, so that the gate closes before the next request gets its turn.
+   */
   async function settle<T>(call: Call<T>, number: number): Promise<Settled<T>> {
     try {
       const value = await call.attempt(number);
@@ -51,7 +53,7 @@ export function createRetry(options: {
       if (error.code !== 'SERVICE_BUSY' && error.retryAfterMs === undefined) {
         return { failure: error, waitMs: random() * ceiling };
       }
-      // Half of the ceiling at least: a gate that shuts for no time would not slow anyone.
+      // At least half of the ceiling: a gate closed for no time would slow nothing.
       throttle.closeFor(error.retryAfterMs ?? ceiling * (0.5 + random() / 2));
       return { failure: error, waitMs: 0 };
     }

@@ -9,7 +9,7 @@ import { nameOf } from './unreadable.ts';
 
 const unzip = promisify(gunzip);
 
-/** Bytes kept of an answer that is no success: it is only quoted. */
+/** Bytes kept of an answer that is not a success: it is only quoted. */
 const refusalBytesMax = 64 * 1024;
 
 export interface Wire {
@@ -25,12 +25,12 @@ export interface Wire {
 
 export type Method = 'GET' | 'PATCH' | 'POST';
 
-/** A GET of a path below the base address, or what else is asked there. */
+/** A request for a path below the base address; a GET by default. */
 export interface Ask {
   readonly path: string;
   readonly method?: Method;
   readonly json?: unknown;
-  /** Whether the body is kept as it came: for an answer that is a secret itself, whoever asks has to remove others. */
+  /** Whether to keep the secrets of the body, for an answer that is one itself. The caller removes others. */
   readonly verbatim?: boolean;
 }
 
@@ -39,21 +39,23 @@ export interface Answer {
   readonly retryAfter: string | undefined;
   readonly date: string | undefined;
   readonly contentType: string | undefined;
-  /** The body without its secrets, unless asked for verbatim: nothing after this has any to store, to log or to quote. */
+  /** The body without its secrets, unless verbatim: later code has none to store, log or quote. */
   readonly text: string;
   /** Bytes of the body on the wire. */
   readonly bytes: number;
 }
 
-/** Ends the wait for the deadline. Without a reason of its own each would be an exception with its stack, made for nobody. */
+/**
+ * Reason that ends the wait for the deadline. Without one, each abort would make an exception with its stack.
+ */
 const inTime = 'answered';
 
 /**
- * Sends one request and reads the whole answer, whatever its status; redirects are not followed. The deadline covers
- * all of it: connecting, the wait for the first byte, and a body that trickles.
+ * Sends one request and reads the complete answer, of any status, without following redirects. The deadline
+ * covers everything: connecting, the wait for the first byte, and a body that trickles.
  * @throws Failure SERVICE_UNREACHABLE at the deadline; SERVICE_ANSWER_UNREADABLE for a body that is too long,
- *   not UTF-8, or in an encoding that was not asked for; the signal's reason at once when it aborts; else
- *   whatever undici, zlib or the network throws
+ *   not UTF-8, or in an encoding that was not requested; the signal's reason as soon as it aborts; otherwise
+ *   the errors of undici, zlib and the network
  */
 export async function send(wire: Wire, ask: Ask, signal: AbortSignal | undefined): Promise<Answer> {
   signal?.throwIfAborted();
@@ -91,34 +93,35 @@ async function exchange(
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-  const whole = statusCode === 200 || statusCode === 201;
-  const bytes = await collect(body, whole ? wire.maxBodyBytes : refusalBytesMax, whole);
-  const encoding = one(headers['content-encoding']);
+  const success = statusCode === 200 || statusCode === 201;
+  const bytes = await collect(body, success ? wire.maxBodyBytes : refusalBytesMax, success);
+  const encoding = first(headers['content-encoding']);
   const decoded = await decode(bytes, encoding, wire.maxBodyBytes).catch((error: unknown) => {
-    if (whole) throw error;
-    // A refusal is known by its status, whatever became of its body.
+    if (success) throw error;
+    // The status identifies a refusal, even if its body cannot be decoded.
     return Buffer.alloc(0);
   });
-  if (whole && !isUtf8(decoded)) throw new Failure('SERVICE_ANSWER_UNREADABLE', 'the answer is not UTF-8');
+  if (success && !isUtf8(decoded)) throw new Failure('SERVICE_ANSWER_UNREADABLE', 'the answer is not UTF-8');
   const text = decoded.toString('utf8', startOf(decoded));
   return {
     status: statusCode,
-    retryAfter: one(headers['retry-after']),
-    date: one(headers.date),
-    contentType: one(headers['content-type']),
+    retryAfter: first(headers['retry-after']),
+    date: first(headers.date),
+    contentType: first(headers['content-type']),
     text: verbatim ? text : withoutSecrets(text),
     bytes: bytes.length,
   };
 }
 
-async function collect(body: AsyncIterable<Buffer>, bytesMax: number, whole: boolean): Promise<Buffer> {
+/** Collects a body; `complete` refuses one longer than `bytesMax`, otherwise its start is enough. */
+async function collect(body: AsyncIterable<Buffer>, bytesMax: number, complete: boolean): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of body) {
     chunks.push(chunk);
     length += chunk.length;
     if (length <= bytesMax) continue;
-    if (whole) throw tooLong(bytesMax);
+    if (complete) throw tooLong(bytesMax);
     break;
   }
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length);
@@ -137,11 +140,11 @@ function tooLong(bytesMax: number): Failure {
   return new Failure('SERVICE_ANSWER_UNREADABLE', `the answer is longer than ${bytesMax} bytes`);
 }
 
-function one(header: string | string[] | undefined): string | undefined {
+function first(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
 }
 
-/** A byte order mark is no JSON, neither to JSON.parse nor to Postgres. */
+/** Returns where the text starts, behind a byte order mark, which neither JSON.parse nor Postgres accepts. */
 function startOf(bytes: Buffer): number {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
 }

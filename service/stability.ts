@@ -1,8 +1,8 @@
 import type { Page } from './page.ts';
 
-/** What a page of a pass over a listing leaves behind for the judgement of the pass. */
+/** The facts of a page by which its pass is judged. */
 export interface PageManifest {
-  /** The page that was asked for. */
+  /** The requested page. */
   readonly asked: number;
   readonly currentPage: number;
   /** Null when the service gives none. */
@@ -12,26 +12,26 @@ export interface PageManifest {
 }
 
 /**
- * A pass in numbers alone, small enough for a heartbeat: for a pass that is read in several activities, whose
- * distinct ids Postgres counts.
+ * The counts of a pass, small enough for a heartbeat. For a pass read by several activities: Postgres counts
+ * its distinct ids.
  */
 export interface PassCounts {
   readonly pages: number;
-  /** Records, repeated ones counted each time. */
+  /** Records, including repeated ones. */
   readonly rows: number;
   readonly rowsWithoutId: number;
-  /** Pages that were answered with another page, or did not follow the one before. */
+  /** Pages answered with another page, or out of order. */
   readonly misplaced: number;
-  /** Of the first page. */
+  /** Total of the first page. */
   readonly total: number | null;
   readonly totalChanged: boolean;
-  /** The last page said that none follows. */
+  /** Whether the last page said that none follows. */
   readonly ended: boolean;
 }
 
 export interface PassJudgement {
   readonly stable: boolean;
-  /** Why not, in words for the operator; empty when stable. */
+  /** Why it is not stable, for the operator; empty when it is. */
   readonly reasons: string[];
   readonly distinct: number;
   readonly total: number | null;
@@ -53,35 +53,38 @@ const nothing: PassCounts = {
   ended: false,
 };
 
-/** Adds a page to the numbers of its pass; undefined begins one. */
+/** Adds a page to the counts of its pass; undefined begins a pass. */
 export function countPage(before: PassCounts | undefined, page: PageManifest): PassCounts {
-  const so = before ?? nothing;
-  const inPlace = page.asked === so.pages + 1 && page.currentPage === page.asked;
+  const counts = before ?? nothing;
+  const inPlace = page.asked === counts.pages + 1 && page.currentPage === page.asked;
   return {
-    pages: so.pages + 1,
-    rows: so.rows + page.ids.length,
-    rowsWithoutId: so.rowsWithoutId + page.ids.filter((id) => id === null).length,
-    misplaced: so.misplaced + (inPlace ? 0 : 1),
-    total: before === undefined ? page.total : so.total,
-    totalChanged: so.totalChanged || (before !== undefined && page.total !== so.total),
+    pages: counts.pages + 1,
+    rows: counts.rows + page.ids.length,
+    rowsWithoutId: counts.rowsWithoutId + page.ids.filter((id) => id === null).length,
+    misplaced: counts.misplaced + (inPlace ? 0 : 1),
+    total: before === undefined ? page.total : counts.total,
+    totalChanged: counts.totalChanged || (before !== undefined && page.total !== counts.total),
     ended: !page.hasNext,
   };
 }
 
 /**
- * Judges a pass over a listing: stable when pages 1, 2, … were asked for and each answered with itself, the last
- * said that none follows, no record came twice, and every page gave the same total, which is the number of
- * records. Where the service gives no total, the rest of the rule has to do.
+ * Judges a pass over a listing. It is stable if:
+ * - pages 1, 2, … were requested, and each was answered with itself;
+ * - the last page said that none follows;
+ * - no record came twice, and each has an id;
+ * - every page gave the same total, which is the number of records. Without a total the other rules have to
+ *   suffice.
  *
- * What the verdict proves, for a listing that changes between the reads of its pages:
- * 1. With a total: as many records were missed as were seen and then deleted. For the pass saw `total` distinct
- *    records, and the listing held `total` at the last read. So if nothing was deleted during the pass, or
- *    nothing inserted, or records only changed places, it saw exactly what there is.
- * 2. With a total it does NOT prove that nothing was missed when a deletion and an insertion balance: read a
- *    and b of [a b c d], delete a, insert e, and the next page is [d e]: c was never seen and the pass is stable.
- *    Before a record is called deleted for being absent, see `confirmsPass`.
- * 3. Without a total, a deletion alone between two pages hides a record; an insertion alone still shows, as a
- *    record that comes twice.
+ * What a stable pass proves about a listing that changes between the reads of its pages:
+ * 1. With a total: it missed as many records as it saw before they were deleted. For it saw `total` distinct
+ *    records, and the listing had `total` at the last read. So if nothing was deleted during the pass, or
+ *    nothing inserted, or records only moved, it saw exactly the records of the listing.
+ * 2. With a total it does NOT prove that nothing was missed when a deletion and an insertion balance. Read a
+ *    and b of [a b c d], delete a, insert e: the next page is [d e], c was never seen, and the pass is
+ *    stable. Before an absent record counts as deleted, see `confirmsPass`.
+ * 3. Without a total, a single deletion between two pages hides a record. A single insertion is noticed, as a
+ *    record then comes twice.
  */
 export function judgePass(manifest: readonly PageManifest[]): PassJudgement {
   let counts: PassCounts | undefined;
@@ -89,7 +92,7 @@ export function judgePass(manifest: readonly PageManifest[]): PassJudgement {
   return judgeCounts(counts ?? nothing, idsOf(manifest).size);
 }
 
-/** The rule of `judgePass` over numbers. @param distinct ids, without those that are null */
+/** Judges the counts of a pass as `judgePass` does. @param distinct how many different ids, without null */
 export function judgeCounts(counts: PassCounts, distinct: number): PassJudgement {
   const { pages, rows, rowsWithoutId, misplaced, total, totalChanged, ended } = counts;
   const reasons: string[] = [];
@@ -105,12 +108,12 @@ export function judgeCounts(counts: PassCounts, distinct: number): PassJudgement
 }
 
 /**
- * Whether a later pass proves an earlier one exact: the earlier is stable, and the later saw every record that the
- * earlier saw. Then the earlier pass missed nothing that the listing held when it ended, and saw nothing that was
- * gone by then. The later pass need not be stable.
+ * Whether a later pass proves an earlier one exact: the earlier is stable, and the later saw every record
+ * that the earlier saw. Then the earlier pass saw exactly the records that the listing had when that pass
+ * ended. The later pass need not be stable.
  *
- * Proof: a record that was seen and then deleted before the earlier pass ended cannot be seen by a later one, as
- * ids don't come back. So there was no such record, and by 1. of `judgePass` none was missed either. Where the
+ * Proof: a record that was seen, and deleted before the earlier pass ended, cannot be seen by a later one, as
+ * ids don't come back. So there was no such record, and by 1. of `judgePass` none was missed either. If the
  * service gives no total, 1. holds as long as every page but the last is full.
  */
 export function confirmsPass(earlier: readonly PageManifest[], later: readonly PageManifest[]): boolean {

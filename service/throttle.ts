@@ -1,28 +1,28 @@
 import PQueue from 'p-queue';
 import type { Clock, Log } from './clock.ts';
 
-/** What happens now goes before a backfill. */
+/** Live requests go before those of a backfill. */
 export type Lane = 'live' | 'backfill';
 const priorities: Readonly<Record<Lane, number>> = { live: 1, backfill: 0 };
 
 /**
- * When the gate opens, a backfill lets live requests pass and its own spread out: the milliseconds within which
- * it comes back.
+ * When the gate opens, requests of a backfill return spread over so many milliseconds: live requests go
+ * first.
  */
 const backfillSpreadMs = 250;
 
-/** Says that the gate was closed when the turn came: nothing was sent. */
+/** Result of a turn that found the gate closed: nothing was sent. */
 export const gateClosed = Symbol('gate closed');
 
 /**
- * Decides which request of a client goes when. At most `concurrency` at once, live ones first; and one gate for
- * all: when the service asks one request to slow down, nobody sends until the moment it named. Clients of other
- * processes take part through a shared limit.
+ * Decides when each request of a client is sent. At most `concurrency` are in flight, live ones first. One
+ * gate stops all: when the service asks one request to slow down, none is sent until that time is over.
+ * Clients of other processes take part through a shared limit.
  */
 export interface Throttle {
   /**
-   * Waits for a turn and sends, unless the gate is closed by then. Rejects with the signal's reason as soon as
-   * it aborts, waiting or sending.
+   * Waits for a turn and sends, unless the gate is closed by then. Rejects with the signal's reason as soon
+   * as it aborts, while waiting or sending.
    */
   turn<T>(
     lane: Lane,
@@ -31,36 +31,36 @@ export interface Throttle {
   ): Promise<T | typeof gateClosed>;
   /** Milliseconds until the gate opens; 0 when it is open. */
   closedForMs(): number;
-  /** Milliseconds after the gate opened at which a request of this lane comes back. */
+  /** Milliseconds that a request of this lane waits after the gate opened. */
   spreadMs(lane: Lane): number;
   closeFor(ms: number): void;
-  /** A request was answered well: after a slow-down the pace recovers, one step for each full round. */
+  /** Notes a success: after a slow-down the pace recovers, one step for each full round. */
   succeeded(): void;
 }
 
 /**
- * Where the clients of several processes, which have one limit together, tell one another. Calls return at once and
- * never throw: what is shared must not hold up a request.
+ * Connects the clients of several processes that share one limit. Calls return at once and never throw:
+ * sharing must not delay a request.
  */
 export interface SharedLimit {
-  /** Tells the others that the service asked everybody to wait. */
+  /** Reports to the others that the service asked all to wait. */
   closed(ms: number): void;
-  /** From now on says what others told, and how many requests at once are this client's share of the limit. */
+  /** From now on passes the reports of others, and its share of the limit, to this client. */
   follow(client: LimitedClient): void;
 }
 
-/** What a shared limit tells a client, and asks it. */
+/** A client, as a shared limit sees it. */
 export interface LimitedClient {
   closeFor(ms: number): void;
-  /** None at 0: requests wait for their turn, those in flight go on. */
+  /** Sets how many requests it may have in flight. At 0 requests wait; those in flight go on. */
   share(concurrency: number): void;
   inFlight(): number;
 }
 
 export function createThrottle(options: {
-  /** Requests at once, until the shared limit says another number. */
+  /** Requests in flight, until the shared limit sets another number. */
   readonly concurrency: number;
-  /** Requests a second, sent evenly; of a share of the limit that part of them. As many as are answered when absent. */
+  /** Requests a second, evenly spaced, in proportion to the share of the limit; unbounded when absent. */
   readonly perSecond?: number | undefined;
   readonly clock: Clock;
   readonly random: () => number;
@@ -73,7 +73,7 @@ export function createThrottle(options: {
   let nextAt = Number.NEGATIVE_INFINITY;
   let successes = 0;
   let share = concurrency;
-  /** Requests at once that the service bears, since it asked to slow down. */
+  /** Requests in flight that the service accepts, since it asked to slow down. */
   let bearable = Number.POSITIVE_INFINITY;
 
   const setPace = (): void => {
@@ -97,7 +97,7 @@ export function createThrottle(options: {
   shared?.follow({
     closeFor: close,
     share(given) {
-      // Whoever is at full pace stays so; a pace that is still recovering goes on from where it is.
+      // A client at full pace stays at full pace; a recovering one goes on from its pace.
       if (share > 0 && bearable >= share) bearable = Number.POSITIVE_INFINITY;
       share = given;
       setPace();

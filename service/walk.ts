@@ -6,11 +6,11 @@ import { manifestOf, type PageManifest } from './stability.ts';
 import type { Lane } from './throttle.ts';
 
 /**
- * Pages that a walk reads beyond those that its first answer announced: a listing may grow while it is read, but
- * not without end. A tenth of what was announced, or this many.
+ * How many pages more than announced a walk reads, at least; else a tenth of the announced pages. A listing
+ * may grow while it is read, but not forever.
  */
 const pagesMarginMin = 100;
-/** Pages of a walk when the service announces none: ten million records. */
+/** Pages of a walk when the service announces no number: ten million records. */
 const pagesUnannouncedMax = 100_000;
 
 export interface WalkOptions {
@@ -19,18 +19,18 @@ export interface WalkOptions {
   readonly params: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string>> | undefined;
   readonly filters?: readonly ListingFilter[] | undefined;
-  /** The page to begin with: 1, or the cursor of a walk that was interrupted. */
+  /** The first page: 1, or the cursor of an interrupted walk. */
   readonly from?: number;
   readonly lane: Lane;
   readonly signal?: AbortSignal | undefined;
-  /** False for a walk whose pages nobody judges: then it remembers no ids, however long it is. */
+  /** False for a walk that is not judged: it keeps no ids in memory. */
   readonly judged?: boolean;
 }
 
 /**
- * Why a walk ended. `last`: the service said that no page follows. `shrunk`: it answered with another page than
- * the one asked for, as the listing became shorter meanwhile (seed 7). `repeated`: two pages running held the
- * same records. `bound`: it never came to an end.
+ * Why a walk ended. `last`: the service said that no page follows. `shrunk`: it answered with another page
+ * than the requested one, as the listing became shorter (seed 7). `repeated`: two pages in a row had the same
+ * records. `bound`: it reached the bound of pages.
  */
 export type WalkEnd = 'last' | 'shrunk' | 'repeated' | 'bound';
 
@@ -38,26 +38,26 @@ export interface WalkReport {
   /** Null until the walk is over. */
   readonly ended: WalkEnd | null;
   readonly shrunk: boolean;
-  /** Pages and records that the walk gave out. */
+  /** Pages and records that the walk yielded. */
   readonly pages: number;
   readonly rows: number;
   /**
-   * Every page as the service answered it, for `judgePass`: also one that was not given out because it was another
-   * than the one asked for, or the same as the one before. Empty where the walk is not judged.
+   * Every page as the service answered it, for `judgePass`. Includes one that was not yielded, as it was not
+   * the requested page, or repeated the one before. Empty if the walk is not judged.
    */
   readonly manifest: readonly PageManifest[];
 }
 
-/** Pages in order, by `for await`, once; and what is known of the walk so far. */
+/** Yields pages in order, once; `report` describes the walk so far. */
 export interface Walk extends AsyncIterable<Page> {
   report(): WalkReport;
 }
 
 /**
- * Walks a listing page by page until the service says that none follows. As a page beyond the last comes back as
- * the last (seed 7), each answer is held against the page asked for: the walk ends rather than take the last page
- * twice, or for ever. A short page ends nothing. Where the service doesn't say where its listing ends, an empty,
- * repeated or other page is the end.
+ * Walks a listing page by page until the service says that none follows. Beyond the last page the service
+ * answers with the last (seed 7), so each answer is compared with the requested page: the walk ends instead
+ * of reading the last page twice or forever. A short page does not end it. If the service does not say where
+ * its listing ends, an empty, repeated or other page ends it.
  * @throws Failure of the client; the signal's reason when it aborts
  */
 export function walkPages(options: WalkOptions): Walk {
@@ -75,7 +75,7 @@ export function walkPages(options: WalkOptions): Walk {
       const wrong = before === undefined ? undefined : samePage(before, page) ? 'repeated' : undefined;
       const end = page.currentPage === asked ? wrong : 'shrunk';
       if (end !== undefined && before !== undefined && !before.endSaid) {
-        // The listing ended with the page before; it had no way to say so.
+        // The listing ended with the page before, which could not say so.
         if (judged) manifest.push({ ...(manifest.pop() as PageManifest), hasNext: false });
         ended = 'last';
         return;
@@ -89,7 +89,7 @@ export function walkPages(options: WalkOptions): Walk {
       pages += 1;
       rows += page.count;
       before = page;
-      // Set before the page is given out: the caller may leave the loop at any page.
+      // Set before the page is yielded: the caller may leave the loop at any page.
       if (!page.hasNext) ended = 'last';
       else if (pages >= pagesMax) ended = 'bound';
       yield page;

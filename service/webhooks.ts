@@ -10,19 +10,19 @@ import { type Answer, type Method, send } from './send.ts';
 import { parse } from './unreadable.ts';
 import { openWire } from './wire.ts';
 
-/** For all of an answer, from connecting to its last byte. */
+/** For a complete answer, from connecting to its last byte. */
 const timeoutMs = 30_000;
-/** An answer is a switch or an address. */
+/** An answer is a switch or an address, so far smaller. */
 const answerBytesMax = 1024 * 1024;
 const path = '/external/configure_webhook';
 
-/** The service's switch for webhook events, and the door to its portal (seed 2.1, 3.1, 4). */
+/** The service's switch for webhook events, and the address of its portal (seed 2.1, 3.1, 4). */
 export interface WebhookConfiguration {
   enabled(): Promise<boolean>;
   /** Switches events on or off for the whole organization (seed 3.1); returns the new state. */
   enable(enabled: boolean): Promise<boolean>;
   /**
-   * Address of the portal, valid for 7 days (seed 8).
+   * Returns the address of the portal, valid for 7 days (seed 8).
    * @throws Failure while webhooks are disabled: the portal is inaccessible then (seed 3.1)
    */
   portal(): Promise<string>;
@@ -31,12 +31,12 @@ export interface WebhookConfiguration {
 export interface WebhookOptions {
   /** Versioned base address. */
   readonly baseUrl: string;
-  /** It appears in no error. */
+  /** No error contains it. */
   readonly apiKey: string;
   readonly clock: Clock;
 }
 
-/** Bounded as what else is asked of the service: `answerBytesMax` in all, within `timeoutMs` in all. */
+/** Makes the client of the switch. An answer has at most `answerBytesMax` and takes at most `timeoutMs`. */
 export function webhookConfiguration(options: WebhookOptions): WebhookConfiguration {
   const quote = createQuote(options.apiKey);
   const wire = openWire({
@@ -50,13 +50,13 @@ export function webhookConfiguration(options: WebhookOptions): WebhookConfigurat
 
   async function ask(method: Method, json: unknown): Promise<Answer> {
     try {
-      // The portal's address opens the portal, and is asked for to be shown.
+      // The portal's address is a secret, but the caller asked for it.
       const answer = await send(wire, { path, method, json, verbatim: method === 'POST' }, undefined);
       const { status, text } = answer;
       const code = status === 201 ? null : failureOfStatus(status);
       if (code === null) return answer;
-      const said = status < 300 ? `${text.length} characters` : quote(withoutSecrets(text));
-      throw new Failure(code, `answered ${status}: ${said}`, { status });
+      const body = status < 300 ? `${text.length} characters` : quote(withoutSecrets(text));
+      throw new Failure(code, `answered ${status}: ${body}`, { status });
     } catch (error) {
       const code = error instanceof Failure ? error.code : failureOfError(error);
       if (code === undefined) throw error;
@@ -77,7 +77,7 @@ export function webhookConfiguration(options: WebhookOptions): WebhookConfigurat
     portal: async () => {
       const answer = await call('POST', {});
       const texts = isObject(answer) ? Object.values(answer) : [answer];
-      // The field's name is not shown (seed 4): the first value that is an address.
+      // The field's name is not documented (seed 4), so the first address is taken.
       const url = texts.find((value) => typeof value === 'string' && /^https?:\/\//.test(value));
       if (typeof url === 'string') return url;
       throw new Failure('SERVICE_ANSWER_UNREADABLE', 'expected a URL, got an answer without one');

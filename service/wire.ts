@@ -5,9 +5,9 @@ import type { RetryBudget } from './retry.ts';
 import type { Wire } from './send.ts';
 import type { SharedLimit } from './throttle.ts';
 
-/** One answer: a page of 100 bills with their usage and line items is about a megabyte. */
+/** For one answer: a page of 100 bills with their usage and line items is about a megabyte. */
 const defaultBodyBytesMax = 64 * 1024 * 1024;
-/** What the service's documentation asks its customers not to exceed. */
+/** The service's documentation asks customers not to exceed this. */
 export const defaultConcurrency = 10;
 const defaultTimeoutMs = 30_000;
 
@@ -18,22 +18,22 @@ export interface ServiceClientOptions {
   readonly endpoints: EndpointCatalogue;
   /** Requests in flight at once. */
   readonly maxConcurrency?: number;
-  /** Requests a second; no bound when absent. */
+  /** Requests a second; unbounded when absent. */
   readonly maxPerSecond?: number | undefined;
-  /** One limit for the clients of several processes; this one has its own alone when there is none. */
+  /** One limit for the clients of several processes; without it this client's limit is its own. */
   readonly sharedLimit?: SharedLimit | undefined;
-  /** For one attempt, from connecting to the last byte. */
+  /** Of one attempt, from connecting to the last byte. */
   readonly timeoutMs?: number;
-  /** Of one answer, unpacked. */
+  /** Of one answer, decompressed. */
   readonly maxBodyBytes?: number;
   readonly budget?: RetryBudget;
   readonly clock: Clock;
-  /** From 0 to below 1: jitter. */
+  /** Returns a number from 0 to below 1, for jitter. */
   readonly random: () => number;
   readonly log: Log;
-  /** Of metersync, for the user agent. */
+  /** Version of metersync, for the user agent. */
   readonly version?: string;
-  /** In place of a pool of the client's own; the caller closes it. */
+  /** Replaces the client's own pool; the caller closes it. */
   readonly dispatcher?: Dispatcher;
 }
 
@@ -43,8 +43,9 @@ type WireOptions = Pick<
 >;
 
 /**
- * What every request of a client has in common.
- * @throws Error when the base address is no http(s) URL or the key cannot stand in a header; the key is not in it.
+ * Makes what all requests of a client share: connections, address, headers and bounds.
+ * @throws Error when the base address is not an http(s) URL, or a header cannot carry the key; without the
+ *   key in it
  */
 export function openWire(options: WireOptions): Wire {
   const { apiKey, clock, version, maxConcurrency = defaultConcurrency } = options;

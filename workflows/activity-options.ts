@@ -3,24 +3,26 @@ import type { Activities } from '../activities/create-activities.ts';
 import { taskQueues } from '../contract/names.ts';
 
 /**
- * All timeouts and retries of the workflows. What fails for good says so itself (see the catalogue of failures), so
- * whatever is retried here can succeed later.
+ * All timeouts and retries of the workflows. Permanent failures are marked non-retryable (see the failure
+ * catalogue), so everything retried here can succeed later.
  */
 
-/** First try of short work on the warehouse: within the workflow task, 1.3 times as fast as a remote activity. */
+/**
+ * First try of short work on the warehouse: within the workflow task, 1.3 times as fast as a remote activity.
+ */
 export const quickLocal = proxyLocalActivities<Activities>({
   startToCloseTimeout: '8 seconds',
   retry: { maximumAttempts: 2, initialInterval: '50 milliseconds' },
 });
 
-/** The same work when the warehouse is in trouble: tried until it succeeds, for no event may be lost. */
+/** The same work when the warehouse fails: retried until it succeeds, as no event may be lost. */
 export const quickUnlimited = proxyActivities<Activities>({
   taskQueue: taskQueues.events,
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '500 milliseconds', backoffCoefficient: 2, maximumInterval: '30 seconds' },
 });
 
-/** Reading again what events told of. */
+/** Reading the records that events named. */
 export const catchingUp = proxyActivities<Activities>({
   taskQueue: taskQueues.events,
   startToCloseTimeout: '1 hour',
@@ -29,8 +31,8 @@ export const catchingUp = proxyActivities<Activities>({
 });
 
 /**
- * Reading a company to its end: tried again for about an hour without success, each time from the page after the last
- * that was written. A worker that is killed costs a try as well.
+ * Reading a company to its end: retried for about an hour, each time from the page after the last one
+ * written. A worker that is killed uses up an attempt, too.
  */
 export const backfilling = proxyActivities<Activities>({
   taskQueue: taskQueues.backfill,
@@ -44,8 +46,8 @@ export const backfilling = proxyActivities<Activities>({
   },
 });
 
-/** Of what the next run does again: given up sooner than a backfill is. */
-const givenUpSooner = {
+/** For work that the next run repeats: it fails sooner than a backfill. */
+const fewRetries = {
   initialInterval: '2 seconds',
   backoffCoefficient: 2,
   maximumInterval: '2 minutes',
@@ -57,21 +59,21 @@ export const recurring = proxyActivities<Activities>({
   taskQueue: taskQueues.backfill,
   startToCloseTimeout: '1 hour',
   heartbeatTimeout: '30 seconds',
-  retry: givenUpSooner,
+  retry: fewRetries,
 });
 
 /**
- * Looking at the data, on a queue of its own: it takes its turn, whatever else there is to do. An activity that an earlier
- * version scheduled is on the queue of backfills, where workers know it as well.
+ * Checking the data, on a queue of its own, so that no backfill delays it. Earlier versions scheduled it on
+ * the backfill queue, so workers serve it there, too.
  */
 export const checking = proxyActivities<Activities>({
   taskQueue: taskQueues.checks,
   startToCloseTimeout: '6 hours',
   heartbeatTimeout: '30 seconds',
-  retry: givenUpSooner,
+  retry: fewRetries,
 });
 
-/** Notes about a run. */
+/** Writing the state of a run. */
 export const noting = proxyActivities<Activities>({
   taskQueue: taskQueues.backfill,
   startToCloseTimeout: '30 seconds',
@@ -79,8 +81,8 @@ export const noting = proxyActivities<Activities>({
 });
 
 /**
- * Owners that one catch-up activity serves, activities at once, and rounds before it continues as new. It lingers
- * when it has nothing to do, as Temporal refuses to start a workflow id again within a second.
+ * Owners that one catch-up activity serves, activities at once, and rounds before it continues as new. An
+ * idle catch-up lingers, as Temporal refuses to start a workflow id again within a second.
  */
 export const catchUpBounds = {
   ownersPerChunk: 8,
@@ -90,12 +92,12 @@ export const catchUpBounds = {
 } as const;
 
 /**
- * Companies in backfill at once; companies that one activity reads, one after the other, as long as they are small; and
- * companies that one run of backfillAll reads before it continues as new.
+ * Companies in backfill at once; small companies that one activity reads, one after the other; and companies
+ * that one run of backfillAll reads before it continues as new.
  */
 export const backfillBounds = { companiesAtOnce: 8, companiesTogether: 25, companiesPerRun: 200 } as const;
 
-/** A company that another run is reading is waited for: tries leave nothing in the history, however many. */
+/** Waiting while another run reads a company: activity retries, however many, add nothing to the history. */
 export const waiting = proxyActivities<Activities>({
   taskQueue: taskQueues.backfill,
   startToCloseTimeout: '30 seconds',

@@ -21,8 +21,8 @@ export const wake = defineSignal(signalNames.wake);
 export const catchUpProgress = defineQuery<CatchUpProgress>(queryNames.progress);
 
 /**
- * Drains what is pending of one kind. When nothing is, it lingers for a while and ends; whoever adds something wakes
- * it, or starts it again.
+ * Reads all due records of one kind. When none are due, it lingers for a while and ends. Work that is added
+ * later wakes it, or starts it again.
  */
 export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
   let woken = false;
@@ -36,22 +36,22 @@ export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
   for (;;) {
     woken = false;
     const most = { kind, limit: ownersPerChunk * chunksAtOnce };
-    const due = await soon(
+    const due = await queryDue(
       () => quickLocal.dueOwners(most),
       () => quickUnlimited.dueOwners(most),
     );
     if (due.length > 0) {
-      const chunks = shared(due, chunksAtOnce);
+      const chunks = dealOut(due, chunksAtOnce);
       await Promise.all(chunks.map((chunk) => catchingUp.catchUpOwners({ kind, owners: chunk })));
       rounds += 1;
       owners += due.length;
-      // A signal that arrived meanwhile is not lost: the next run begins by looking.
+      // A signal that arrived meanwhile is not lost: the next run begins by querying what is due.
       if (rounds >= roundsPerRun || workflowInfo().continueAsNewSuggested) {
         await continueAsNew<typeof catchUp>({ kind });
       }
       continue;
     }
-    const { asleep, dueInMs } = await soon(
+    const { asleep, dueInMs } = await queryDue(
       () => quickLocal.trySleep({ kind }),
       () => quickUnlimited.trySleep({ kind }),
     );
@@ -60,15 +60,17 @@ export async function catchUp({ kind }: { kind: CatchUpKind }): Promise<void> {
   }
 }
 
-/** Asks the warehouse within the workflow task: an activity of its own costs a round trip through Temporal each time. */
-async function soon<T>(fast: () => Promise<T>, patiently: () => Promise<T>): Promise<T> {
-  // Runs of before asked by activities.
+/**
+ * Queries the warehouse within the workflow task, which saves the round trip through Temporal of an activity.
+ */
+async function queryDue<T>(fast: () => Promise<T>, patiently: () => Promise<T>): Promise<T> {
+  // Runs of earlier versions queried by activities.
   const within = patched('what is due is asked within the workflow task');
   return await (within ? localFirst(fast, patiently) : patiently());
 }
 
 /** Deals the owners out evenly, in order. */
-function shared(owners: readonly string[], chunks: number): string[][] {
+function dealOut(owners: readonly string[], chunks: number): string[][] {
   const dealt: string[][] = [];
   for (const [at, owner] of owners.entries()) {
     const chunk = dealt[at % chunks];

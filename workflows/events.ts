@@ -2,7 +2,7 @@ import type { EventGroup } from '../contract/delivery.ts';
 import { quickLocal, quickUnlimited } from './activity-options.ts';
 import { localFirst } from './local-first.ts';
 
-/** Writes a group of events to the warehouse, and wakes whoever reads again what they told of. */
+/** Writes a group of events to the warehouse, and wakes the catch-ups that read the records they named. */
 export async function applyEvents(group: EventGroup): Promise<void> {
   const recorded = await localFirst(
     () => quickLocal.recordGroup(group),

@@ -14,13 +14,15 @@ import { startChecks } from './start-checks.ts';
 export interface ReconcileInput {
   /** Absent when a schedule starts it. */
   readonly runId?: string;
-  /** Set when a long run continues as new: the last company of the run before, and what is left to read of each. */
+  /**
+   * Set when a long run continues as new: the last company of the run before, and the resources still read.
+   */
   readonly after?: { readonly companyId: string; readonly resources: readonly ReconciledResource[] };
 }
 
 /**
- * Reads what the service updated lately, of all companies: what events should have told of. A resource whose filter
- * the service turns out to ignore is left to the full backfill; then nothing is read in its place.
+ * Reads the recent updates of all companies, which events should have announced. If the service ignores the
+ * filter of a resource, that resource is left to the full backfill.
  */
 export async function reconcile(input: ReconcileInput = {}): Promise<RunState> {
   const runId = input.runId ?? uuid4();

@@ -1,4 +1,4 @@
-/** Every workflow, by the name that clients start it under (contract/names.ts). */
+/** Every workflow, under the name by which clients start it (contract/names.ts). */
 
 export { backfillAll } from './backfill/all.ts';
 export { backfillCompany } from './backfill/company.ts';

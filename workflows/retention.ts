@@ -1,6 +1,6 @@
 import { recurring } from './activity-options.ts';
 
-/** Started by a schedule once an hour: the journal keeps what was signed for as long as the settings say. */
+/** Drops old payloads from the journal, as the settings say. A schedule starts it once an hour. */
 export async function dropPayloads(): Promise<void> {
   await recurring.dropPayloads({});
 }

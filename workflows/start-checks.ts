@@ -3,7 +3,7 @@ import type { DataCheck } from '../activities/checks.ts';
 import { taskQueues, workflowIds } from '../contract/names.ts';
 import { checkData } from './checks.ts';
 
-/** The run is over; its checks go on by themselves, and neither waits for the other. */
+/** Starts the checks of a run that is over. They outlive it, and neither waits for the other. */
 export async function startChecks(input: DataCheck): Promise<void> {
   // Runs that began before there were checks end without them.
   if (!patched('checks after runs')) return;

@@ -1,7 +1,10 @@
 import { type CatchUpKind, catchUpKinds } from '../contract/names.ts';
 import { quickUnlimited } from './activity-options.ts';
 
-/** Started by a schedule once a minute, so that no lost wake-up leaves an event waiting, and no lost run seems to go on. */
+/**
+ * Wakes catch-ups that lost a wake-up, and ends runs that lost their workflow. A schedule starts it once a
+ * minute.
+ */
 export async function wakeCatchUps(): Promise<void> {
   const kinds: CatchUpKind[] = [];
   for (const kind of catchUpKinds) {

@@ -20,20 +20,23 @@ export interface NextCompanies {
   readonly runId: string;
   readonly after: string | null;
   readonly limit: number;
-  /** Whether the service showed its list of companies. */
+  /** Whether the list of companies was read. */
   readonly listed: boolean;
 }
 
 export interface CompaniesNext {
   readonly companies: readonly string[];
-  /** The last that was looked at, as the service may lack it; null when there are no more. */
+  /** The last company examined, even if the service lacks it; null when there are no more. */
   readonly last: string | null;
 }
 
 export function backfillActivities(deps: ActivityDependencies) {
   const { db } = deps.warehouse;
   return {
-    /** Begins a run, reads the list of companies and notes those of the settings; tells whether there is such a list. */
+    /**
+     * Begins a run, reads the list of companies and notes those of the settings. Returns whether the list was
+     * read.
+     */
     beginRun: mapFailures(async ({ runId }: { runId: string }): Promise<{ readonly listed: boolean }> => {
       await startWhole(deps, runId);
       const listed = await backfillCompanies(deps, runId);
@@ -41,7 +44,7 @@ export function backfillActivities(deps: ActivityDependencies) {
       return { listed };
     }),
 
-    /** The companies that a run reads next: of those that were chosen for it, or of all that are known. */
+    /** Returns the companies that a run reads next: of those chosen for it, else of all in the warehouse. */
     nextCompanies: mapFailures(async (input: NextCompanies): Promise<CompaniesNext> => {
       const { runId, after, limit, listed } = input;
       const chosen = await isOfChosen(db, runId);
@@ -60,16 +63,16 @@ export function backfillActivities(deps: ActivityDependencies) {
     }),
 
     /**
-     * Reads what the service has of a company, resource by resource, less what the run has already finished. What the
-     * service refuses for good fails that resource alone; what passes is retried by Temporal.
+     * Reads a company, resource by resource, and skips those that the run has finished. A permanent refusal
+     * fails that resource alone; Temporal retries other failures.
      */
     readCompany: mapFailures(async (input: CompanyReading): Promise<CompanyStep> => {
-      // Read with others by another run, it has no workflow whose id would tell.
+      // A run that reads it together with others has no workflow of its own, whose id would collide.
       if (input.cursor === null && (await isReadElsewhere(db, input))) throw busy(input.companyId);
       return await readCompany(deps, input, await finishedResources(db, input.runId, input.companyId));
     }),
 
-    /** The same for several companies, as long as each is small. */
+    /** Reads several companies, as long as each is small. */
     readCompanies: mapFailures(
       async (input: CompaniesReading): Promise<CompaniesStep> =>
         await readTogether(deps, input, (...company) => readCompany(deps, ...company)),
@@ -81,7 +84,7 @@ export function backfillActivities(deps: ActivityDependencies) {
       if (ended === undefined) throw busy(companyId);
     }),
 
-    /** Fails the resource of a company that could not be read however often it was tried; whether any is left. */
+    /** Fails the resource whose tries are used up. Returns whether it was the company's last. */
     giveUpResource: mapFailures(
       async (input: { runId: string; companyId: string; error: string }): Promise<{ done: boolean }> => {
         const [resource, ...left] = await unfinished(deps, input);
@@ -91,7 +94,7 @@ export function backfillActivities(deps: ActivityDependencies) {
       },
     ),
 
-    /** Fails what the run has still to read of a company. */
+    /** Fails every resource of the company that the run has not finished. */
     giveUpCompany: mapFailures(
       async (input: { runId: string; companyId: string; error: string }): Promise<void> =>
         await giveUp(deps, input, input.error),
@@ -102,7 +105,7 @@ export function backfillActivities(deps: ActivityDependencies) {
 const busy = (companyId: string): Failure =>
   new Failure('COMPANY_BUSY', `another run is reading the company ${companyId}`);
 
-/** Returns whether the service has a list of companies, and it was read. */
+/** Reads the list of companies. Returns false if the service has none, or refuses it. */
 async function backfillCompanies(deps: ActivityDependencies, runId: string): Promise<boolean> {
   const key = { runId, companyId: null, resource: 'companies' } as const;
   try {
@@ -120,15 +123,15 @@ async function backfillCompanies(deps: ActivityDependencies, runId: string): Pro
   }
 }
 
-/** Resources of the company that the run has still to read, in their order. */
+/** Returns the resources of the company that the run has not finished, in order. */
 async function unfinished(
   deps: ActivityDependencies,
   { runId, companyId }: { runId: string; companyId: string },
 ): Promise<CompanyResource[]> {
-  return lessThose(await finishedResources(deps.warehouse.db, runId, companyId));
+  return without(await finishedResources(deps.warehouse.db, runId, companyId));
 }
 
-const lessThose = (finished: readonly string[]): CompanyResource[] =>
+const without = (finished: readonly string[]): CompanyResource[] =>
   companyResources.filter((resource) => !finished.includes(resource));
 
 async function readCompany(
@@ -138,14 +141,14 @@ async function readCompany(
   allowance?: Allowance,
 ): Promise<CompanyStep> {
   const { runId, companyId } = input;
-  const missing = lessThose(finished).filter(
+  const missing = without(finished).filter(
     (resource) => resource !== 'intervals' && !deps.service.has(resource),
   );
   if (missing.length > 0) await notePartsMissing(deps.warehouse.db, input, missing, noEndpoint);
-  // Whether every listing so far answered that there is no such company, or none for this key.
+  // Whether every listing so far answered 404 or 403.
   let refused = finished.length === 0;
   let asked = 0;
-  for (const resource of lessThose([...finished, ...missing])) {
+  for (const resource of without([...finished, ...missing])) {
     const key = { runId, companyId, resource };
     try {
       if (resource === 'intervals') {
@@ -159,7 +162,7 @@ async function readCompany(
       const failure = await refusal(deps, error);
       const reason = `${failure.code}: ${failure.message}`;
       if (failure.code === 'SERVICE_KEY_REFUSED') {
-        // Nobody's key is right for one resource and wrong for another.
+        // The key is the same for every resource.
         await giveUp(deps, input, reason);
         return { done: true, cursor: null };
       }

@@ -24,37 +24,43 @@ import { ownFailure } from '../own-failure.ts';
 import { type RangePlace, type RangeRead, rangeStart, readRange } from '../reading/read-range.ts';
 import { missedGraceSeconds } from './listing.ts';
 
-/** Meters whose readings one activity reads: it ends with a cursor, so that no activity runs for hours. */
+/** Meters that one activity reads. It returns a cursor for the rest, so that no activity runs for hours. */
 const metersTogether = 25;
 
-/** Attempts, within half a minute, after which a meter that the service fails is left out; and how many of those are named. */
+/** Attempts, within half a minute, after which a failing meter is left out. */
 const meterAttempts = 3;
+/** Failed meters that a run names. */
 const failedMetersNamed = 10;
 
-/** How often a meter with many readings tells how far it is: a few times between two looks would be no use to anybody. */
+/** How often a meter with many readings writes its progress: more often than anybody looks would be waste. */
 const progressEveryMs = 1_000;
 
-/** Where the readings of a company's meters stand: small enough for a history, whatever the number of readings. */
+/**
+ * Where the read of a company's meters goes on. Its size does not grow with the readings, so it fits a
+ * history.
+ */
 export interface IntervalCursor {
   readonly resource: 'intervals';
-  /** Absent in one of an earlier version, whose activities read one company each. */
+  /** Absent in a cursor of an earlier version, whose activities read one company each. */
   readonly companyId?: string;
   readonly after: string | null;
   readonly pages: number;
   readonly readings: number;
   readonly written: PageWritten;
-  /** Sum of what the service said of each meter, where it says it. */
+  /** Sum of the meters' totals; null where the service gives none. */
   readonly totalSaid: number | null;
-  /** Readings that an event should have told of. */
+  /** Readings that an event should have announced. */
   readonly missed: number;
+  /** Meters that could not be read. */
   readonly failed: number;
   /** The first of them. */
   readonly failedMeters: readonly string[];
   readonly error: string | null;
-  /** Meters that were not shown as the service said, and why, of the first. */
+  /** Meters whose listing contradicts itself or the warehouse. */
   readonly suspect: number;
+  /** The reason for the first of them. */
   readonly doubt: string | null;
-  /** Of heartbeats: the meter that is being read, since when, and how far it is. */
+  /** In heartbeats: the meter that is being read, when that began, and its place. */
   readonly within?: { readonly meterId: string; readonly beganAt: string; readonly place: RangePlace };
 }
 
@@ -78,11 +84,11 @@ type IntervalsPart = RunKey & { readonly companyId: string };
 export interface CompanyReading {
   readonly runId: string;
   readonly companyId: string;
-  /** Where its meters stand; null before the first of them. */
+  /** Where its meters go on; null before the first. */
   readonly cursor: IntervalCursor | null;
 }
 
-/** What is left to read: when not done, the activity is called again with the cursor. */
+/** Until it is done, the activity is called again with the cursor. */
 export interface CompanyStep {
   readonly done: boolean;
   readonly cursor: IntervalCursor | null;
@@ -97,14 +103,14 @@ export async function backfillIntervals(
   const { db } = deps.warehouse;
   const key: IntervalsPart = { runId, companyId, resource: 'intervals' };
   const details = Context.current().info.heartbeatDetails as Partial<IntervalCursor> | undefined;
-  // One of an earlier version lacks what is counted since.
+  // A cursor of an earlier version lacks newer counts: `firstMeter` supplies them.
   const own = details?.resource === 'intervals' && (details.companyId ?? companyId) === companyId;
   let cursor: IntervalCursor = { ...firstMeter, ...(own ? details : given), companyId };
   if (!deps.service.has('intervals')) {
     await notePartsMissing(db, key, ['intervals'], null);
     return { done: true, cursor: null };
   }
-  // Also behind others: whoever read those may have left the company to another.
+  // Also with a cursor: the company may have moved here from another activity.
   let { now, readBefore } = await startRun(db, key);
   const meters = await metersAfter(db, companyId, cursor.after, metersTogether);
   const within = atMostEvery(progressEveryMs, deps.now, async (counts: RunCounts) => {
@@ -128,11 +134,10 @@ async function backfillMeter(
   note: (counts: RunCounts) => Promise<void>,
 ): Promise<IntervalCursor> {
   const interrupted = within?.meterId === meterId ? within : undefined;
-  const onWritten = async ({ page, readings, written, total }: RangePlace) =>
-    await note({
-      ...intervalCounts(withMeter(done, { pages: page, readings, written })),
-      ...{ distinctIds: readings, totalSaid: total },
-    });
+  const onWritten = async ({ page, readings, written, total }: RangePlace) => {
+    const counts = intervalCounts(withMeter(done, { pages: page, readings, written }));
+    await note({ ...counts, distinctIds: readings, totalSaid: total });
+  };
   try {
     const read = await readMeter(deps, meterId, { done, now, interrupted, onWritten });
     const { inserted, changed } = read.written;
@@ -169,7 +174,6 @@ const withMeter = (
   written: sum(done.written, written),
 });
 
-/** What is known of a meter before it is read, and who is told how far that is. */
 interface MeterReading {
   readonly done: IntervalCursor;
   /** The warehouse's clock before it is read. */
@@ -179,8 +183,8 @@ interface MeterReading {
 }
 
 /**
- * Reads a meter, behind what an interrupted attempt wrote; all of it again where it changed since, or where the service
- * showed fewer readings than it said, as a listing that moves is read again.
+ * Reads a meter, from where an interrupted attempt stopped. Reads it again from the start if its total
+ * changed since, or if it listed fewer readings than its total: up to `limits.passesMax` passes.
  */
 async function readMeter(
   deps: ActivityDependencies,
@@ -188,7 +192,7 @@ async function readMeter(
   { done, now, interrupted, onWritten }: MeterReading,
 ): Promise<RangeRead> {
   const { db } = deps.warehouse;
-  // What an interrupted attempt wrote was read from its own beginning on; what follows is read from now on.
+  // Rows of the interrupted attempt count as read from its start; rows of this one from now.
   let beganAt = interrupted?.beganAt ?? now;
   let readFrom = now;
   let from = interrupted?.place ?? rangeStart;
@@ -216,7 +220,10 @@ async function readMeter(
   }
 }
 
-/** What the certificate says of a meter that was read: fewer readings than said, or none where there were, prove nothing. */
+/**
+ * Counts a meter as suspect: it listed fewer readings than its total, had no end, or none where the warehouse
+ * has some.
+ */
 async function judged(
   deps: ActivityDependencies,
   meterId: string,

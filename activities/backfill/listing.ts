@@ -27,10 +27,10 @@ export interface ListingBackfill {
   readonly resource: ListedResource;
 }
 
-/** What the heartbeat carries: the page whose rows are in Postgres, and what was written so far. */
+/** The heartbeat's details: the last page whose rows are in Postgres, and the counts so far. */
 interface Cursor {
   readonly resource: ListedResource;
-  /** Absent in one of an earlier version, whose activities read one company each. */
+  /** Absent in a cursor of an earlier version, whose activities read one company each. */
   readonly companyId?: string | null;
   readonly pass: number;
   readonly page: number;
@@ -46,12 +46,12 @@ interface Pass {
 /** Why a part of a run read nothing. */
 export const noEndpoint = 'the endpoint catalogue has no such endpoint';
 
-/** How long an event may be on its way before a change that it should have told of counts as missed. */
+/** How long an event may be on its way before the change it should announce counts as missed. */
 export const missedGraceSeconds = 300;
 
 /**
- * Reads a listing to the end, again where it moved meanwhile, at most three times. Rows that it no longer
- * shows are tombstoned only when two stable passes agree. Resumes at the page after the last that was written.
+ * Reads a listing to its end; again, up to `limits.passesMax` passes, if it changed meanwhile. Tombstones
+ * rows absent from it only when two stable passes agree. Resumes at the page after the last one written.
  */
 export async function backfillListing(
   deps: ActivityDependencies,
@@ -83,7 +83,7 @@ export async function backfillListing(
   const pages = before?.manifest.length ?? 0;
   const seen = before?.judgement.distinct ?? 0;
   const { state, reason: error, lacksNothing = false } = verdict;
-  // What a try wrote that was killed before it told of it is counted nowhere.
+  // An attempt that was killed before its heartbeat may have written rows that nothing counts.
   const isFirstTry = Context.current().info.attempt === 1;
   await finishListing(db, input, {
     state,
@@ -103,7 +103,7 @@ export async function backfillListing(
   return state;
 }
 
-/** Where an earlier attempt stopped, if it was in this listing: the activity reads several. */
+/** Returns where an earlier attempt stopped, if that was in this listing: the activity reads several. */
 function resumedCursor({ resource, companyId }: ListingBackfill): Cursor {
   const details = Context.current().info.heartbeatDetails as Partial<Cursor> | undefined;
   const own = details?.resource === resource && (details.companyId ?? companyId) === companyId;
@@ -112,8 +112,8 @@ function resumedCursor({ resource, companyId }: ListingBackfill): Cursor {
 }
 
 /**
- * Reads a listing from behind the cursor to its end. The pass is returned where this attempt read all of it; else its
- * manifest has it.
+ * Reads a listing from the cursor to its end. Returns the pass if this attempt read all of it; otherwise the
+ * manifest in Postgres has it.
  */
 async function readOnePass(
   deps: ActivityDependencies,
@@ -136,7 +136,7 @@ async function readOnePass(
     from: from.page + 1,
     beganAt: input.beganAt,
     onRead: ({ total }) => {
-      // Behind its first page a listing is read to its end, unless nobody knows how long that is: what was counted would be lost.
+      // A listing of known length is stopped at its first page or not at all: later the counts would be lost.
       if (cursor.page === 0 || total === null) allowance?.check(total);
     },
     note: async (tx, read, mended) => {
@@ -150,7 +150,7 @@ async function readOnePass(
       return cursor;
     },
   });
-  // Pages that the walk refused count against the pass; of the last it may have learnt afterwards that none follows.
+  // Adds pages that the walk rejected, and the last page again if the walk found out later that none follows.
   const late = report.manifest.filter(
     (page) =>
       page.asked > cursor.page ||
@@ -233,15 +233,15 @@ async function judgeAbsent(
   return { done: false, state: 'suspect', reason };
 }
 
-/** Has what waits for records that turned out to be gone looked at now. */
+/** Wakes the catch-up of events that wait for records which are now tombstoned. */
 async function wakeFor(deps: ActivityDependencies, resource: ListedResource): Promise<void> {
   if (resource === 'connections' || resource === 'documents') await deps.wake(resource);
 }
 
 /**
- * The sites of the companies that a stable pass saw: they stand in the records, so they are gone when two passes read the same
- * record, which does not name them. A record that names none any more is likelier wrong than its sites are gone: somebody
- * decides. Those of a company that is gone go with it.
+ * Tombstones sites that their company's record no longer names, once two passes read the same record. A
+ * record that names no site at all is likely wrong: its sites are quarantined for somebody to decide. Sites
+ * of a company that is gone go with it.
  */
 async function judgeSites(
   deps: ActivityDependencies,

@@ -10,8 +10,9 @@ import type { ActivityDependencies } from '../dependencies.ts';
 import { heartbeat } from '../heartbeat.ts';
 
 /**
- * What the service says of a company that a person named. `shown`: it lists the company or answers for it. `unknown`: it
- * has none of that id. `denied`: the key may not see it. `unsure`: its answers tell nothing now.
+ * The service's answer about a company that a person named. `shown`: it lists the company or answers for it.
+ * `unknown`: it has none of that id. `denied`: the key may not see it. `unsure`: its answers decide nothing
+ * now.
  */
 export type Word = 'shown' | 'unknown' | 'denied' | 'unsure';
 
@@ -22,7 +23,7 @@ const listings = [
   'usageData',
 ] as const satisfies readonly EndpointName[];
 
-/** Why a company of that word is refused, in words for a person. */
+/** Explains to a person why the company is refused; undefined if it is not. */
 export function refusalOf(companyId: string, word: Word): string | undefined {
   if (word === 'unknown')
     return `the service has no company ${companyId}: it is in no list and has no records; check the id`;
@@ -32,8 +33,9 @@ export function refusalOf(companyId: string, word: Word): string | undefined {
 }
 
 /**
- * Asks the listings of a company until one shows a record.
- * @param listed whether the list of companies was read, without this one: then an empty listing proves nothing
+ * Asks the listings of a company until one answers with a record.
+ * @param listed whether the list of companies was read and lacks this one: then an empty listing proves
+ *   nothing
  * @throws Failure SERVICE_KEY_REFUSED
  */
 export async function askAbout(
@@ -62,7 +64,9 @@ function wordOf(error: unknown): Word {
   return error.code === 'SERVICE_ACCESS_DENIED' ? 'denied' : 'unsure';
 }
 
-/** The same, where the list of companies was not just read: it is read first, as far as it may be. */
+/**
+ * Looks for the company in the list of companies, if the service has one and allows it; then asks about it.
+ */
 export async function lookFor(
   service: Pick<ServiceClient, 'has' | 'page'>,
   companyId: string,
@@ -71,10 +75,9 @@ export async function lookFor(
   let listed = false;
   if (service.has('companies')) {
     try {
-      const pages = walkPages({
-        ...{ client: service, endpoint: 'companies', params: {}, lane: 'backfill', judged: false },
-      });
-      for await (const page of pages) if (page.ids.some((one) => one?.toLowerCase() === id)) return 'shown';
+      const walk = { endpoint: 'companies', params: {}, lane: 'backfill', judged: false } as const;
+      for await (const { ids } of walkPages({ client: service, ...walk }))
+        if (ids.some((listedId) => listedId?.toLowerCase() === id)) return 'shown';
       listed = true;
     } catch (error) {
       wordOf(error);
@@ -84,8 +87,9 @@ export async function lookFor(
 }
 
 /**
- * Notes companies that a person named, so that they are read. Those that the service does not have are refused, and a row that
- * they left is gone. What the service's answers do not tell is for the read to find out.
+ * Notes companies that a person named, so that they are read. Refuses those that the service does not have,
+ * and tombstones rows that nothing but events wrote. Notes a company about which the answers are unsure: the
+ * read decides.
  * @param named.listed whether the list of companies was read
  */
 export async function noteNamed(
@@ -98,9 +102,8 @@ export async function noteNamed(
   for (const id of ids) {
     Context.current().cancellationSignal.throwIfAborted();
     heartbeat();
-    const known = await isKnownCompany(db, id);
-    const word = known ? 'shown' : await askAbout(deps.service, id, listed);
-    // A company of the settings whose key is still to be granted access is parked, for somebody to grant it.
+    const word = (await isKnownCompany(db, id)) ? 'shown' : await askAbout(deps.service, id, listed);
+    // A configured company that the key may not see yet is parked until somebody grants access.
     const isRefused = word === 'unknown' || (word === 'denied' && !isConfigured(deps, id));
     (isRefused ? refused : noted).push(id);
     if (isRefused) await forgetStranger(db, id);
@@ -111,7 +114,7 @@ export async function noteNamed(
   return { noted, refused };
 }
 
-/** Notes the companies of the settings; the run says which of them the service does not have. */
+/** Notes the companies of the settings. The run's error names those that the service does not have. */
 export async function noteConfigured(
   deps: ActivityDependencies,
   { runId, listed }: { readonly runId: string; readonly listed: boolean },
@@ -123,7 +126,7 @@ export async function noteConfigured(
   const error = `SERVICE_COMPANIES names ${refused.join(', ')}, which the service does not have`;
   const key = { runId, companyId: null, resource: 'companies' } as const;
   if (deps.service.has('companies')) await noteRunError(db, key, error);
-  // Without a list of companies nobody can tell a wrong id from wrong paths: a run that read nothing is not complete.
+  // Without a list of companies a wrong id looks like a wrong path: a run that read nothing is not complete.
   else await finishRun(db, key, 'failed', { error: `SERVICE_NOT_FOUND: ${error}` });
 }
 
@@ -131,9 +134,9 @@ const isConfigured = ({ companies }: ActivityDependencies, companyId: string): b
   companies.some((id) => id.toLowerCase() === companyId);
 
 /**
- * Forgets a company whose every listing was refused and that nothing vouches for, together with the run's parts of it. One of
- * the settings, or one whose events wait, is kept.
- * @returns whether it is gone
+ * Forgets a company whose every listing was refused, and its parts of the run. Keeps a company of the
+ * settings, one that was read before, and one whose events wait.
+ * @returns whether it was forgotten
  */
 export async function forgetUnread(
   deps: ActivityDependencies,

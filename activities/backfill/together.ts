@@ -5,7 +5,7 @@ import { type Allowance, allowanceFrom, TooMuch } from '../allowance.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import type { CompanyReading, CompanyStep } from './intervals.ts';
 
-/** Companies that fail one after the other: then it is no longer each one's own trouble, and the rest is left. */
+/** After so many failures in a row the fault is likely shared: the remaining companies are left. */
 const failuresInARow = 2;
 
 export interface CompaniesReading {
@@ -13,10 +13,10 @@ export interface CompaniesReading {
   readonly companies: readonly string[];
 }
 
-/** A company that is left to a workflow of its own, and where its meters stand. */
+/** A company that is left to a workflow of its own, and where its meters go on. */
 export type CompanyLeft = Omit<CompanyReading, 'runId'>;
 
-/** Companies that are left; the others are read. */
+/** The companies that are left; all others are read. */
 export interface CompaniesStep {
   readonly left: readonly CompanyLeft[];
 }
@@ -28,8 +28,9 @@ type Read = (
 ) => Promise<CompanyStep>;
 
 /**
- * Reads companies, one after the other, as long as they are small. It leaves those that are large, that another run is
- * reading, or that fail in a way that may pass: their tries, their progress and their cancellation are their own.
+ * Reads companies one by one, as long as each is small. Leaves companies that are large, that another run is
+ * reading, or that fail temporarily: a workflow of their own gives them their own retries, progress and
+ * cancellation.
  */
 export async function readTogether(
   deps: ActivityDependencies,
@@ -41,8 +42,8 @@ export async function readTogether(
   let failures = 0;
   for (const companyId of companies) {
     const input = { runId, companyId, cursor: null };
-    const given = finished.get(companyId) ?? [];
-    const end = failures < failuresInARow ? await readSmall(deps, input, given, read) : { done: false };
+    const resources = finished.get(companyId) ?? [];
+    const end = failures < failuresInARow ? await readSmall(deps, input, resources, read) : { done: false };
     if (!end.done) left.push({ companyId, cursor: end.cursor ?? null });
     if (failures < failuresInARow) failures = end.failed === true ? failures + 1 : 0;
   }
@@ -65,7 +66,7 @@ async function readSmall(
   } catch (error) {
     Context.current().cancellationSignal.throwIfAborted();
     await forgetRunning(db, input);
-    // Whatever it is, the company tries again by itself, and keeps no other waiting.
+    // The company's own workflow retries it, so that no other company waits.
     return { done: false, failed: !(error instanceof TooMuch) };
   }
 }

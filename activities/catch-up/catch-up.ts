@@ -10,7 +10,7 @@ import { catchUpIntervals } from './intervals.ts';
 import type { EndpointsTried } from './single.ts';
 
 export function catchUpActivities(dependencies: ActivityDependencies) {
-  // What is asked within a workflow task is asked at once, over the connections of events.
+  // Local activities must answer at once, so they use the connections of events.
   const { db } = dependencies.warehouse;
   const deps = { ...dependencies, warehouse: dependencies.catchingUp };
   const tried: EndpointsTried = { missing: new Set(), working: new Set() };
@@ -21,7 +21,10 @@ export function catchUpActivities(dependencies: ActivityDependencies) {
   };
 
   return {
-    /** Companies (meters, for intervals) that have events waiting to be read again, longest waiting first. */
+    /**
+     * Returns owners that have due records: companies, or meters for intervals. The longest waiting comes
+     * first.
+     */
     dueOwners: mapFailures(
       async ({ kind, limit }: { kind: CatchUpKind; limit: number }): Promise<string[]> => {
         return await dueOwners(db, kind, limit);
@@ -29,8 +32,8 @@ export function catchUpActivities(dependencies: ActivityDependencies) {
     ),
 
     /**
-     * Reads again what the events of these owners are about. What fails for one of them alone is parked with the
-     * reason; trouble that everybody shares is retried by Temporal.
+     * Reads the stale records of these owners. Parks an owner that fails alone, with the reason; Temporal
+     * retries failures that all owners share.
      */
     catchUpOwners: mapFailures(
       async ({ kind, owners }: { kind: CatchUpKind; owners: readonly string[] }): Promise<void> => {

@@ -9,24 +9,25 @@ import { walkListing } from '../reading/walk-listing.ts';
 
 const connectionsTogether = 5_000;
 
-/** Reads the connections of a company again, and what they brought along. */
+/** Reads the connections of a company, and the unread company, sites and meters that they name. */
 export async function catchUpConnections(deps: ActivityDependencies, companyId: string): Promise<void> {
   const { db } = deps.warehouse;
   const { readAt, due } = await dueRecords(db, 'connections', companyId, connectionsTogether);
   const listing = { listing: 'connections', companyId, params: { companyId }, lane: 'live' } as const;
   const walk = { ...listing, beganAt: readAt };
   const { ids, report } = await walkListing(deps, walk);
-  const known = await admitAndRefresh(deps, 'connections', companyId, due, { meters: true });
-  const shown = new Set(printedUuids(ids));
-  const notShown = judgePass(report.manifest).stable ? due.filter((id) => !shown.has(id)) : [];
-  await settleRecords(db, 'connections', due, readAt, notShown, companyId);
-  if (!known) await forgetStranger(db, companyId);
+  const admitted = await admitAndRefresh(deps, 'connections', companyId, due, { meters: true });
+  const listed = new Set(printedUuids(ids));
+  const absent = judgePass(report.manifest).stable ? due.filter((id) => !listed.has(id)) : [];
+  await settleRecords(db, 'connections', due, readAt, absent, companyId);
+  if (!admitted) await forgetStranger(db, companyId);
 }
 
 /**
- * Makes the rows of a company and of sites that events alone told of, once records of them were read, and has all of a
- * company that is new read. Reads what is known by name only, or not as it is: the company and its sites, meters that usage
- * names; of a company that is known all `meters`, if that is set. Returns whether the company has a row now.
+ * Makes the rows of a company and of sites that only events named, once records of them were read. Starts the
+ * first backfill of a new company. Reads the list of companies if the company or its sites are unread, and
+ * the meters if usage names unread ones. `meters` has them read in any case, once the company has a row.
+ * @returns whether the company has a row now
  */
 export async function admitAndRefresh(
   deps: ActivityDependencies,
@@ -41,10 +42,10 @@ export async function admitAndRefresh(
     await refreshNeighbours(deps, companyId, { ...around, meters: meters || around.meters });
     return true;
   }
-  const known = await admit(deps, kind, companyId, recordIds);
+  const admitted = await admit(deps, kind, companyId, recordIds);
   const unread = await unreadNeighbours(db, companyId, kind === 'documents' ? recordIds : []);
-  await refreshNeighbours(deps, companyId, { ...unread, meters: (meters && known) || unread.meters });
-  return known;
+  await refreshNeighbours(deps, companyId, { ...unread, meters: (meters && admitted) || unread.meters });
+  return admitted;
 }
 
 async function admit(

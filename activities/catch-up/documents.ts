@@ -8,12 +8,12 @@ import { admitAndRefresh } from './connections.ts';
 import { searchListing } from './search.ts';
 import { has, readOneByOne, readUsageOneByOne, type SingleReads } from './single.ts';
 
-/** Documents that one pass of catching up reads. */
+/** Documents of a company that one catch-up reads. */
 const documentsTogether = 500;
-/** Up to this many documents of a company are read one by one; beyond, its listing is searched. */
+/** Up to this many documents are read one by one; for more the listing is searched. */
 const documentsOneByOneMax = 25;
 
-/** Reads the documents of a company that events left to be read, and the usage that belongs to them. */
+/** Reads the stale documents of a company, and their usage. */
 export async function catchUpDocuments(
   catchUp: Omit<SingleReads, 'failed' | 'moved' | 'readAt'>,
 ): Promise<void> {
@@ -28,23 +28,24 @@ export async function catchUpDocuments(
   const { unseen, proven } = read;
   const unsettled = new Set([...read.partial, ...(await readUsage(reads, read))]);
   for (const id of failed.keys()) unsettled.delete(id);
-  const known = await admitAndRefresh(deps, 'documents', companyId, ids, { meters: false });
+  const admitted = await admitAndRefresh(deps, 'documents', companyId, ids, { meters: false });
   const settled = ids.filter((id) => !unsettled.has(id) && !failed.has(id) && !moved.has(id));
   await settleRecords(db, 'documents', settled, readAt, proven ? unseen : [], companyId);
   if (unsettled.size > 0) await postponeDocuments(db, [...unsettled], readAt);
   for (const [id, reason] of failed) await postponeFailed(db, id, readAt, reason);
-  if (!known) await forgetStranger(db, companyId);
+  if (!admitted) await forgetStranger(db, companyId);
 }
 
 interface DocumentsRead {
-  /** Documents that the service did not show, and whether that proves that it does not have them. */
+  /** Documents that the service did not return. */
   readonly unseen: readonly string[];
+  /** Whether that proves that it does not have them. */
   readonly proven: boolean;
-  /** Documents that were read, and their usage was not. */
+  /** Documents that were read without their usage. */
   readonly withoutUsage: readonly string[];
-  /** Documents whose usage was asked for, and that have no listing of it. */
+  /** Documents that have no usage listing of their own. */
   readonly unlisted: readonly string[];
-  /** Documents of whose usage not all was shown. */
+  /** Documents whose usage was incomplete. */
   readonly partial: readonly string[];
 }
 
@@ -59,28 +60,29 @@ async function readDocuments(reads: SingleReads, due: readonly WantedDocument[])
     const { notFound, refused, withoutUsage, ...asked } = await readOneByOne(reads, ids);
     const doubtful = [...notFound, ...refused];
     if (doubtful.length === 0 || !listed) return { unseen: notFound, proven: true, withoutUsage, ...asked };
-    // Either they are gone, or the service has no such endpoint, or refuses it, or the whole company: its listing knows.
+    // The document may be gone, or the endpoint missing, or refused for it or the company: the listing
+    // decides.
     const searched = await search(due.filter(({ id }) => doubtful.includes(id)));
-    const shown = doubtful.filter((id) => !searched.unseen.includes(id));
-    for (const id of shown) failed.delete(id);
-    if (shown.some((id) => notFound.includes(id)) && !tried.working.has('document'))
+    const present = doubtful.filter((id) => !searched.unseen.includes(id));
+    for (const id of present) failed.delete(id);
+    if (present.some((id) => notFound.includes(id)) && !tried.working.has('document'))
       tried.missing.add('document');
     const unseen = searched.unseen.filter((id) => notFound.includes(id));
-    return { unseen, proven: searched.proven, withoutUsage: [...withoutUsage, ...shown], ...asked };
+    return { unseen, proven: searched.proven, withoutUsage: [...withoutUsage, ...present], ...asked };
   }
   if (!listed) return { unseen: ids, proven: true, ...none };
   const { unseen, proven } = await search(due);
-  const shown = ids.filter((id) => !unseen.includes(id));
-  if (unseen.length === 0 || !has(reads, 'document')) return { unseen, proven, ...none, withoutUsage: shown };
-  // A listing may lose a record between two pages: what it did not show is asked for by itself.
+  const seen = ids.filter((id) => !unseen.includes(id));
+  if (unseen.length === 0 || !has(reads, 'document')) return { unseen, proven, ...none, withoutUsage: seen };
+  // A listing may lose a record between two pages, so each unseen one is requested by its id.
   const { notFound, withoutUsage, unlisted, partial } = await readOneByOne(reads, unseen);
-  return { unseen: notFound, proven, withoutUsage: [...shown, ...withoutUsage], unlisted, partial };
+  return { unseen: notFound, proven, withoutUsage: [...seen, ...withoutUsage], unlisted, partial };
 }
 
 /**
- * A document's usage is one set, whichever way it is read: what its own listing no longer shows is gone. The
- * listing of the whole company serves where documents have none of their own. Returns the documents of whose usage
- * not all was shown.
+ * Reads the usage of documents, each from its own listing; from the company's listing where it has none. A
+ * document's usage is one set: rows that the listing lacks are tombstoned. Returns the documents whose usage
+ * was incomplete.
  */
 async function readUsage(reads: SingleReads, read: DocumentsRead): Promise<readonly string[]> {
   const { deps, tried } = reads;
@@ -90,17 +92,17 @@ async function readUsage(reads: SingleReads, read: DocumentsRead): Promise<reado
     : { unlisted: read.withoutUsage, partial: [] };
   const left = [...read.unlisted, ...unlisted];
   if (left.length === 0) return partial;
-  // Usage is held of them that nothing shows, where others have a listing.
+  // Where other documents have a listing, the rows that the warehouse has of these are in doubt.
   if (!deps.service.has('usageData'))
     return tried.working.has('documentUsage') ? [...partial, ...left] : partial;
-  const whole = (await searchUsage(reads, left)) || (await walkUsage(reads, left));
-  if (!whole) return [...partial, ...left];
-  const shown = alone && !tried.working.has('documentUsage') && (await liveUsage(deps.warehouse.db, left));
-  if (shown && shown.size > 0) tried.missing.add('documentUsage');
+  const complete = (await searchUsage(reads, left)) || (await walkUsage(reads, left));
+  if (!complete) return [...partial, ...left];
+  const live = alone && !tried.working.has('documentUsage') && (await liveUsage(deps.warehouse.db, left));
+  if (live && live.size > 0) tried.missing.add('documentUsage');
   return partial;
 }
 
-/** Where records tell their usage, its rows are looked for by their ids. Returns whether that was enough. */
+/** Where document records contain their usage, searches for its rows by id. Returns whether it found all. */
 async function searchUsage(
   { deps, companyId }: SingleReads,
   documentIds: readonly string[],
@@ -109,23 +111,23 @@ async function searchUsage(
   const wanted = await usageToldByRecords(db, documentIds);
   if (wanted === undefined) return false;
   const { unseen } = await searchListing(deps, { listing: 'usageData', companyId, wanted });
-  // The listing may have brought rows of these documents that their records don't tell: then it must be read whole.
+  // The listing may contain rows of these documents that their records lack: then it must be walked.
   return unseen.length === 0 && (await usageToldByRecords(db, documentIds)) !== undefined;
 }
 
 /**
- * Reads all usage of the company. An empty listing where rows live is rather a fault: it deletes none. Returns whether
- * that showed all usage of the documents.
+ * Reads all usage of the company, and tombstones rows of the documents that it lacks. An empty listing where
+ * rows live is likely a fault: nothing is tombstoned. Returns whether the usage of the documents is complete.
  */
 async function walkUsage({ deps, companyId }: SingleReads, documentIds: readonly string[]): Promise<boolean> {
   const { db } = deps.warehouse;
-  const known = [...(await liveUsage(db, documentIds)).values()].flat();
+  const existing = [...(await liveUsage(db, documentIds)).values()].flat();
   const walk = { listing: 'usageData', companyId, params: { companyId }, lane: 'live' } as const;
-  const { pass, whole } = await readWhole(known, async () => {
+  const { pass, whole } = await readWhole(existing, async () => {
     const { report, ids, beganAt } = await walkListing(deps, walk);
     return { manifest: report.manifest, ids, beganAt };
   });
-  if (pass === undefined || !whole || (pass.ids.length === 0 && known.length > 0)) return false;
+  if (pass === undefined || !whole || (pass.ids.length === 0 && existing.length > 0)) return false;
   await retireUsage(db, documentIds, pass.ids, pass.beganAt);
   return true;
 }

@@ -18,35 +18,35 @@ import { asFailure } from '../map-failures.ts';
 import { readRange } from '../reading/read-range.ts';
 import { walkListing } from '../reading/walk-listing.ts';
 
-/** Ranges of a meter that one pass reads: they travel in its heartbeats. */
+/** Ranges of a meter that one catch-up reads: the heartbeats carry them. */
 const rangesTogether = 50;
-/** Readings that one piece of a range is meant to hold, as a service may send all of them as one page. */
+/** Readings that one piece of a range should have, as the service may send all of them in one page. */
 const pieceReadings = 20_000;
 
-/** Where a meter stands: what comes before is in the warehouse. */
+/** Where the read of a meter goes on: everything before is in the warehouse. */
 interface MeterCursor {
   readonly meterId: string;
   readonly readAt: string;
   readonly ranges: readonly (TimeRange & Partial<DueRange>)[];
   readonly granularity: Granularity;
   readonly range: number;
-  /** How far the range is; absent at its begin. */
+  /** Place within the range; absent at its start. */
   readonly within?: RangeProgress | undefined;
-  /** See `DueRanges`; earlier versions did not say. */
+  /** See `DueRanges`; absent in cursors of earlier versions. */
   readonly known?: boolean;
   readonly anyRefused?: boolean;
 }
 
 /**
- * Fetches what was announced of a meter, piece by piece, and goes on behind the last piece that was written when an
- * attempt before was interrupted. What is announced meanwhile is another fetch.
+ * Reads the announced ranges of a meter, piece by piece. After an interruption it resumes behind the last
+ * piece that was written. The next catch-up reads ranges that are announced meanwhile.
  */
 export async function catchUpIntervals(deps: ActivityDependencies, meterId: string): Promise<void> {
   const { db } = deps.warehouse;
   const before = interrupted(meterId);
   let cursor = before ?? (await begin(deps, meterId));
   const { readAt, ranges } = cursor;
-  // Nothing was asked since.
+  // The clock was read just now; an interrupted attempt read it long ago.
   let beganAt = before === undefined ? readAt : undefined;
   for (; cursor.range < ranges.length; cursor = { ...cursor, range: cursor.range + 1, within: undefined }) {
     const range = ranges[cursor.range] as (typeof ranges)[number];
@@ -83,8 +83,8 @@ interface PieceRead {
 }
 
 /**
- * Reads a piece of a range. A range of one piece is news, which goes first; a wider one is history. A piece that is wider
- * than usual and cannot be read is read at the usual width.
+ * Reads a piece of a range. A range of one piece is news and takes the live lane; a longer one is history. An
+ * unreadable piece that is wider than usual is read again at the usual width.
  */
 async function readPiece(
   deps: ActivityDependencies,
@@ -117,7 +117,7 @@ function interrupted(meterId: string): MeterCursor | undefined {
   return cursor?.meterId === meterId ? (cursor as MeterCursor) : undefined;
 }
 
-/** A meter that events alone told of is read from its company's listing. */
+/** Reads a meter that only events named from its company's listing. */
 async function readMeter(deps: ActivityDependencies, meterId: string): Promise<void> {
   const { companyId, known } = await companyOfMeter(deps.warehouse.db, meterId);
   if (known || companyId === null || !deps.service.has('meters')) return;

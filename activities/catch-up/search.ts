@@ -15,21 +15,21 @@ const farPage = 1_000_000;
 export interface ListingSearch {
   readonly listing: 'documents' | 'usageData';
   readonly companyId: string;
-  /** Records by their id and when they were created. */
+  /** The records' ids, and when they were created. */
   readonly wanted: readonly WantedRecord[];
 }
 
 export interface Searched {
-  /** Ids that the listing did not show. */
+  /** Ids that the pages read did not contain. */
   readonly unseen: string[];
-  /** Whether it did not show them because they are not on it, rather than as it moved while it was read. */
+  /** Whether the listing lacks them. Otherwise it changed while it was read, and may have skipped them. */
   readonly proven: boolean;
 }
 
 /**
- * Reads records from the listing of a company with few requests: what is new stands on the first page or on the last,
- * and what is neither is looked for by when it was created. The listing is walked when that fails. Every page that is
- * read is written.
+ * Finds records in the listing of a company with few requests. New records are on the first page or the last;
+ * others are bisected by when they were created. Walks the listing when that fails. Writes every page that it
+ * reads.
  */
 export async function searchListing(deps: ActivityDependencies, search: ListingSearch): Promise<Searched> {
   const { listing, companyId } = search;
@@ -54,13 +54,13 @@ async function bisect(deps: ActivityDependencies, search: ListingSearch, first: 
     const created = await createdTimes(deps.warehouse.db, search.listing, ids);
     return { number: page.currentPage, ids, keys: ids.map((id) => created.get(id) ?? null) };
   };
-  const everyId = search.wanted.map(({ id }) => id);
+  const allIds = search.wanted.map(({ id }) => id);
   const last = await readPage(deps, search, farPage).catch((error: unknown) => {
-    // A service that refuses such a page is walked instead.
+    // Where the service refuses such a page, the listing is walked instead.
     if (error instanceof Failure && error.status !== undefined && error.action === 'park') return undefined;
     throw error;
   });
-  if (last === undefined || last.currentPage <= 1 || last.currentPage >= farPage) return everyId;
+  if (last === undefined || last.currentPage <= 1 || last.currentPage >= farPage) return allIds;
   return await bisectListing(search.wanted, await probed(first), await probed(last), async (number) => {
     const page = await readPage(deps, search, number);
     return page.currentPage === number ? await probed(page) : undefined;

@@ -13,19 +13,19 @@ import { settleEach } from '../own-failure.ts';
 import { noteFields, write } from '../reading/page-write.ts';
 import { readWhole } from '../reading/read-whole.ts';
 
-/** Documents that are read, and written, together. */
+/** Documents that are read and written together. */
 const documentsPerWrite = 50;
 
 type SingleEndpoint = 'document' | 'documentUsage';
 
 /**
- * What a worker learnt of the endpoints of single documents. A 404 alone tells little: the document may be gone, or the
- * service may have no such endpoint, whatever the catalogue says.
+ * What this worker found out about the endpoints of single documents. A 404 alone is ambiguous: the document
+ * may be gone, or the service may lack the endpoint in spite of the catalogue.
  */
 export interface EndpointsTried {
-  /** Those that answered 404 for what the service has. */
+  /** Those that answered 404 for a record that the service has. */
   readonly missing: Set<SingleEndpoint>;
-  /** Those that have answered well. */
+  /** Those that have answered 200. */
   readonly working: Set<SingleEndpoint>;
 }
 
@@ -33,31 +33,31 @@ export interface SingleReads {
   readonly deps: ActivityDependencies;
   readonly tried: EndpointsTried;
   readonly companyId: string;
-  /** Documents that could not be read, or whose usage could not, while others could; and why. */
+  /** Why a document, or its usage, could not be read while others could; by id. */
   readonly failed: Map<string, WaitingReason>;
   /** When the reading began, by the warehouse's clock. */
   readonly readAt: string;
-  /** Documents that another company has by now, which catches up on them. */
+  /** Documents that moved to another company, whose catch-up reads them. */
   readonly moved: Set<string>;
 }
 
-/** Whether the service has the endpoint, as far as is known. */
+/** Whether the catalogue has the endpoint, and no answer has proved it missing. */
 export function has({ deps, tried }: SingleReads, endpoint: SingleEndpoint): boolean {
   return deps.service.has(endpoint) && !tried.missing.has(endpoint);
 }
 
-/** Documents whose usage was asked for, where documents have a listing of it. */
+/** Documents whose own usage listing did not decide what usage they have. */
 interface UsageAsked {
-  /** Those that have no listing of their own, where that does not prove that they have no usage. */
+  /** Those without such a listing, where that does not prove that they have no usage. */
   readonly unlisted: string[];
-  /** Those of whose usage not all was shown. */
+  /** Those whose usage was incomplete. */
   readonly partial: string[];
 }
 
 /**
- * Reads documents by their ids, and their usage where documents have a listing of it: each is written with its usage
- * in one transaction. Returns the ids that the service does not have, or refuses, those whose usage is still to be read,
- * and what was asked of the others.
+ * Reads documents by their ids, and their usage where the service has that endpoint. Writes each document
+ * with its usage in one transaction. Returns the ids that were not found, were refused, or whose usage is
+ * still to be read.
  */
 export async function readOneByOne(
   reads: SingleReads,
@@ -74,24 +74,24 @@ export async function readOneByOne(
   const refused: string[] = [];
   const withoutUsage: string[] = [];
   const asked: UsageAsked = { unlisted: [], partial: [] };
-  for (const [at, some] of batches(ids).entries()) {
+  for (const [at, batch] of batches(ids).entries()) {
     const readAt = at === 0 ? reads.readAt : await warehouseNow(deps.warehouse.db);
-    // Where both endpoints are known to work, a document and its usage are asked for at once.
+    // Where both endpoints have worked, a document and its usage are requested at once.
     const together = tried.working.has('document') && tried.working.has('documentUsage');
-    const early = together && has(reads, 'documentUsage') ? readUsageOf(reads, some) : undefined;
+    const early = together && has(reads, 'documentUsage') ? readUsageOf(reads, batch) : undefined;
     early?.catch(() => {});
     const records = await settleEach(
       deps,
       reads.failed,
-      some,
+      batch,
       (id) => readRecord(reads, id),
-      // Whether the company may be seen is asked of its listing next.
+      // The company's listing is read next: it proves whether the key may see the company.
       (code) =>
         tried.working.has('document') || (code === 'SERVICE_ACCESS_DENIED' && deps.service.has('documents')),
     );
-    const found = some.filter((id) => records.get(id) !== undefined);
-    notFound.push(...some.filter((id) => records.has(id) && records.get(id) === undefined));
-    refused.push(...some.filter((id) => !records.has(id) && isRefused(reads, id)));
+    const found = batch.filter((id) => records.get(id) !== undefined);
+    notFound.push(...batch.filter((id) => records.has(id) && records.get(id) === undefined));
+    refused.push(...batch.filter((id) => !records.has(id) && isRefused(reads, id)));
     if (found.length === 0) continue;
     const read = { readAt, records };
     if (!has(reads, 'documentUsage')) {
@@ -120,13 +120,13 @@ export async function readOneByOne(
 const isRefused = ({ failed }: SingleReads, id: string): boolean =>
   failed.get(id)?.code === 'SERVICE_RECORD_REFUSED';
 
-/** Reads the usage of documents that are written already. */
+/** Reads and writes the usage of documents that were written before. */
 export async function readUsageOneByOne(reads: SingleReads, ids: readonly string[]): Promise<UsageAsked> {
   const asked: UsageAsked = { unlisted: [], partial: [] };
-  for (const some of batches(ids)) {
+  for (const batch of batches(ids)) {
     const readAt = await warehouseNow(reads.deps.warehouse.db);
-    const usage = await readUsageOf(reads, some);
-    const listed = some.filter((id) => usage.get(id)?.unlisted !== true);
+    const usage = await readUsageOf(reads, batch);
+    const listed = batch.filter((id) => usage.get(id)?.unlisted !== true);
     await writeSets(reads, { readAt }, pick(usage, listed));
     noteAsked(asked, usage);
   }
@@ -134,8 +134,8 @@ export async function readUsageOneByOne(reads: SingleReads, ids: readonly string
 }
 
 function noteAsked(asked: UsageAsked, usage: ReadonlyMap<string, UsageRead>): void {
-  for (const [id, { whole, unlisted }] of usage) {
-    if (!whole) asked[unlisted ? 'unlisted' : 'partial'].push(id);
+  for (const [id, { complete, unlisted }] of usage) {
+    if (!complete) asked[unlisted ? 'unlisted' : 'partial'].push(id);
   }
 }
 
@@ -149,30 +149,31 @@ async function readRecord({ deps, tried }: SingleReads, id: string): Promise<Fou
   return answer;
 }
 
-/** What was shown of a document's usage, and whether that is all there is of it. */
+/** A document's usage as it was read. */
 interface UsageRead {
   readonly pages: readonly Page[];
-  readonly whole: boolean;
-  /** Whether the document has no such listing. */
+  /** Whether the pages contain all usage of the document. */
+  readonly complete: boolean;
+  /** Whether the document has no usage listing. */
   readonly unlisted: boolean;
 }
 
 /**
- * The usage of each document, by its id. One whose listing is not found has none, where other documents have one and no
- * usage of it is held.
+ * Reads the usage of each document, by its id. A listing that is not found means no usage, on two conditions:
+ * other documents have a listing, and the warehouse has no usage of this one.
  */
 async function readUsageOf(
   reads: SingleReads,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, UsageRead>> {
   const { deps, tried, failed } = reads;
-  const known = await liveUsage(deps.warehouse.db, ids);
+  const existing = await liveUsage(deps.warehouse.db, ids);
   const answers = await settleEach(
     deps,
     failed,
     ids,
-    (id) => readWhole(known.get(id) ?? [], () => usagePass(reads, id)),
-    // The document, or the listing that it is of, was shown.
+    (id) => readWhole(existing.get(id) ?? [], () => usagePass(reads, id)),
+    // The document or its listing was read before, so a 403 is about this document alone.
     (code) => tried.working.has('documentUsage') || code === 'SERVICE_ACCESS_DENIED',
   );
   if ([...answers.values()].some(({ pass }) => pass !== undefined)) tried.working.add('documentUsage');
@@ -181,13 +182,13 @@ async function readUsageOf(
     ids.map((id) => {
       const answer = answers.get(id);
       const unlisted = answer !== undefined && answer.pass === undefined;
-      const whole = unlisted ? works && !known.has(id) : answer?.whole === true;
-      return [id, { pages: answer?.pass?.pages ?? [], whole, unlisted }];
+      const complete = unlisted ? works && !existing.has(id) : answer?.whole === true;
+      return [id, { pages: answer?.pass?.pages ?? [], complete, unlisted }];
     }),
   );
 }
 
-/** One pass over a document's usage; undefined when there is none to be found. */
+/** Makes one pass over a document's usage; undefined if the listing is not found. */
 async function usagePass(
   { deps }: SingleReads,
   id: string,
@@ -205,13 +206,13 @@ async function usagePass(
   return { pages, manifest: walk.report().manifest };
 }
 
-/** Records that were found, by their ids, and when the first of them was asked for. */
+/** Found records by id, and the time before the first request. */
 interface Found {
   readonly readAt: string;
   readonly records: ReadonlyMap<string, FoundRecord | undefined>;
 }
 
-/** Writes documents, with the usage that their records tell. */
+/** Writes documents, with the usage that their records contain. */
 async function writeRecords(reads: SingleReads, found: Found, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   const { deps, companyId } = reads;
@@ -221,7 +222,10 @@ async function writeRecords(reads: SingleReads, found: Found, ids: readonly stri
   await write(deps, { ...arrival, page: { ...page, ids, items } });
 }
 
-/** Writes documents, those of which a record is given, and their usage; of what is not shown whole nothing is gone. */
+/**
+ * Writes the given records and the usage of documents. Tombstones missing usage rows only where usage is
+ * complete.
+ */
 async function writeSets(
   { deps, companyId }: SingleReads,
   { readAt, records }: Pick<Found, 'readAt'> & Partial<Found>,
@@ -229,36 +233,36 @@ async function writeSets(
 ): Promise<void> {
   if (usage.size === 0) return;
   const documentIds = [...usage.keys()];
-  const told = { companyId, byId: true, readAt, apiVersion: deps.apiVersion };
+  const source = { companyId, byId: true, readAt, apiVersion: deps.apiVersion };
   const read = records === undefined ? undefined : recordsPage({ readAt, records }, documentIds);
-  const pages = [...usage.values()].flatMap((one) => one.pages);
+  const pages = [...usage.values()].flatMap((usageRead) => usageRead.pages);
   const page = {
     body: `[${pages.map(({ body }) => body).join(',')}]`,
     itemsKey: pages[0]?.itemsKey ?? null,
     joined: true,
-    ...told,
+    ...source,
     documentOf: documentsOf(usage),
   };
   const rows = { page, ids: pages.flatMap(({ ids }) => ids) };
   await writeDocumentSets(deps.warehouse.db, {
     documentIds,
-    partialIds: documentIds.filter((id) => usage.get(id)?.whole !== true),
+    partialIds: documentIds.filter((id) => usage.get(id)?.complete !== true),
     readAt,
-    documents: read === undefined ? undefined : { page: { ...read.page, ...told }, ids: documentIds },
+    documents: read === undefined ? undefined : { page: { ...read.page, ...source }, ids: documentIds },
     usage: rows.ids.length === 0 ? undefined : rows,
   });
   if (read !== undefined) await noteFields(deps, 'documents', read.items);
   for (const { items } of pages) await noteFields(deps, 'usageData', items);
 }
 
-/** Records of one answer each, as one page. */
+/** Joins records of single answers into one page. */
 function recordsPage({ records }: Found, ids: readonly string[]) {
   const answers = ids.flatMap((id) => records.get(id) ?? []);
   const body = `[${answers.map((answer) => answer.body).join(',')}]`;
   return { page: { body, itemsKey: '', joined: true }, items: answers.map(({ value }) => value) };
 }
 
-/** Rows that stand in a document's own listing need not name it. */
+/** Maps each usage row to the document whose listing contains it: the row itself need not name it. */
 function documentsOf(usage: ReadonlyMap<string, UsageRead>): Record<string, string> {
   const listed = [...usage].flatMap(([id, { pages }]) =>
     pages.flatMap((page) => page.ids.map((row) => [row, id] as const)),

@@ -26,7 +26,7 @@ const upserts: Readonly<Record<ListedResource, readonly UpsertPage[]>> = {
   meters: [upsertMeters],
 };
 
-/** One page, or one record, on its way from the service into its table. */
+/** One page, or one record, to be written to its table. */
 export interface Arrival {
   readonly listing: ListedResource;
   readonly companyId: string | null;
@@ -43,28 +43,28 @@ export interface Arrival {
 }
 
 /**
- * Where usage has no listing, nothing but the records of documents tells it: that of all of them is written, by whatever
- * read; and believed, where no document has a listing of its own either.
+ * Says which usage to write from document records. Without a usage listing of the company, every read writes
+ * it. Without one of single documents either, the records are its only source: `alone`.
  */
 export const usageTold = (service: Pick<ServiceClient, 'has'>): Pick<Arrival, 'usage'> => {
   if (service.has('usageData')) return {};
   return { usage: service.has('documentUsage') ? 'all' : 'alone' };
 };
 
-/** Writes an arrival and has the catalogue look at it. `closing` ends the transaction that writes it. */
+/** Writes an arrival and notes its fields in the catalogue. `closing` runs at the end of its transaction. */
 export async function write(
   deps: ActivityDependencies,
   arrival: Arrival,
   closing?: Closing,
 ): Promise<PageWritten> {
-  const told = { ...arrival, ...usageTold(deps.service) };
-  const written = await rewrite(deps.warehouse, deps.apiVersion, told, closing);
+  const withUsage = { ...arrival, ...usageTold(deps.service) };
+  const written = await rewrite(deps.warehouse, deps.apiVersion, withUsage, closing);
   await noteFields(deps, arrival.listing, arrival.page.items);
   await analyseYoung(deps.warehouse, arrival.listing, written.inserted);
   return written;
 }
 
-/** Has the catalogue look at records that were written, before the cursor moves on. */
+/** Notes the fields of written records in the catalogue, before the cursor moves on. */
 export async function noteFields(
   { catalogue, apiVersion }: ActivityDependencies,
   listing: ListedResource | 'intervals',
@@ -76,7 +76,7 @@ export async function noteFields(
   await catalogue.note('sites', apiVersion, sites);
 }
 
-/** Writes alone, where no catalogue is told of it: an audit that repairs. */
+/** Writes an arrival without noting its fields, for an audit that repairs. */
 export async function rewrite(
   warehouse: Warehouse,
   apiVersion: string,
@@ -95,8 +95,8 @@ export async function rewrite(
   closing?: Closing,
 ): Promise<PageWritten> {
   const { body, itemsKey, joined = false } = page;
-  const told = { companyId, byId, readAt, usage, apiVersion, knownOnly, confirms };
-  const record: RecordPage = { body, itemsKey, joined, ...told };
+  const source = { companyId, byId, readAt, usage, apiVersion, knownOnly, confirms };
+  const record: RecordPage = { body, itemsKey, joined, ...source };
   let written = nothingWritten;
   const last = upserts[listing].at(-1);
   for (const upsert of upserts[listing]) {

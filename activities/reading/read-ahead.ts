@@ -1,13 +1,13 @@
 import type { Page } from '../../service/page.ts';
 
 /**
- * Pages that are read ahead of the one that is being written, and characters of their text: whichever comes first. A page that
- * begins below the bound may be as long as the client takes one.
+ * Bounds on reading ahead of the page that is being written: pages, and characters of their text. A page
+ * begun below the bound may be as long as the client allows.
  */
 const pagesMax = 4;
 const charactersMax = 4_000_000;
 
-/** A page, the number that it was asked for by, and when its request had not yet begun, by the warehouse's clock. */
+/** A page, the number that was requested, and the warehouse's clock before the request. */
 export interface PageRead {
   readonly page: Page;
   readonly asked: number;
@@ -15,10 +15,9 @@ export interface PageRead {
 }
 
 /**
- * Gives out pages in their order, as many together as were read by then, and reads on meanwhile. `clock` says what the
- * warehouse's clock was before now: it is looked at as each request begins, so a page's `readAt` is never newer than that.
- * Pages that were read are given out before the failure of the next. `stop` ends the request that is under way when
- * nobody takes its page any more.
+ * Yields pages in order, all that are ready at once, and reads on meanwhile. `clock` returns an earlier time
+ * of the warehouse's clock: it is read as each request begins, so `readAt` is never too new. Pages are
+ * yielded before the failure of the next. `stop` aborts the request in flight when the consumer stops.
  */
 export async function* readAhead(
   source: AsyncIterable<Page>,

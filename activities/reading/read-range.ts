@@ -14,7 +14,7 @@ import type { ActivityDependencies } from '../dependencies.ts';
 import { heartbeat } from '../heartbeat.ts';
 import { noteFields } from './page-write.ts';
 
-/** Readings that are collected from pages before they are written together, and the most that are written at once. */
+/** Readings collected from pages before a write, and the most that one write takes. */
 const readingsTogether = 5_000;
 
 export interface IntervalRange {
@@ -24,12 +24,12 @@ export interface IntervalRange {
   readonly end?: string;
 }
 
-/** How far the reading of a range is: what the pages up to this one showed is in the warehouse. */
+/** How far a range is read: the readings up to this page are in the warehouse. */
 export interface RangePlace {
   /** Number of that page; 0 before the first. */
   readonly page: number;
   readonly readings: number;
-  /** Readings that the service said it has. */
+  /** The service's total of readings. */
   readonly total: number | null;
   readonly written: PageWritten;
 }
@@ -38,15 +38,15 @@ export const rangeStart: RangePlace = { page: 0, readings: 0, total: null, writt
 
 export interface RangeReading {
   readonly lane: 'live' | 'backfill';
-  /** Whether events told of the readings: then those that are as the warehouse has them count as read now. */
+  /** Whether events announced the readings: then unchanged ones count as read now, too. */
   readonly confirms?: boolean;
-  /** The warehouse's clock before the read; it is asked when absent. */
+  /** The warehouse's clock before the read; read when absent. */
   readonly beganAt?: string | undefined;
   /** Where an interrupted attempt stopped. */
   readonly from?: RangePlace;
-  /** What the heartbeats carry. */
+  /** Makes the heartbeat's details. */
   readonly cursor: (place: RangePlace) => unknown;
-  /** Told how far it is whenever readings were written. */
+  /** Called with the place whenever readings were written. */
   readonly onWritten?: (place: RangePlace) => Promise<void>;
 }
 
@@ -55,7 +55,10 @@ export interface RangeRead {
   readonly pages: number;
   readonly readings: number;
   readonly total: number | null;
-  /** Whether the listing was read to its end and showed as many readings as it said: then the ledger has the range. */
+  /**
+   * Whether the listing was read to its end and had as many readings as its total: then the ledger has the
+   * range.
+   */
   readonly whole: boolean;
 }
 
@@ -86,10 +89,10 @@ export async function readRange(
   let total: number | null = null;
   const flush = async () => {
     for (let at = 0; at < waiting.startAt.length; at += readingsTogether) {
-      const some = sliceOf(waiting, at, at + readingsTogether);
-      written = sum(written, await writeIntervals(warehouse, range.meterId, readAt, some, { confirms }));
+      const slice = sliceOf(waiting, at, at + readingsTogether);
+      written = sum(written, await writeIntervals(warehouse, range.meterId, readAt, slice, { confirms }));
       heartbeat(cursor(place));
-      await onWritten?.({ ...place, readings: place.readings + at + some.startAt.length, total, written });
+      await onWritten?.({ ...place, readings: place.readings + at + slice.startAt.length, total, written });
     }
     waiting = noReadings();
     const { pages, rows } = walk.report();
@@ -140,8 +143,8 @@ interface Stray {
 const withoutPlace = (position: number): Stray => ({ position, reason: 'the reading has no place in time' });
 
 /**
- * Adds the readings of the meter; returns those that name another, which must not be filed under this one, and those
- * with text that would reach Postgres as another.
+ * Adds the readings of the meter. Returns readings that name another meter, and those with text that Postgres
+ * would alter.
  */
 function append(to: IntervalColumns, more: IntervalColumns, meterId: string): Stray[] {
   const strays: Stray[] = [];
@@ -171,7 +174,7 @@ function append(to: IntervalColumns, more: IntervalColumns, meterId: string): St
   return strays;
 }
 
-/** Positions on the page of the readings that stand in the columns. */
+/** Returns the page positions of the readings in the columns. */
 function placedPositions(columns: IntervalColumns): number[] {
   const unplaced = new Set(columns.unplaced);
   const all = Array.from({ length: columns.startAt.length + unplaced.size }, (_, position) => position);

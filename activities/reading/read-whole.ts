@@ -7,19 +7,20 @@ interface Pass {
 }
 
 /**
- * Reads a listing until what it shows is proven to be all that there is: by one page, which cannot move while it is
- * read, that agrees with itself and lacks nothing that is `known`; or by a stable pass that the next confirms. `pass`
- * is the one that is proven, else the last; undefined where there is no such listing.
+ * Reads a listing until a pass is proven complete. One page, which cannot change while it is read, proves
+ * itself if it is consistent and lacks no `existing` id. Several pages need a stable pass that the next
+ * confirms.
+ * @returns `pass`: the proven one, else the last; undefined if there is no such listing
  */
 export async function readWhole<P extends Pass>(
-  known: readonly string[],
+  existing: readonly string[],
   read: () => Promise<P | undefined>,
 ): Promise<{ pass: P | undefined; whole: boolean }> {
   let before: P | undefined;
   for (let count = 1; count <= limits.passesMax; count++) {
     const now = await read();
     if (now === undefined) return { pass: before, whole: false };
-    if (provesItself(now, known)) return { pass: now, whole: true };
+    if (provesItself(now, existing)) return { pass: now, whole: true };
     if (before !== undefined && confirmsPass(before.manifest, now.manifest))
       return { pass: before, whole: true };
     before = now;
@@ -27,8 +28,8 @@ export async function readWhole<P extends Pass>(
   return { pass: before, whole: false };
 }
 
-function provesItself({ manifest }: Pass, known: readonly string[]): boolean {
+function provesItself({ manifest }: Pass, existing: readonly string[]): boolean {
   if (manifest.length !== 1 || !judgePass(manifest).stable) return false;
-  const shown = new Set(printedUuids(manifest.flatMap(({ ids }) => ids)));
-  return known.every((id) => shown.has(id));
+  const listed = new Set(printedUuids(manifest.flatMap(({ ids }) => ids)));
+  return existing.every((id) => listed.has(id));
 }

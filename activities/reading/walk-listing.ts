@@ -22,19 +22,24 @@ export interface ListingWalk {
   readonly params: Readonly<Record<string, string>>;
   readonly lane: Lane;
   readonly from?: number;
-  /** The warehouse's clock before the walk; it is asked when absent. */
+  /** The warehouse's clock before the walk; read when absent. */
   readonly beganAt?: string | undefined;
   /** See `RecordPage`. */
   readonly knownOnly?: boolean;
-  /** Called when a page was read; throws where it is not to be written. */
+  /** Called when a page was read; throws to stop before it is written. */
   readonly onRead?: (page: Page) => void;
-  /** Notes pages in the transaction that writes their rows, and what is in order by it; returns the warehouse's clock. */
+  /**
+   * Notes pages, and their records that were rejected before, in the rows' transaction. Returns the
+   * warehouse's clock.
+   */
   readonly note?: (tx: Executor, pages: readonly PageRead[], mended?: Mended) => Promise<string>;
-  /** Called when the rows of pages are in Postgres; what it returns is the cursor that the heartbeat carries. */
+  /** Called when the rows of pages are in Postgres; returns the cursor for the heartbeat. */
   readonly onWritten?: (pages: readonly PageRead[], written: PageWritten) => unknown;
 }
 
-/** Walks a listing and writes its pages, some together where the next ones are read before the last ones are written. */
+/**
+ * Walks a listing and writes its pages; reads ahead meanwhile and writes the pages that are ready together.
+ */
 export async function walkListing(
   deps: ActivityDependencies,
   walk: ListingWalk,
@@ -59,12 +64,12 @@ export async function walkListing(
   for await (const read of readAhead(pages, ahead)) {
     signal.throwIfAborted();
     for (const { page } of read) walk.onRead?.(page);
-    for (const some of alike(read)) {
+    for (const group of groupByItemsKey(read)) {
       const { note } = walk;
       const noted = async (tx: Executor, mended?: Mended): Promise<void> => {
-        if (note !== undefined) clock = await note(tx, some, mended);
+        if (note !== undefined) clock = await note(tx, group, mended);
       };
-      const arrival = arrivalOf(walk, some);
+      const arrival = arrivalOf(walk, group);
       written = sum(written, await write(deps, arrival, note === undefined ? undefined : noted));
     }
     for (const { page } of read) for (const id of page.ids) if (id !== null) ids.push(id);
@@ -74,25 +79,25 @@ export async function walkListing(
   return { report: pages.report(), written, ids, beganAt };
 }
 
-/** The pages, those together whose records stand under the same key. */
-function alike(read: readonly PageRead[]): PageRead[][] {
-  const together: PageRead[][] = [];
-  for (const one of read) {
-    const before = together.at(-1);
-    if (before?.[0]?.page.itemsKey === one.page.itemsKey) before.push(one);
-    else together.push([one]);
+/** Groups neighbouring pages whose records are under the same key. */
+function groupByItemsKey(read: readonly PageRead[]): PageRead[][] {
+  const groups: PageRead[][] = [];
+  for (const pageRead of read) {
+    const last = groups.at(-1);
+    if (last?.[0]?.page.itemsKey === pageRead.page.itemsKey) last.push(pageRead);
+    else groups.push([pageRead]);
   }
-  return together;
+  return groups;
 }
 
-/** Pages as one arrival, which counts as read when the first of them was. */
+/** Joins pages into one arrival, which counts as read when the first of them was. */
 function arrivalOf(
   { listing, companyId, lane, knownOnly }: ListingWalk,
   read: readonly PageRead[],
 ): Arrival & { readonly page: Pick<Page, 'items'> } {
   const [first] = read;
   if (first === undefined) throw new Error('no page was read');
-  // A backfill reads the list of usage data next, and for no event.
+  // A backfill reads usage from its own listing next, and confirms no event.
   const confirms = lane === 'live';
   const usage = confirms ? 'all' : 'corrected';
   const more = { listing, companyId, readAt: first.readAt, usage, knownOnly, confirms } as const;

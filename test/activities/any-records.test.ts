@@ -12,30 +12,54 @@ const updated = '2026-05-01T00:00:00.000001';
 const deep = { array: `${'['.repeat(20_000)}${']'.repeat(20_000)}`, object: nested.object };
 const huge = '9'.repeat(40);
 
-/** Values as a service may spell them, whatever they are for. */
+/** Any JSON value that a service may send in any field. */
 const value = fc.oneof(
   fc.json({ noUnicodeString: false }),
   fc.constantFrom(
-    ...[
-      '"a\\u0000b"',
-      '"\\ud800"',
-      '"\\udc00\\ud800"',
-      huge,
-      `-${huge}`,
-      '1e400',
-      '1e999999',
-      '-0',
-      '0.1e-400',
-    ],
-    ...[deep.array, deep.object, 'null', '{}', '[]', '"infinity"', '"275761-01-01"', '"NaN"'],
-    ...[`"${randomUUID()}"`, `{"id":"${randomUUID()}"}`, `{"id":${deep.array}}`, `[{"id":${huge}}]`],
+    '"a\\u0000b"',
+    '"\\ud800"',
+    '"\\udc00\\ud800"',
+    huge,
+    `-${huge}`,
+    '1e400',
+    '1e999999',
+    '-0',
+    '0.1e-400',
+    deep.array,
+    deep.object,
+    'null',
+    '{}',
+    '[]',
+    '"infinity"',
+    '"275761-01-01"',
+    '"NaN"',
+    `"${randomUUID()}"`,
+    `{"id":"${randomUUID()}"}`,
+    `{"id":${deep.array}}`,
+    `[{"id":${huge}}]`,
   ),
 );
 const field = fc.constantFrom(
-  ...['id', 'company', 'updated', 'created', 'usageData', 'site', 'sites', 'sitesRelations', 'document'],
-  ...['meter', 'usage', 'startDate', 'start', 'end', 'name', '__proto__', 'note', 'i\\u0064'],
+  'id',
+  'company',
+  'updated',
+  'created',
+  'usageData',
+  'site',
+  'sites',
+  'sitesRelations',
+  'document',
+  'meter',
+  'usage',
+  'startDate',
+  'start',
+  'end',
+  'name',
+  '__proto__',
+  'note',
+  'i\\u0064',
 );
-/** Records of any kind: also what is none. */
+/** Records with any fields, and values that are no record. */
 const record = fc.oneof(
   { weight: 1, arbitrary: value },
   {
@@ -54,7 +78,7 @@ const record = fc.oneof(
 const listings = ['companies', 'connections', 'documents', 'usageData', 'meters'] as const;
 
 test.each(listings)(
-  'whatever JSON a service sends among its records, %s beside it are written',
+  'any JSON among the records of a page leaves its other %s written',
   { timeout: 300_000 },
   async (listing) => {
     let body = '[]';
@@ -64,7 +88,7 @@ test.each(listings)(
     const attempt = async (records: readonly string[]): Promise<void> => {
       const [companyId, ...sound] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
       const texts = sound.map((id) => JSON.stringify({ id, updated, usage: '1', name: 'x' }));
-      // The bad ones in between: neither the first nor the last of a page is spared.
+      // Bad records are between good ones, so that the first and last record of the page have to be written.
       const items = [texts[0], ...records, texts[1], ...records.toReversed(), texts[2]];
       body = `{"${listing}":[${items.join(',')}],"currentPage":1,"hasNext":false,"note":{"n":${deep.array}}}`;
       const runId = randomUUID();

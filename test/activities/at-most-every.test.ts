@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { atMostEvery } from '../../activities/at-most-every.ts';
 
-test('of what comes faster than once a second the first is passed on, then the first of each later second', async () => {
+test('passes on the first value, then the first of each later second', async () => {
   let now = 0;
   const passed: number[] = [];
-  const tell = atMostEvery(
+  const pass = atMostEvery(
     1_000,
     () => now,
     async (value: number) => void passed.push(value),
   );
-  for (now = 0; now <= 3_500; now += 400) await tell(now);
+  for (now = 0; now <= 3_500; now += 400) await pass(now);
   expect(passed).toEqual([0, 1_200, 2_400]);
 });

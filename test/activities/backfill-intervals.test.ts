@@ -24,7 +24,7 @@ const pagesAsked = ({ asked }: ActivitiesUnderTest) =>
     .filter((path) => path.startsWith('/interval/'))
     .map((path) => Number(new URLSearchParams(path.split('?')[1]).get('page')));
 
-/** Backfills a meter whose fourth page cannot be read at first; then goes on where that attempt's heartbeat says. */
+/** Backfills a meter whose fourth page fails at first; then resumes from that attempt's heartbeat. */
 async function interruptedAtTheFourthPage(before: number, after: number) {
   let held = readings(before);
   let failing = true;
@@ -58,7 +58,7 @@ async function interruptedAtTheFourthPage(before: number, after: number) {
   return { asked: pagesAsked(under).slice(asked), written: written.rowCount, run };
 }
 
-test('a meter counts by the pages whose readings are written, and goes on behind them when it was interrupted', async () => {
+test('an interrupted meter reports the pages written, and resumes behind them', async () => {
   expect(await interruptedAtTheFourthPage(11_000, 11_000)).toEqual({
     asked: [3, 4, 5],
     written: 11_000,
@@ -66,7 +66,7 @@ test('a meter counts by the pages whose readings are written, and goes on behind
   });
 });
 
-test('and reads all of it again where its pages no longer add up', async () => {
+test('an interrupted meter is read again from the start if its total changed', async () => {
   expect(await interruptedAtTheFourthPage(11_000, 4_000)).toMatchObject({
     asked: [3, 1, 2],
     written: 5_000,
@@ -78,12 +78,12 @@ test('and reads all of it again where its pages no longer add up', async () => {
   });
 });
 
-test('is complete only where each meter showed as many readings as the service said, and some where there were some', async () => {
-  let [shown, said, moving] = [readings(4), 4, false];
+test('is suspect when a meter lists fewer readings than its total, has no end, or lists none of those stored', async () => {
+  let [listed, total, moving] = [readings(4), 4, false];
   const under = await activitiesOn((asked: Asked): Reply => {
-    const { json } = pageOf(shown, asked, { ...shape, perPage: 2 }) as { json: object };
+    const { json } = pageOf(listed, asked, { ...shape, perPage: 2 }) as { json: object };
     const page = moving && asked.query.get('page') === '2' ? { currentPage: 1 } : {};
-    return { json: { ...json, totalIntervals: said, ...page } };
+    return { json: { ...json, totalIntervals: total, ...page } };
   }, onlyIntervals);
   const { db } = under.warehouse;
   await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
@@ -98,33 +98,45 @@ test('is complete only where each meter showed as many readings as the service s
   };
   const doubt = (what: string) => `1 meters are in doubt: of meter m-1 the service ${what}`;
   expect(await backfill()).toEqual({ state: 'complete', said: 4, seen: 4, error: null, requests: 2 });
-  shown = readings(2);
+  listed = readings(2);
   expect(await backfill()).toEqual({
-    ...{ state: 'suspect', said: 4, seen: 2, requests: 3 },
+    state: 'suspect',
+    said: 4,
+    seen: 2,
+    requests: 3,
     error: doubt('shows 2 of the 4 readings that it said'),
   });
-  shown = [];
+  listed = [];
   expect(await backfill()).toEqual({
-    ...{ state: 'suspect', said: 4, seen: 0, requests: 3 },
+    state: 'suspect',
+    said: 4,
+    seen: 0,
+    requests: 3,
     error: doubt('shows 0 of the 4 readings that it said'),
   });
-  said = 0;
+  total = 0;
   expect(await backfill()).toEqual({
-    ...{ state: 'suspect', said: 0, seen: 0, requests: 1 },
+    state: 'suspect',
+    said: 0,
+    seen: 0,
+    requests: 1,
     error: doubt('shows no readings where the warehouse has some'),
   });
-  [shown, said, moving] = [readings(4), 2, true];
+  [listed, total, moving] = [readings(4), 2, true];
   expect(await backfill()).toEqual({
-    ...{ state: 'suspect', said: 2, seen: 2, requests: 6 },
+    state: 'suspect',
+    said: 2,
+    seen: 2,
+    requests: 6,
     error: doubt('showed no end of the readings'),
   });
   await db.execute(sql`truncate utility.intervals`);
-  [shown, said, moving] = [[], 0, false];
+  [listed, total, moving] = [[], 0, false];
   expect(await backfill()).toEqual({ state: 'complete', said: 0, seen: 0, error: null, requests: 1 });
 });
 
-test.each(['', ' of a service that fails its /ping, too'])(
-  'a meter that fails alone%s is tried some times, then left out and named; trouble of all is waited for',
+test.each(['', ' with /ping failing, too,'])(
+  'a meter that fails alone%s is retried, then left out and named; an outage fails the attempt',
   async (without) => {
     const [patient, last] = [3, 4];
     const [failing, refused, fine] = ['m-1', 'm-2', 'm-3'];
@@ -155,14 +167,16 @@ test.each(['', ' of a service that fails its /ping, too'])(
     from metersync.runs where resource = 'intervals'`);
     expect(rows).toEqual([
       {
-        ...{ state: 'partial', error_code: 'SERVICE_NOT_FOUND', inserted: 2 },
+        state: 'partial',
+        error_code: 'SERVICE_NOT_FOUND',
+        inserted: 2,
         error: expect.stringMatching(/^2 meters: SERVICE_NOT_FOUND: .* \(m-1, m-2\)$/),
       },
     ]);
   },
 );
 
-test('a warehouse that is away costs no meter its readings, however long', async () => {
+test('an outage of the warehouse, however long, leaves out no meter', async () => {
   let goesAway = async (): Promise<void> => {};
   const under = await activitiesOn(async (asked: Asked) => {
     await goesAway();
@@ -173,8 +187,8 @@ test('a warehouse that is away costs no meter its readings, however long', async
   const outage = await outageOf(url);
   goesAway = () => outage.begin();
   const environment = activityEnvironment(undefined, 36);
-  const told: unknown[] = [];
-  environment.on('heartbeat', (details) => told.push(details));
+  const heartbeats: unknown[] = [];
+  environment.on('heartbeat', (details) => heartbeats.push(details));
   const input = { runId: randomUUID(), companyId, cursor: null };
   try {
     await expect(environment.run(under.activities.readCompany, input)).rejects.toMatchObject({
@@ -186,10 +200,10 @@ test('a warehouse that is away costs no meter its readings, however long', async
   }
   const meters = under.asked().filter((path) => path.includes('m-1')).length;
   // Another attempt begins the meter at its first page.
-  const cursors = told.flatMap((details) => (details === undefined ? [] : [details as IntervalCursor]));
+  const cursors = heartbeats.flatMap((details) => (details === undefined ? [] : [details as IntervalCursor]));
   const read = cursors.filter(({ after, within }) => after !== null || (within?.place.page ?? 0) > 0);
   expect([meters, read]).toEqual([1, []]);
-  // The catalogue of fields writes what it saw with the next page.
+  // The field catalogue writes its fields with the next page.
   expect(under.catalogueTroubles.splice(0)).toEqual([
     expect.objectContaining({
       message: expect.stringMatching(/not currently accepting|terminating connection/),
@@ -197,13 +211,13 @@ test('a warehouse that is away costs no meter its readings, however long', async
   ]);
 });
 
-test('counts readings as missed that changed since the last run and that no event told of', async () => {
+test('counts readings as missed that changed since the last run without an event', async () => {
   const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISOString();
   const [old, lately] = [day(-9), new Date(Date.now() - 3_600_000).toISOString()];
   const plain = readings(4);
   let updated = [old, old, old, old];
-  const shown = () => plain.map((reading, at) => ({ ...reading, usage: String(at), updated: updated[at] }));
-  const under = await activitiesOn((asked: Asked): Reply => pageOf(shown(), asked, shape), onlyIntervals);
+  const listed = () => plain.map((reading, at) => ({ ...reading, usage: String(at), updated: updated[at] }));
+  const under = await activitiesOn((asked: Asked): Reply => pageOf(listed(), asked, shape), onlyIntervals);
   const { db } = under.warehouse;
   await db.execute(sql`insert into utility.meters (id, company_id) values ('m-1', ${companyId}::uuid)`);
   const missedBy = async () => {

@@ -18,7 +18,9 @@ const input = () => ({ runId: randomUUID(), companyId, cursor: null });
 const documentsAlone = { connections: null, meters: null, usageData: null, intervals: null };
 const done = { done: true, cursor: null };
 const cursorOf = (page: number) => ({
-  ...{ resource: 'documents', pass: 1, page },
+  resource: 'documents',
+  pass: 1,
+  page,
   written: { inserted: page * 100, changed: 0, rejected: 0 },
 });
 const pagesAsked = ({ asked }: ActivitiesUnderTest) =>
@@ -30,7 +32,7 @@ const alive = async ({ warehouse }: ActivitiesUnderTest) =>
 const manifestPages = async ({ warehouse }: ActivitiesUnderTest) =>
   (await warehouse.db.execute(sql`select from metersync.pages`)).rowCount;
 
-/** Fails from the given request on, for as long as the client tries it. */
+/** Fails from the given request on, for all attempts of the client. */
 function failingOnce(held: readonly object[], at: number) {
   let number = 0;
   const trouble: Reply = { status: 500, json: { detail: 'not now' } };
@@ -40,8 +42,8 @@ function failingOnce(held: readonly object[], at: number) {
   };
 }
 
-describe('a backfill of a listing that was interrupted', () => {
-  test('goes on behind the last page that was written, and judges the pass as a whole', async () => {
+describe('an interrupted backfill of a listing', () => {
+  test('resumes behind the last page written, and judges the complete pass', async () => {
     const held = documents(350);
     const under = await activitiesOn(failingOnce(held, 3), documentsAlone);
     const run = input();
@@ -55,7 +57,7 @@ describe('a backfill of a listing that was interrupted', () => {
     expect([await alive(under), await manifestPages(under)]).toEqual([350, 0]);
   });
 
-  test('reads a page again whose cursor was not told, and changes nothing by it', async () => {
+  test('reads a page again whose cursor was lost, and changes nothing', async () => {
     const held = documents(350);
     const under = await activitiesOn(failingOnce(held, 4), documentsAlone);
     const run = input();
@@ -66,12 +68,12 @@ describe('a backfill of a listing that was interrupted', () => {
     expect(await alive(under)).toBe(350);
   });
 
-  test('behind the very last page reads nothing more', async () => {
+  test('reads nothing more after the last page', async () => {
     const held = documents(150);
     const under = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);
     const run = input();
     await under.run(under.activities.readCompany, run);
-    // As an attempt leaves it that was killed before it could conclude: the manifest, and no end.
+    // The state that an attempt leaves when it is killed before its end: the manifest, unfinished.
     await under.warehouse.db.execute(
       sql`update metersync.runs set finished_at = null where resource = 'documents'`,
     );
@@ -85,7 +87,7 @@ describe('a backfill of a listing that was interrupted', () => {
     expect(pagesAsked(under)).toEqual([1, 2]);
   });
 
-  test('whose manifest went with a crash of Postgres reads the pass again before it believes it', async () => {
+  test('reads the pass again if a crash of Postgres lost its manifest', async () => {
     const held = documents(250);
     const under = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);
     const cursor = cursorOf(1);
@@ -96,21 +98,23 @@ describe('a backfill of a listing that was interrupted', () => {
 });
 
 test.each([
-  ['a backfill reads', false],
-  ['an event told of before', true],
+  ['without an event', false],
+  ['after an event', true],
 ])(
-  'a service that has no listing of usage tells it in the documents that %s, and in their corrections',
-  async (_, told) => {
+  'without a usage endpoint, a backfill takes usage and its corrections from documents, %s',
+  async (_, announced) => {
     const id = randomUUID();
     const states = ['1', '2'].map((usage) => ({
-      ...{ id, created: '2026-05-01T00:00:00.000001', updated: `2026-05-0${usage}T00:00:00.000001` },
+      id,
+      created: '2026-05-01T00:00:00.000001',
+      updated: `2026-05-0${usage}T00:00:00.000001`,
       usageData: [{ id: randomUUID(), usage }],
     }));
-    let shown = states[0];
+    let current = states[0];
     const endpoints = { ...documentsAlone, companies: null, documentUsage: null };
     const under = await activitiesOn(
       ({ path, query }) =>
-        path.includes('/company/') ? pageOf([shown], { query }) : { json: shown as object },
+        path.includes('/company/') ? pageOf([current], { query }) : { json: current as object },
       endpoints,
     );
     const { db } = under.warehouse;
@@ -120,20 +124,20 @@ test.each([
       );
       return live.rows;
     };
-    if (told) await recordEvents(db, [delivery(documentEvent('created', id, states[0]?.updated ?? ''))]);
+    if (announced) await recordEvents(db, [delivery(documentEvent('created', id, states[0]?.updated ?? ''))]);
     await under.run(under.activities.readCompany, { ...input(), companyId: company.id });
     await under.run(under.activities.catchUpOwners, { kind: 'documents', owners: [company.id] });
     expect(await usage()).toEqual([{ document_id: id, usage: '1' }]);
     const waiting = await db.execute(sql`select from metersync.events where outcome <> 'applied'`);
     expect(waiting.rows).toEqual([]);
-    shown = states[1];
+    current = states[1];
     await under.run(under.activities.readCompany, { ...input(), companyId: company.id });
     expect(await usage()).toEqual([{ document_id: id, usage: '2' }]);
   },
 );
 
-describe('a resource of a company that the service refuses for good', () => {
-  test('fails alone, is not read again by the same run, and the others are complete', async () => {
+describe('a resource that the service refuses', () => {
+  test('fails alone, is not read again by the same run, and leaves the others complete', async () => {
     const held = documents(50);
     const under = await activitiesOn(
       (asked) => (asked.path.includes('/document/') ? pageOf(held, asked) : { status: 403, json: {} }),
@@ -152,7 +156,7 @@ describe('a resource of a company that the service refuses for good', () => {
     ]);
   });
 
-  test('is given up by name when no try came through, and what is left is read without it', async () => {
+  test('fails by name after all retries, and the rest is read without it', async () => {
     const under = await activitiesOn((asked) => pageOf([], asked), documentsAlone);
     const { runId } = input();
     await under.warehouse.db.execute(sql`
@@ -172,18 +176,18 @@ describe('sites that the records of companies no longer name', () => {
   const sites = Array.from({ length: 80 }, () => ({ id: randomUUID() }));
   const shape = { key: 'companies', total: 'totalCompanies' };
 
-  /** Backfills the list of one company, which shows such sites, pass by pass. */
+  /** Backfills the list of one company with the given sites, pass by pass. */
   async function listOfCompanies() {
     let passes: (readonly object[])[] = [];
     let lies = {};
     const under = await activitiesOn((asked) => {
-      const shown = passes.length > 1 ? passes.shift() : passes[0];
-      const { json } = pageOf([{ id: companyId, sites: shown }], asked, shape) as { json: object };
+      const listed = passes.length > 1 ? passes.shift() : passes[0];
+      const { json } = pageOf([{ id: companyId, sites: listed }], asked, shape) as { json: object };
       return { json: { ...json, ...lies } };
     }, documentsAlone);
     const { db } = under.warehouse;
-    const backfill = async (shown: (readonly object[])[], envelope = {}) => {
-      [passes, lies] = [shown, envelope];
+    const backfill = async (listed: (readonly object[])[], envelope = {}) => {
+      [passes, lies] = [listed, envelope];
       const runId = randomUUID();
       const before = under.asked().length;
       await under.run(under.activities.beginRun, { runId });
@@ -204,7 +208,7 @@ describe('sites that the records of companies no longer name', () => {
     return { db, backfill };
   }
 
-  test('are gone when two stable passes agree, which can be undone', async () => {
+  test('are tombstoned when two stable passes agree, which can be undone', async () => {
     const { db, backfill } = await listOfCompanies();
     const unstable = await backfill([sites.slice(1)], { totalCompanies: 7 });
     expect(unstable).toMatchObject({ state: 'suspect', live: 80, tombstoned: 0, undecided: [] });
@@ -222,18 +226,18 @@ describe('sites that the records of companies no longer name', () => {
     expect(await backfill([sites])).toMatchObject({ state: 'complete', live: 80, undecided: [] });
   });
 
-  test('go with their company, come back with it, and are no difference in an audit', async () => {
+  test('are tombstoned with their company, revived with it, and no difference to an audit', async () => {
     const held = [2, 3].map((count) => ({
       id: randomUUID(),
       sites: sites.slice(-count).map(() => ({ id: randomUUID() })),
     }));
-    let shown = held;
-    const script: Script = (asked) => pageOf(shown, asked, shape);
+    let listed = held;
+    const script: Script = (asked) => pageOf(listed, asked, shape);
     const under = await activitiesOn(script, documentsAlone);
     const { warehouse } = under;
     const { client: service } = await setup(script);
     const backfill = async (companies: typeof held) => {
-      shown = companies;
+      listed = companies;
       const runId = randomUUID();
       await under.run(under.activities.beginRun, { runId });
       const { rows } =
@@ -253,7 +257,7 @@ describe('sites that the records of companies no longer name', () => {
     expect(await backfill(held.slice(1))).toMatchObject({ state: 'suspect', live: 5, differences: 3 });
   });
 
-  test('are quarantined when they are more than the cap, and when none are left', async () => {
+  test('are quarantined above the cap, and when no site is left', async () => {
     const { db, backfill } = await listOfCompanies();
     const most = await backfill([sites.slice(70)]);
     expect(most).toMatchObject({ state: 'suspect', live: 80, tombstoned: 0, undecided: [70] });

@@ -16,7 +16,7 @@ const left = (...ids: readonly string[]): CompanyLeft[] =>
   ids.map((companyId) => ({ companyId, cursor: null }));
 const companyOf = ({ path }: Pick<Asked, 'path'>): string => path.split('/').at(-1) ?? '';
 
-/** A service of companies with so many documents; what `meanwhile` returns is answered instead. */
+/** A service with companies of the given numbers of documents. A reply of `meanwhile` replaces its answer. */
 async function companiesOf(
   counts: readonly number[],
   meanwhile: (companyId: string, asked: Asked) => Reply | undefined | Promise<Reply | undefined> = () =>
@@ -43,7 +43,7 @@ const asked = ({ asked: all }: ActivitiesUnderTest, companyId: string) =>
 const resources = ['connections', 'documents', 'intervals', 'meters', 'usageData'];
 const complete = resources.map((resource) => `${resource} complete`);
 
-/** Statements that were sent to a database so far, less those that begin and end transactions. */
+/** Counts the statements sent to a database so far, without those that begin and end transactions. */
 async function statementsTo(url: string): Promise<number> {
   const client = new pg.Client({ connectionString: inject('postgresUrl') });
   await client.connect();
@@ -58,7 +58,7 @@ async function statementsTo(url: string): Promise<number> {
 }
 
 describe('companies that one activity reads', () => {
-  test('cost nine statements each, and as many again once nothing changed, less the one that writes', async () => {
+  test('cost nine statements each; one less when nothing changed', async () => {
     const { under, ids } = await companiesOf(Array(20).fill(5));
     const { url } = under.warehouse;
     const read = async (): Promise<number> => {
@@ -67,13 +67,13 @@ describe('companies that one activity reads', () => {
       expect(await under.run(under.activities.readCompanies, input)).toEqual({ left: [] });
       return (await statementsTo(url)) - before;
     };
-    // Beside them: what of the run is done, and the fields that were never seen before.
+    // In addition: the finished parts of the run, and new fields of the catalogue.
     const few = 6;
     expect(await read()).toBeLessThanOrEqual(20 * 9 + few);
     expect(await read()).toBeLessThanOrEqual(20 * 8 + few);
   });
 
-  test('are read one after the other, each with its own parts; a large one costs a request and is left', async () => {
+  test('are read one by one, each with its own parts; a large one costs a request and is left', async () => {
     const { under, ids } = await companiesOf([5, 2_001, 0, 250]);
     const [small, large, empty, more] = ids as [string, string, string, string];
     const runId = randomUUID();
@@ -92,7 +92,7 @@ describe('companies that one activity reads', () => {
     expect((await partsOf(under, runId)).get(large)).toEqual({ parts: complete, documents: 2_001 });
   });
 
-  test('that another run is reading are left, and wait for their turn; not for a run that was killed', async () => {
+  test('are left to wait while another run reads them, but not for a run that was killed', async () => {
     const { under, ids } = await companiesOf([1, 1]);
     const [busy, free] = ids as [string, string];
     const { db } = under.warehouse;
@@ -112,7 +112,7 @@ describe('companies that one activity reads', () => {
     expect([...(await partsOf(under, runId)).keys()].sort()).toEqual([...ids].sort());
   });
 
-  test('that fail are left to their own tries; when two running fail, so are all that follow', async () => {
+  test('are left when they fail; after two failures in a row all others are left, too', async () => {
     const failing = new Set<string>();
     const { under, ids } = await companiesOf(Array(7).fill(1), (companyId) =>
       failing.has(companyId) ? failure : undefined,
@@ -136,7 +136,7 @@ describe('companies that one activity reads', () => {
     expect([asked(under, fails), asked(under, unasked)]).toEqual([defaultBudget.attemptsMax, 0]);
   });
 
-  test('that the service refuses fail alone, and are not left', async () => {
+  test('fail alone when the service refuses them, and are not left', async () => {
     let refused = '';
     const { under, ids } = await companiesOf([1, 1, 1], (companyId) =>
       companyId === refused ? { status: 403, json: { detail: 'not yours' } } : undefined,
@@ -151,7 +151,7 @@ describe('companies that one activity reads', () => {
     expect([parts.get(ids[0] ?? '')?.parts, parts.get(ids[2] ?? '')?.parts]).toEqual([complete, complete]);
   });
 
-  test('stop when their run is cancelled: what was read is whole, and nothing more is asked for', async () => {
+  test('stop when their run is cancelled: companies read are complete, and no request follows', async () => {
     const environment = activityEnvironment();
     let cancelAt = '';
     const { under, ids } = await companiesOf([1, 150, 1], async (companyId) => {
@@ -169,7 +169,7 @@ describe('companies that one activity reads', () => {
   });
 });
 
-test('however often a worker ends, each company is read to its end, and none by the cursor of another', async () => {
+test('after any crashes of the worker, each company is read to its end, and none by the cursor of another', async () => {
   let ends = (): void => {};
   const sizes = [30, 250, 120, 310];
   const { under, ids } = await companiesOf(sizes, () => {
@@ -185,15 +185,15 @@ test('however often a worker ends, each company is read to its end, and none by 
       let details: unknown;
       for (const { atRequest, cursorIsLost } of workers) {
         const environment = activityEnvironment(details);
-        const told: unknown[] = [];
-        environment.on('heartbeat', (one) => told.push(one));
+        const heartbeats: unknown[] = [];
+        environment.on('heartbeat', (details) => heartbeats.push(details));
         let requests = 0;
         ends = () => {
           requests += 1;
           if (requests === atRequest) environment.cancel();
         };
         await environment.run(under.activities.readCompanies, input).catch(() => {});
-        details = told.at(cursorIsLost ? -2 : -1) ?? details;
+        details = heartbeats.at(cursorIsLost ? -2 : -1) ?? details;
       }
       ends = () => {};
       expect(await under.run(under.activities.readCompanies, input, details)).toEqual({ left: [] });

@@ -21,16 +21,16 @@ interface Usage {
   readonly document: { readonly id: string };
 }
 
-/** A company's documents, some usage rows each, and the endpoints that show them. */
+/** A company's documents, each with some usage rows, and their endpoints. */
 class Service {
   documents: { id: string; created: string; updated: string }[] = [];
   usage: Usage[] = [];
   corrections = 0;
   readonly lacks: ReadonlySet<'document' | 'documentUsage'>;
-  /** Called behind each page of the list of usage data, and behind each single document. */
+  /** Called after each page of the usage listing, and after each single document. */
   onUsagePage: (page: number) => void = () => {};
   onDocument: (id: string) => void = () => {};
-  /** What it answers in place of the truth. */
+  /** Answers instead of the truth. */
   lie: (asked: Asked) => Reply | undefined = () => undefined;
 
   constructor(lacks: readonly ('document' | 'documentUsage')[] = []) {
@@ -44,7 +44,7 @@ class Service {
     return id;
   }
 
-  /** A newer state of the document, and what tells of it. */
+  /** Makes a newer state of the document; returns its event. */
   correct(id: string) {
     const later = `2026-05-01T00:00:01.${String(++this.corrections).padStart(6, '0')}`;
     this.documents = [
@@ -63,17 +63,17 @@ class Service {
 
   truth(asked: Asked): Reply {
     const [, , resource, scope, id] = asked.path.split('/');
-    const known = this.documents.find((document) => document.id === scope || document.id === id);
+    const document = this.documents.find((held) => held.id === scope || held.id === id);
     if (asked.path === '/v2.2/company') return { json: [company] };
     if (resource === 'meter') return pageOf([], asked, shapeOf('meters'));
     if (resource === 'document' && scope === 'company') return pageOf(this.documents, asked);
     if (resource === 'document') {
-      if (known === undefined || this.lacks.has('document')) return notThere;
-      this.onDocument(known.id);
-      return { json: known };
+      if (document === undefined || this.lacks.has('document')) return notThere;
+      this.onDocument(document.id);
+      return { json: document };
     }
     if (resource === 'usage' && scope === 'document') {
-      if (known === undefined || this.lacks.has('documentUsage')) return notThere;
+      if (document === undefined || this.lacks.has('documentUsage')) return notThere;
       const rows = this.usage.filter(({ document }) => document.id === id);
       return pageOf(rows, asked, shapeOf('usageData'));
     }
@@ -104,7 +104,7 @@ const liveUsage = async ({ warehouse }: ActivitiesUnderTest) => {
   );
   return result.rows.map(({ id }) => id);
 };
-const byId = (one: { id: string }, other: { id: string }) => (one.id < other.id ? -1 : 1);
+const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
 const idsOf = (usage: readonly Usage[]) => usage.map(({ id }) => id).sort();
 const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
   const result = await warehouse.db.execute<{ outcome: string; n: number }>(
@@ -114,22 +114,25 @@ const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
 };
 
 describe('catching up on documents', () => {
-  test('few of them are read one by one, many by their listing, their usage document by document', async () => {
+  test('reads few documents one by one and many by their listing, and usage document by document', async () => {
     const [few, many] = [new Service(), new Service()];
     const ofFew = Array.from({ length: 3 }, () => few.add(2));
     const ofMany = Array.from({ length: 30 }, () => many.add(2));
-    const one = await caughtUp(few, ofFew);
-    expect(one.asked().filter((path) => path.startsWith('/document/company'))).toEqual([]);
-    const other = await caughtUp(many, ofMany);
-    expect(other.asked().filter((path) => path.startsWith('/document/'))).toEqual([
+    const underFew = await caughtUp(few, ofFew);
+    expect(underFew.asked().filter((path) => path.startsWith('/document/company'))).toEqual([]);
+    const underMany = await caughtUp(many, ofMany);
+    expect(underMany.asked().filter((path) => path.startsWith('/document/'))).toEqual([
       `/document/company/${company.id}?page=1`,
     ]);
-    expect([await liveUsage(one), await liveUsage(other)]).toEqual([idsOf(few.usage), idsOf(many.usage)]);
-    expect([await outcomes(one), await outcomes(other)]).toEqual([{ applied: 3 }, { applied: 30 }]);
+    expect([await liveUsage(underFew), await liveUsage(underMany)]).toEqual([
+      idsOf(few.usage),
+      idsOf(many.usage),
+    ]);
+    expect([await outcomes(underFew), await outcomes(underMany)]).toEqual([{ applied: 3 }, { applied: 30 }]);
   });
 
   test.each([3, 30])(
-    'a catalogue that names endpoints which the service lacks costs no usage, of %i documents',
+    'loses no usage of %i documents if the catalogue names endpoints that the service lacks',
     async (count) => {
       const service = new Service(['document', 'documentUsage']);
       const ids = Array.from({ length: count }, () => service.add(2));
@@ -139,7 +142,7 @@ describe('catching up on documents', () => {
     },
   );
 
-  test('a document that the service fails, or whose usage it fails, waits alone until it is answered', async () => {
+  test('a document that fails, or whose usage fails, waits alone until it is answered', async () => {
     const service = new Service();
     const [failing, halfFailing, fine] = [service.add(2), service.add(2), service.add(2)];
     const fails = (asked: Asked) =>
@@ -165,12 +168,14 @@ describe('catching up on documents', () => {
     expect(await liveUsage(under)).toEqual(idsOf(service.usage));
   });
 
-  test('a document that the service refuses waits alone, though it is the first; its company where that is refused', async () => {
+  test('a refused document waits alone, even the first; a refused company waits as one', async () => {
     const service = new Service();
-    const [refused, shown, fine] = [service.add(1), service.add(1), service.add(1)];
+    const [refused, listed, fine] = [service.add(1), service.add(1), service.add(1)];
     const refusal: Reply = { status: 403, json: {} };
     service.lie = ({ path }) =>
-      path.endsWith(`/document/${refused}`) || path.endsWith(`/v2.2/document/${shown}`) ? refusal : undefined;
+      path.endsWith(`/document/${refused}`) || path.endsWith(`/v2.2/document/${listed}`)
+        ? refusal
+        : undefined;
     service.documents = service.documents.filter(({ id }) => id !== refused);
     const under = await caughtUp(service, [refused]);
     const waiting = async () => {
@@ -180,7 +185,7 @@ describe('catching up on documents', () => {
     };
     const alone = [{ id: refused, code: 'SERVICE_RECORD_REFUSED' }];
     expect(await waiting()).toEqual(alone);
-    await recordEvents(under.warehouse.db, [service.correct(shown), service.correct(fine)]);
+    await recordEvents(under.warehouse.db, [service.correct(listed), service.correct(fine)]);
     await catchUp(under);
     expect(await waiting()).toEqual(alone);
     expect(await outcomes(under)).toEqual({ applied: 2, pending: 1 });
@@ -195,7 +200,7 @@ describe('catching up on documents', () => {
     ['of its own', {}],
     ['of the company alone', { documentUsage: null }],
   ])(
-    'a document that moved to another company has its usage, from a listing %s, and its meters there',
+    'a document that moved to another company gets its usage, from a listing %s, and meters there',
     async (_, endpoints) => {
       const there = { ...company, id: randomUUID() };
       const id = randomUUID();
@@ -205,11 +210,11 @@ describe('catching up on documents', () => {
       const under = await activitiesOn((asked) => {
         const [, , resource, scope, owner] = asked.path.split('/');
         if (asked.path === '/v2.2/company') return { json: [company, there] };
-        const shown = (records: readonly unknown[]) =>
+        const ifThere = (records: readonly unknown[]) =>
           scope === 'company' && owner !== there.id ? [] : records;
-        if (resource === 'meter') return pageOf(shown([meter]), asked, shapeOf('meters'));
-        if (resource === 'usage') return pageOf(shown([usage]), asked, shapeOf('usageData'));
-        return scope === 'company' ? pageOf(shown([document]), asked) : { json: document };
+        if (resource === 'meter') return pageOf(ifThere([meter]), asked, shapeOf('meters'));
+        if (resource === 'usage') return pageOf(ifThere([usage]), asked, shapeOf('usageData'));
+        return scope === 'company' ? pageOf(ifThere([document]), asked) : { json: document };
       }, endpoints);
       const { db } = under.warehouse;
       const before = delivery(documentEvent('created', id, created));
@@ -225,7 +230,7 @@ describe('catching up on documents', () => {
     },
   );
 
-  test('a document that goes while it is read has no usage, and the endpoint is not taken for missing', async () => {
+  test('a document deleted while it is read has no usage, and its endpoint does not count as missing', async () => {
     const service = new Service();
     const [kept, gone] = [service.add(2), service.add(2)];
     service.onDocument = (id) => {
@@ -246,7 +251,7 @@ describe('catching up on documents', () => {
     ['by itself', {}, (id) => id],
     ['listed, in capitals', withoutSingle, (id) => id.toUpperCase()],
   ])(
-    'an event whose record, %s, Postgres refuses is dead with its reason, its neighbours are applied',
+    'a record, %s, that Postgres refuses makes its event dead with the reason, and others are applied',
     async (_, endpoints, spelled) => {
       const service = new Service();
       const [refused, good] = [service.add(1), service.add(1)];
@@ -266,7 +271,7 @@ describe('catching up on documents', () => {
     },
   );
 
-  test.each([{}, withoutSingle])('usage that a correction removed goes (%j)', async (endpoints) => {
+  test.each([{}, withoutSingle])('usage that a correction removed is tombstoned (%j)', async (endpoints) => {
     const service = new Service();
     const [id, other] = [service.add(3), service.add(1)];
     const under = await caughtUp(service, [id, other], endpoints);
@@ -278,7 +283,7 @@ describe('catching up on documents', () => {
   });
 });
 
-test('a deletion that was told by no event is proven by a backfill: what waits for the record is settled at once', async () => {
+test('a deletion without an event is proven by a backfill, which settles events of the record at once', async () => {
   const service = new Service();
   const [kept, gone, never] = [service.add(1), service.add(1), randomUUID()];
   const under = await caughtUp(service, [kept, gone], { connections: null, intervals: null });
@@ -304,7 +309,7 @@ test('a deletion that was told by no event is proven by a backfill: what waits f
 
 describe('a service that answers 404 for the usage of documents that have none', () => {
   const pathsAsked = ({ asked }: ActivitiesUnderTest, path: string) =>
-    asked().filter((one) => one.startsWith(path)).length;
+    asked().filter((request) => request.startsWith(path)).length;
   const serviceOf404 = () => {
     const service = new Service();
     service.lie = ({ path }) => {
@@ -316,25 +321,25 @@ describe('a service that answers 404 for the usage of documents that have none',
   };
 
   test.each([
-    ['which lists that of a company, too', {}, 1],
-    ['which lists it nowhere else', withoutList, 0],
+    ['with a usage listing of the company', {}, 1],
+    ['without another usage listing', withoutList, 0],
   ] as const)(
-    'has their events settled, and its endpoint is not taken for missing: one %s',
+    'has their events settled, and its endpoint does not count as missing, %s',
     async (_, endpoints, walks) => {
       const service = serviceOf404();
       const under = await caughtUp(service, [service.add(0), service.add(0)], endpoints);
       expect(await outcomes(under)).toEqual({ applied: 2 });
-      const [some, none] = [service.add(2), service.add(0)];
-      await recordEvents(under.warehouse.db, [service.correct(some), service.correct(none)]);
+      const [withUsage, without] = [service.add(2), service.add(0)];
+      await recordEvents(under.warehouse.db, [service.correct(withUsage), service.correct(without)]);
       await catchUp(under);
       expect(await outcomes(under)).toEqual({ applied: 4 });
       expect(await liveUsage(under)).toEqual(idsOf(service.usage));
-      // Nothing but the first answers told nothing of the endpoint.
+      // Only the first answers left it open whether the endpoint exists.
       expect(pathsAsked(under, '/usage/company')).toBe(walks);
     },
   );
 
-  test('is believed of one that had some when the list of its company shows none either', async () => {
+  test('loses usage stored before only if the listing of the company lacks it, too', async () => {
     const service = serviceOf404();
     const [id, other] = [service.add(2), service.add(2)];
     const under = await caughtUp(service, [id, other]);
@@ -346,26 +351,26 @@ describe('a service that answers 404 for the usage of documents that have none',
   });
 });
 
-describe('an answer about usage that is not whole', () => {
+describe('an incomplete answer about usage', () => {
   const listed = (rows: readonly Usage[], total: number, asked: Asked): Reply => {
     const reply = pageOf(rows, asked, shapeOf('usageData')) as { json: object };
     return { json: { ...reply.json, totalUsageData: total } };
   };
   type Lie = (service: Service, id: string, asked: Asked) => Reply | undefined;
   const ofDocument: Lie[] = [
-    // Fewer rows than it says there are.
+    // Fewer rows than its total.
     ({ usage }, id, asked) =>
       asked.path.endsWith(`/usage/document/${id}`)
         ? listed(usage.filter(({ document }) => document.id === id).slice(0, 1), 3, asked)
         : undefined,
   ];
   const ofDocumentAlone: Lie[] = [
-    // None, though the document is there.
+    // None, though the document exists.
     (_, id, asked) => (asked.path.endsWith(`/usage/document/${id}`) ? notThere : undefined),
   ];
   const ofCompany: Lie[] = [
     (_, __, asked) => (asked.path.includes('/usage/company') ? listed([], 6, asked) : undefined),
-    // It agrees with itself, and yet a fault is likelier.
+    // Consistent, and yet a fault is likelier.
     (_, __, asked) => (asked.path.includes('/usage/company') ? listed([], 0, asked) : undefined),
   ];
 
@@ -374,7 +379,7 @@ describe('an answer about usage that is not whole', () => {
     ['of a document, where nothing else lists usage', withoutList, ofDocumentAlone],
     ['of the company', withoutSingle, ofCompany],
   ] as const)(
-    'deletes nothing, and what it is about waits for one that is: %s',
+    'tombstones nothing, and its events wait for a complete one: %s',
     async (_, endpoints, lies) => {
       const service = new Service();
       const [doubtful, sound] = [service.add(4), service.add(3)];
@@ -400,7 +405,7 @@ describe('an answer about usage that is not whole', () => {
     },
   );
 
-  test('for good has its events missing together; told once, however well it agrees with itself, it is nothing', async () => {
+  test('makes its events missing if it lasts; once alone it changes nothing, even if it is consistent', async () => {
     const service = new Service();
     const id = service.add(3);
     const under = await caughtUp(service, [id], withoutList);
@@ -415,8 +420,8 @@ describe('an answer about usage that is not whole', () => {
     expect(await outcomes(under)).toEqual({ applied: 1, missing: 2 });
     expect(await liveUsage(under)).toEqual(idsOf(service.usage));
 
-    let told = 0;
-    service.lie = (asked) => (ofUsage(asked) && told++ === 0 ? listed([], 0, asked) : undefined);
+    let answers = 0;
+    service.lie = (asked) => (ofUsage(asked) && answers++ === 0 ? listed([], 0, asked) : undefined);
     await recordEvents(under.warehouse.db, [service.correct(id)]);
     await catchUp(under);
     expect(await liveUsage(under)).toEqual(idsOf(service.usage));
@@ -424,13 +429,13 @@ describe('an answer about usage that is not whole', () => {
   });
 });
 
-describe('where usage is read from the listing of the whole company, as documents have none of their own', () => {
-  test('a row that one deletion and one insertion hide from a pass is found by the next', async () => {
+describe('usage read from the listing of the company', () => {
+  test('finds a row in the next pass that a deletion and an insertion hid from one', async () => {
     const service = new Service();
     const [first] = Array.from({ length: 120 }, () => service.add(1));
     const all = service.documents.map(({ id }) => id);
     service.onUsagePage = (page) => {
-      // Row 101 moves to the page that was read; the total stays.
+      // Row 101 moves to the page that was read before; the total stays.
       if (page !== 1 || !service.documents.some(({ id }) => id === first)) return;
       service.remove(first ?? '');
       service.usage.push({ id: randomUUID(), document: { id: all[1] ?? '' } });
@@ -440,7 +445,7 @@ describe('where usage is read from the listing of the whole company, as document
     expect(await outcomes(under)).toEqual({ applied: 119 });
   });
 
-  test('while every pass moves nothing is settled and nothing is taken for gone', async () => {
+  test('settles nothing and tombstones nothing while every pass finds changes', async () => {
     const service = new Service();
     for (let count = 0; count < 120; count++) service.add(1);
     const all = service.documents.map(({ id }) => id);

@@ -48,7 +48,7 @@ const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
 };
 
 describe('catching up on intervals', () => {
-  test('ranges that overlap, touch or repeat are fetched as one; those apart are fetched apart', async () => {
+  test('reads ranges that overlap, touch or repeat as one, and others apart', async () => {
     const under = await activitiesOn(oneReading);
     await announce(under, [
       [day(1), day(3)],
@@ -67,7 +67,7 @@ describe('catching up on intervals', () => {
     expect(readings.rows).toEqual([{ usage: '1.5' }, { usage: '1.5' }]);
   });
 
-  test('a range that is announced while another is fetched waits for its own fetch', async () => {
+  test('a range announced while another is read waits for its own read', async () => {
     let during: (() => Promise<void>) | undefined;
     const under = await activitiesOn(async (asked) => {
       if (asked.path.startsWith('/v2.2/interval/')) await during?.();
@@ -76,7 +76,7 @@ describe('catching up on intervals', () => {
     await announce(under, [[hour(1), hour(3)]]);
     during = async () => {
       during = undefined;
-      // Inside what is being fetched, and announced after the fetch began: it may tell of something newer.
+      // Within the range being read, but announced after that read began: its readings may be newer.
       await announce(under, [[hour(2), hour(3)]]);
     };
     await catchUp(under);
@@ -86,7 +86,7 @@ describe('catching up on intervals', () => {
     expect(rangesAsked(under)).toHaveLength(2);
   });
 
-  test('a meter that is not known yet is read from the listing of the company that the event names', async () => {
+  test('an unread meter is read from the listing of the company that its event names', async () => {
     const under = await activitiesOn(oneReading);
     await under.warehouse.db.execute(
       sql`insert into utility.companies (id, external_id) values (${company.id}::uuid, ${company.externalId})`,
@@ -97,7 +97,7 @@ describe('catching up on intervals', () => {
     expect(meters.rows).toEqual([{ id: meterId, company_id: company.id }]);
   });
 
-  test('a meter that the service refuses is parked with the reason, and keeps no other from being read', async () => {
+  test('a refused meter is parked with the reason, and the others are read', async () => {
     const refused = randomUUID();
     const under = await activitiesOn((asked) =>
       asked.path.includes(refused) ? { status: 403, json: { detail: 'not yours' } } : oneReading(asked),
@@ -116,7 +116,7 @@ describe('catching up on intervals', () => {
   });
 });
 
-test('readings that Postgres cannot hold are kept apart, with what the service sent, until they are shown in order', async () => {
+test('readings that Postgres refuses are kept apart with their source text, until they are listed in order', async () => {
   const wrong: Readonly<Record<string, object>> = {
     'a NUL': { quality: 'a\u0000b' },
     'a lone surrogate': { quality: '\ud800' },
@@ -124,18 +124,21 @@ test('readings that Postgres cannot hold are kept apart, with what the service s
     'no such day': { start: '2026-04-31T01:00:00' },
     'a meter whose name holds a NUL': { meterId: 'c\u0000d' },
   };
-  let shown: readonly object[] = [];
+  let listed: readonly object[] = [];
   const under = await activitiesOn((asked) =>
     asked.path.startsWith('/v2.2/interval/')
-      ? pageOf(shown, asked, { key: 'intervals', total: 'totalIntervals' })
+      ? pageOf(listed, asked, { key: 'intervals', total: 'totalIntervals' })
       : oneReading(asked),
   );
   const { db } = under.warehouse;
   const reading = (slot: number, fields: object = {}) => ({
-    ...{ start: hour(slot), end: hour(slot).replace('00:00', '15:00'), usage: '1', usageUnits: 'kWh' },
+    start: hour(slot),
+    end: hour(slot).replace('00:00', '15:00'),
+    usage: '1',
+    usageUnits: 'kWh',
     ...fields,
   });
-  shown = Object.values(wrong).flatMap((fields, at) => [reading(2 * at), reading(2 * at + 1, fields)]);
+  listed = Object.values(wrong).flatMap((fields, at) => [reading(2 * at), reading(2 * at + 1, fields)]);
   await announce(under, [['2026-04-30T00:00:00', day(2)]]);
   await catchUp(under);
   const kept = await db.execute<{ record: string }>(
@@ -146,7 +149,7 @@ test('readings that Postgres cannot hold are kept apart, with what the service s
     expect(kept.rows.filter(({ record }) => record.includes(text))).toHaveLength(1);
   const readings = await db.execute(sql`select start_at from utility.intervals`);
   expect(readings.rows).toHaveLength(5);
-  shown = Object.values(wrong).flatMap((_, at) => [reading(2 * at), reading(2 * at + 1)]);
+  listed = Object.values(wrong).flatMap((_, at) => [reading(2 * at), reading(2 * at + 1)]);
   await announce(under, [['2026-04-30T00:00:00', day(2)]]);
   await catchUp(under);
   expect((await db.execute(sql`select from metersync.rejected_records`)).rowCount).toBe(0);
@@ -156,19 +159,24 @@ describe('the ledger of a meter', () => {
   const ledger = async ({ warehouse }: ActivitiesUnderTest) =>
     (
       await warehouse.db.execute(sql`
-        select announced = fetched as whole, isempty(missing) as nothing_missing, readings_told::int as told,
+        select announced = fetched as complete, isempty(missing) as nothing_missing, readings_told::int as reported,
           readings_found::int as found, shortfall::int as shortfall
         from metersync.interval_ledger where meter_id = ${meterId}`)
     ).rows[0];
   const due = ({ warehouse }: ActivitiesUnderTest) =>
     warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
 
-  test('says what was announced, fetched and is missing, also when it is announced again', async () => {
+  test('lists what was announced, read and is missing, also when it is announced again', async () => {
     const under = await activitiesOn(oneReading);
     await announce(under, [[hour(1), hour(3)]], 1);
-    expect(await ledger(under)).toMatchObject({ whole: false, nothing_missing: false, told: 1, found: 0 });
+    expect(await ledger(under)).toMatchObject({
+      complete: false,
+      nothing_missing: false,
+      reported: 1,
+      found: 0,
+    });
     await catchUp(under);
-    const fetched = { whole: true, nothing_missing: true, told: 1, found: 1, shortfall: 0 };
+    const fetched = { complete: true, nothing_missing: true, reported: 1, found: 1, shortfall: 0 };
     expect(await ledger(under)).toEqual(fetched);
     await announce(under, [[hour(2), hour(3)]]);
     expect(await ledger(under)).toMatchObject({ nothing_missing: false });
@@ -176,11 +184,11 @@ describe('the ledger of a meter', () => {
     expect(await ledger(under)).toMatchObject({ nothing_missing: true });
   });
 
-  test('fewer readings than an event told of are looked for again, then the shortfall is kept until they come', async () => {
-    let shown = 1;
+  test('a shortfall of readings is looked for again, then kept until they are listed', async () => {
+    let count = 1;
     const under = await activitiesOn((asked) => {
       if (!asked.path.startsWith('/v2.2/interval/')) return oneReading(asked);
-      const readings = Array.from({ length: shown }, (_, at) => ({
+      const readings = Array.from({ length: count }, (_, at) => ({
         start: `2026-05-01T01:0${at}:00`,
         end: `2026-05-01T01:0${at + 1}:00`,
         usage: '1',
@@ -196,16 +204,16 @@ describe('the ledger of a meter', () => {
     }
     await catchUp(under);
     expect(await outcomes(under)).toEqual({ applied: 1 });
-    expect(await ledger(under)).toMatchObject({ told: 3, found: 1, shortfall: 2 });
+    expect(await ledger(under)).toMatchObject({ reported: 3, found: 1, shortfall: 2 });
     expect((await readStatus(under.warehouse.db)).intervalShortfall).toEqual({ events: 1, readings: 2 });
-    shown = 3;
+    count = 3;
     await announce(under, [[hour(1), hour(2)]]);
     await catchUp(under);
     expect(await ledger(under)).toMatchObject({ shortfall: 0 });
     expect((await readStatus(under.warehouse.db)).intervalShortfall).toEqual({ events: 0, readings: 0 });
   });
 
-  test('a wide range is fetched in pieces that overlap, and goes on behind the last that was written', async () => {
+  test('a wide range is read in overlapping pieces, and resumes behind the last one written', async () => {
     let interruptAt: string | undefined = '2027';
     const under = await activitiesOn((asked) => {
       const start = asked.query.get('startDate') ?? '';
@@ -226,7 +234,7 @@ describe('the ledger of a meter', () => {
       if (at > 0) expect((start ?? '') < (pieces[at - 1]?.[1] ?? '')).toBe(true);
     expect(pieces.at(-1)?.[1]).toBe('2028-01-01T00:00:00.000000Z');
 
-    // An attempt that was interrupted behind the second piece.
+    // An attempt that was interrupted after the second piece.
     await announce(under, [wide], 1);
     const asked = rangesAsked(under).length;
     const cursor = {
@@ -244,16 +252,16 @@ describe('the ledger of a meter', () => {
   });
 });
 
-describe('a range that an event makes up', () => {
+describe('a range that an event invents', () => {
   const claimed: [string, string] = ['0001-01-01T00:00:00', '9999-12-31T00:00:00'];
-  /** A meter of five years of readings of a quarter of an hour, a hundred on a page, of which one a week is shown. */
+  /** A meter with five years of readings of 15 minutes, a hundred on a page; the service lists one a week. */
   const years = (asked: Asked): Reply => {
     if (!asked.path.startsWith('/v2.2/interval/')) return oneReading(asked);
     const [from, to] = [asked.query.get('startDate') ?? '', asked.query.get('endDate') ?? ''];
-    const shown = Array.from({ length: 260 }, (_, week) => Date.UTC(2021, 0, 1) + week * 7 * 86_400_000)
+    const starts = Array.from({ length: 260 }, (_, week) => Date.UTC(2021, 0, 1) + week * 7 * 86_400_000)
       .map((time) => new Date(time).toISOString())
       .filter((start) => start >= from && start < to);
-    const readings = shown.map((start) => ({ start, end: start.replace('00:00.', '15:00.'), usage: '1' }));
+    const readings = starts.map((start) => ({ start, end: start.replace('00:00.', '15:00.'), usage: '1' }));
     return pageOf(readings, asked, { key: 'intervals', total: 'totalIntervals' });
   };
 
@@ -274,7 +282,7 @@ describe('a range that an event makes up', () => {
     expect(readings.rowCount).toBe(260);
   });
 
-  test('a piece that is too much for one answer is read in pieces of the usual width', async () => {
+  test('a piece too large for one answer is read in pieces of the usual width', async () => {
     const under = await activitiesOn((asked) => {
       const [from, to] = [asked.query.get('startDate') ?? '', asked.query.get('endDate') ?? ''];
       const tooMuch = from < '2022' && to > '2021' && Date.parse(to) - Date.parse(from) > 300 * 86_400_000;

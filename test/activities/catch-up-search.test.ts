@@ -8,7 +8,7 @@ import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { shapeOf } from '../support/scripted-service.ts';
 
-/** The catalogue of a service that has no single documents, and no usage of one. */
+/** The catalogue of a service without single documents and their usage. */
 const listingsOnly = { document: null, documentUsage: null };
 const updated = '2026-05-01T00:00:00.000001';
 const createdAt = (second: number) =>
@@ -21,7 +21,7 @@ interface Bill {
   readonly usageData: readonly { readonly id: string; readonly created: string }[];
 }
 
-/** A company's bills, each with one row of usage, in the order in which the listings show them. */
+/** A company's bills, each with one row of usage, in the order of the listings. */
 class Bills {
   bills: Bill[];
   /** Called before each page of documents is answered. */
@@ -99,7 +99,7 @@ describe('a service without single documents', () => {
     },
   );
 
-  test('where the newest come first, one page of each is enough', async () => {
+  test('one page of each is enough where the newest come first', async () => {
     const service = new Bills(1_000);
     service.bills.reverse();
     const under = await announced(service, service.bills.slice(0, 1));
@@ -108,7 +108,7 @@ describe('a service without single documents', () => {
     expect(await outcomes(under)).toEqual({ applied: 1 });
   });
 
-  test('an old document is found by when it was created; several of one company in one search', async () => {
+  test('finds old documents by when they were created, several of one company in one search', async () => {
     const service = new Bills(1_600);
     const wanted = [711, 712, 720, 1_599].map((at) => service.bills[at] as Bill);
     const under = await announced(service, wanted);
@@ -118,7 +118,7 @@ describe('a service without single documents', () => {
     expect(await outcomes(under)).toEqual({ applied: 4 });
   });
 
-  test('a listing in no order is walked, once for all that wait', async () => {
+  test('walks a listing without order, once for all documents that wait', async () => {
     const service = new Bills(600);
     service.bills.sort((a, b) => a.id.localeCompare(b.id));
     const wanted = Array.from({ length: 40 }, (_, at) => service.bills[15 * at] as Bill);
@@ -129,7 +129,7 @@ describe('a service without single documents', () => {
     expect(await usageOf(under, wanted[7] as Bill)).toHaveLength(1);
   });
 
-  test('a listing that refuses a page beyond its last is walked', async () => {
+  test('walks a listing that refuses a page beyond its last', async () => {
     const service = new Bills(300);
     const under = await activitiesOn((asked) => {
       const beyond = Number(asked.query.get('page')) > 3;
@@ -140,11 +140,11 @@ describe('a service without single documents', () => {
     expect(await outcomes(under)).toEqual({ applied: 1 });
   });
 
-  test('a document that the listing loses between two pages is not taken for gone', async () => {
+  test('does not tombstone a document that the listing skips between two pages', async () => {
     const service = new Bills(300);
     const wanted = service.bills[150] as Bill;
     const under = await announced(service, [wanted]);
-    // Whenever the first page was asked for, a bill on it goes and one is added: all others move up a place.
+    // After each request for the first page one of its bills is deleted and another added: the rest moves up.
     service.bills = service.bills.filter((bill) => bill !== wanted);
     service.onPage = (page) => {
       if (page === 2) service.bills = [...service.bills.slice(1), service.bill(1_000)];
@@ -155,8 +155,8 @@ describe('a service without single documents', () => {
   });
 });
 
-describe('a document that no complete listing shows', () => {
-  test('waits longer each time, is missing in the end, and is looked for no more', async () => {
+describe('a document absent from every complete listing', () => {
+  test('backs off, ends as missing, and is not looked for again', async () => {
     const service = new Bills(250);
     const never = service.bill(5_000);
     const under = await announced(service, [never]);
@@ -173,7 +173,7 @@ describe('a document that no complete listing shows', () => {
     expect(await outcomes(under)).toEqual({ missing: 1 });
     expect(await under.run(under.activities.dueOwners, { kind: 'documents', limit: 10 })).toEqual([]);
 
-    // It was only late: whatever reads its page has its events looked at again.
+    // It was only late: any read of its page settles its events.
     service.bills.push(never);
     await announce(under, service.bills.slice(-2, -1));
     await catchUp(under);

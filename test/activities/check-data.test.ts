@@ -19,21 +19,21 @@ async function checking() {
         { runId: randomUUID(), kinds: checkKinds, ...input },
         heartbeatDetails,
       ),
-    /** A company with something to find, and one meter. */
+    /** Makes a company with an issue to find, and one meter. */
     company: async () => {
       const made = new BilledCompany(under.warehouse);
       const meterId = randomUUID();
       await made.add({ [meterId]: { datasourceType: 'STARLIGHT' } });
       return { id: made.id, siteId: made.siteId, meterId };
     },
-    /** Companies in whose data something was found. */
+    /** Companies with issues. */
     found: async () =>
       (
         await db.execute<{ id: string }>(
           sql`select distinct company_id as id from ops.data_issues order by 1`,
         )
       ).rows.map(({ id }) => id),
-    /** What a backfill would have checked now, an hour after what was checked was. */
+    /** Companies that a backfill would check now, an hour after the last checks. */
     due: async (off: readonly CheckName[] = []) => {
       await db.execute(sql`update metersync.data_checks set seen_until = now() - interval '1 hour'`);
       await forgetChanged(db, off);
@@ -55,10 +55,10 @@ async function checking() {
 
 const all = 'bills connections intervals';
 
-test('after a reconcile the companies are checked that it or an event changed something for, after a backfill all', async () => {
+test('a reconcile checks companies that it or an event changed; a first backfill checks all', async () => {
   const { db, run, company, found, event } = await checking();
   const made = [await company(), await company(), await company(), await company(), await company()];
-  const [changed, buried, told, toldBefore, same] = made.map(({ id }) => id);
+  const [changed, tombstoned, announced, announcedBefore, same] = made.map(({ id }) => id);
   const [before, runId] = [randomUUID(), randomUUID()];
   await db.execute(sql`
     insert into metersync.runs (run_id, company_id, resource, kind, state, started_at, rows_changed, rows_tombstoned, rows_unchanged)
@@ -66,21 +66,21 @@ test('after a reconcile the companies are checked that it or an event changed so
       (${before}::uuid, ${same}::uuid, 'documents', 'reconcile', 'complete', now() - interval '1 hour', 9, 0, 0),
       (${runId}::uuid, null, null, 'reconcile', 'complete', now(), 1, 1, 5),
       (${runId}::uuid, ${changed}::uuid, 'documents', 'reconcile', 'complete', now(), 1, 0, 0),
-      (${runId}::uuid, ${buried}::uuid, 'documents', 'reconcile', 'complete', now(), 0, 1, 0),
-      (${runId}::uuid, ${told}::uuid, 'documents', 'reconcile', 'complete', now(), 0, 0, 2),
+      (${runId}::uuid, ${tombstoned}::uuid, 'documents', 'reconcile', 'complete', now(), 0, 1, 0),
+      (${runId}::uuid, ${announced}::uuid, 'documents', 'reconcile', 'complete', now(), 0, 0, 2),
       (${runId}::uuid, ${same}::uuid, 'documents', 'reconcile', 'complete', now(), 0, 0, 3)`);
-  // It waited for hours, and was applied after the reconcile before had begun.
-  await event({ companyId: told ?? '', appliedMinutesAgo: 30 });
-  await event({ companyId: toldBefore ?? '', appliedMinutesAgo: 90 });
+  // The event waited for hours, and was applied after the last reconcile began.
+  await event({ companyId: announced ?? '', appliedMinutesAgo: 30 });
+  await event({ companyId: announcedBefore ?? '', appliedMinutesAgo: 90 });
 
   const kinds = ['bills', 'connections'] as const;
   await run({ runId, kinds, changedOnly: true });
-  expect(await found()).toEqual([changed, buried, told].sort());
+  expect(await found()).toEqual([changed, tombstoned, announced].sort());
   await run({ runId, kinds });
-  expect(await found()).toEqual([changed, buried, told, toldBefore, same].sort());
+  expect(await found()).toEqual([changed, tombstoned, announced, announcedBefore, same].sort());
 });
 
-test('after a backfill those companies are checked that something changed for since they were', async () => {
+test('a backfill checks companies that changed since their last check', async () => {
   const { db, run, company, found, due, event } = await checking();
   const made = [await company(), await company(), await company()];
   made.sort((one, other) => (one.id < other.id ? -1 : 1));
@@ -95,7 +95,7 @@ test('after a backfill those companies are checked that something changed for si
   expect(await found()).toEqual([one, two, three]);
   expect(await due()).toEqual([]);
 
-  // What a run changed. That it read the others is no change.
+  // A change by a run. Reading the others changed nothing.
   const part = (id: string | undefined, changed: number) =>
     db.execute(sql`
     insert into metersync.runs (run_id, company_id, resource, state, finished_at, rows_changed, rows_unchanged)
@@ -103,13 +103,13 @@ test('after a backfill those companies are checked that something changed for si
   await part(one, 0);
   await part(two, 1);
   expect(await due()).toEqual([[two, all]]);
-  // It is due until it was checked, whoever forgot that it was.
+  // It stays due until it is checked.
   expect(await due()).toEqual([[two, all]]);
   await run({});
   await db.execute(sql`delete from metersync.runs`);
   expect(await due()).toEqual([]);
 
-  // What events told of; of readings they name the meter alone.
+  // Changes by events; those of readings name only the meter.
   await event({ companyId: one ?? '', appliedMinutesAgo: 90 });
   await event({ companyId: three ?? '', appliedMinutesAgo: 30 });
   expect(await due()).toEqual([[three, all]]);
@@ -121,7 +121,7 @@ test('after a backfill those companies are checked that something changed for si
   await db.execute(sql`delete from metersync.settlements`);
   await run({});
 
-  // Another day, other checks, and what people tell of sites.
+  // Another day, other checks, and overrides of sites.
   await db.execute(
     sql`update metersync.data_checks set today = current_date - 1 where company_id = ${one}::uuid`,
   );
@@ -136,7 +136,7 @@ test('after a backfill those companies are checked that something changed for si
   expect(await due()).toEqual(everything);
 });
 
-test('another attempt goes on after the last company that was checked, and chosen companies are checked anyway', async () => {
+test('another attempt resumes after the last company checked; chosen companies are always checked', async () => {
   const { db, run, company, found, due } = await checking();
   const ids = [(await company()).id, (await company()).id, (await company()).id].sort();
   const [one = '', two = '', three = ''] = ids;

@@ -6,49 +6,49 @@ import { Failure, type FailureCode, failureTypes } from '../../contract/failures
 import { activityEnvironment } from '../support/activities.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-/** What Temporal is told when an activity throws. */
-async function toldBy(work: () => Promise<unknown>, final?: { giveUp: boolean }): Promise<unknown> {
+/** Returns the failure that Temporal gets when an activity throws. */
+async function failureOf(work: () => Promise<unknown>, final?: { giveUp: boolean }): Promise<unknown> {
   const activity = mapFailures(work, ...(final === undefined ? [] : [final]));
   return await activityEnvironment()
     .run(activity, undefined)
     .catch((error: unknown) => error);
 }
 
-describe('what Temporal is told of a failure', () => {
+describe('the failure that Temporal gets', () => {
   test.each(Object.keys(failureTypes) as FailureCode[])(
-    '%s: its code, and whether to try again',
+    '%s keeps its code, and is retryable as the catalogue says',
     async (code) => {
-      const told = await toldBy(async () => {
+      const failure = await failureOf(async () => {
         throw new Failure(code, 'in words');
       });
-      expect(told).toBeInstanceOf(ApplicationFailure);
+      expect(failure).toBeInstanceOf(ApplicationFailure);
       const nonRetryable = failureTypes[code].action !== 'retry';
-      expect(told).toMatchObject({ type: code, message: 'in words', nonRetryable });
+      expect(failure).toMatchObject({ type: code, message: 'in words', nonRetryable });
     },
   );
 
-  test('when the service asked to be left alone until, that is when it is tried again', async () => {
-    const told = await toldBy(async () => {
+  test('Retry-After becomes nextRetryDelay', async () => {
+    const failure = await failureOf(async () => {
       throw new Failure('SERVICE_BUSY', 'later', { retryAfterMs: 7_000 });
     });
-    expect(told).toMatchObject({ nextRetryDelay: 7_000 });
+    expect(failure).toMatchObject({ nextRetryDelay: 7_000 });
   });
 
-  test('waiting for a turn is no trouble that a log tells of', async () => {
-    const told = await toldBy(async () => {
+  test('waiting for a turn is benign', async () => {
+    const failure = await failureOf(async () => {
       throw new Failure('COMPANY_BUSY', 'later');
     });
-    expect(told).toMatchObject({ category: 'BENIGN' });
+    expect(failure).toMatchObject({ category: 'BENIGN' });
   });
 
-  test('work that must not be given up is tried again whatever the failure', async () => {
-    const told = await toldBy(
+  test('work that must not be given up stays retryable after any failure', async () => {
+    const failure = await failureOf(
       async () => {
         throw new Failure('WAREHOUSE_VALUE_REFUSED', 'no');
       },
       { giveUp: false },
     );
-    expect(told).toMatchObject({ type: 'WAREHOUSE_VALUE_REFUSED', nonRetryable: false });
+    expect(failure).toMatchObject({ type: 'WAREHOUSE_VALUE_REFUSED', nonRetryable: false });
   });
 
   test.each([
@@ -62,25 +62,25 @@ describe('what Temporal is told of a failure', () => {
   ] as const)('%s', async (_, statement, code) => {
     const warehouse = await createWarehouse();
     onTestFinished(() => warehouse.drop());
-    const told = await toldBy(() => warehouse.db.execute(statement));
-    expect(told).toMatchObject({ type: code, nonRetryable: code === 'WAREHOUSE_VALUE_REFUSED' });
+    const failure = await failureOf(() => warehouse.db.execute(statement));
+    expect(failure).toMatchObject({ type: code, nonRetryable: code === 'WAREHOUSE_VALUE_REFUSED' });
   });
 
-  test('a mistake of ours is told as it is, and is not taken for trouble of Postgres', async () => {
+  test('a defect is thrown unchanged, not as an outage of Postgres', async () => {
     const warehouse = await createWarehouse();
     onTestFinished(() => warehouse.drop());
-    expect(await toldBy(() => warehouse.db.execute(sql`select * from nowhere`))).not.toBeInstanceOf(
+    expect(await failureOf(() => warehouse.db.execute(sql`select * from nowhere`))).not.toBeInstanceOf(
       ApplicationFailure,
     );
     const mistake = new TypeError('undefined is not a function');
     expect(
-      await toldBy(async () => {
+      await failureOf(async () => {
         throw mistake;
       }),
     ).toBe(mistake);
   });
 
-  test('cancelled work says so, whatever it failed with on its way out', async () => {
+  test('cancelled work fails as cancelled, even if it throws another failure', async () => {
     const environment = activityEnvironment();
     const activity = mapFailures(async () => {
       environment.cancel('CANCELLED');

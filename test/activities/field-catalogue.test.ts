@@ -9,7 +9,7 @@ const companyId = randomUUID();
 const input = () => ({ runId: randomUUID(), companyId, cursor: null });
 const documentsAlone = { connections: null, meters: null, usageData: null, intervals: null };
 
-test('the fields of all that is read and of all events are in the catalogue', async () => {
+test('the catalogue has the fields of all records read and of all events', async () => {
   const meterId = randomUUID();
   const records: Readonly<Record<string, object[]>> = {
     company: [{ id: companyId, name: 'Acme', sites: [{ id: randomUUID(), floor: 3 }] }],
@@ -52,7 +52,7 @@ test('the fields of all that is read and of all events are in the catalogue', as
   );
 });
 
-test('a catalogue in trouble keeps no page and no event from being written; what it could not tell it tells next', async () => {
+test('a failing catalogue stops no page and no event, and notes the fields with the next page', async () => {
   const held = [{ id: randomUUID(), before: 1, after: 'x' }];
   const world = await activitiesOn((asked) => pageOf(held, asked), documentsAlone);
   const { activities, run, warehouse, catalogueTroubles } = world;

@@ -15,11 +15,11 @@ type Started = Awaited<ReturnType<typeof started>>;
 const outcomes = async ({ warehouse }: Started, ids: readonly string[]) => {
   const { rows } = await warehouse.db.execute<{ id: string; outcome: string; kept: boolean }>(sql`
     select id, outcome, payload is not null or body is not null as kept from metersync.events`);
-  const known = new Map(rows.map(({ id, outcome, kept }) => [id, kept ? outcome : 'lost']));
-  return ids.map((id) => known.get(id));
+  const outcomes = new Map(rows.map(({ id, outcome, kept }) => [id, kept ? outcome : 'lost']));
+  return ids.map((id) => outcomes.get(id));
 };
 
-test('events of any number of types are recorded, their fields under one name', async () => {
+test('events of unknown types are recorded, with their fields under one name', async () => {
   const world = await started();
   for (let round = 0; round < 3; round++) {
     const strange = Array.from({ length: 150 }, (_, n) =>
@@ -42,7 +42,7 @@ test('events of any number of types are recorded, their fields under one name', 
   expect(rows).toEqual([{ resource: 'events/document.created.v2' }, { resource: 'events/other' }]);
 });
 
-test('a type that Postgres cannot hold is dead, and its group is done', async () => {
+test('an event whose type Postgres refuses is dead, and its group is recorded', async () => {
   const world = await started();
   const types = ['a\\u0000b', '\\ud800', 'x\\udfffy', 'x'.repeat(100_000), '__proto__'];
   for (const type of types) {
@@ -53,7 +53,7 @@ test('a type that Postgres cannot hold is dead, and its group is done', async ()
   }
 });
 
-test('whatever stands in whatever place of an event, it is kept at the first try and stops no other of its group', async () => {
+test('an event with any value in any field is kept at the first attempt, and stops no other of its group', async () => {
   const world = await started();
   const document = documentEvent('updated', randomUUID(), at);
   const variants = fc.oneof(

@@ -20,14 +20,14 @@ const spellings: readonly ((id: string) => string)[] = [
   (id) => `{${id}}`,
   (id) => `{${id.replaceAll('-', '').toUpperCase()}}`,
 ];
-/** Which of them stands at each place. */
+/** The index of the spelling for each place. */
 const styles = fc.array(fc.nat(spellings.length - 1), { minLength: 16, maxLength: 16 });
 const updated = '2026-05-01T00:00:00.000001';
 const later = '2026-05-01T00:00:00.000002';
 
 type Spell = (place: number, id: string) => string;
 
-/** A service of one record of each kind, whose ids are spelled by `spell`, by the place where they stand. */
+/** A service with one record of each kind; `spell` spells the id at each place. */
 function serviceOf(ids: Readonly<Record<string, string>>, spell: Spell): Script {
   const { company = '', site = '', connection = '', document = '', usage = '', meter = '' } = ids;
   return ({ path, query }) => {
@@ -57,7 +57,7 @@ function serviceOf(ids: Readonly<Record<string, string>>, spell: Spell): Script 
   };
 }
 
-test('a record is one, however its UUID is spelled in listings, records and events', async () => {
+test('any spelling of a UUID in listings, records and events is the same record', async () => {
   await fc.assert(
     fc.asyncProperty(styles, async (chosen) => {
       const names = ['company', 'site', 'connection', 'document', 'usage', 'meter'];
@@ -77,7 +77,7 @@ test('a record is one, however its UUID is spelled in listings, records and even
         company: { id: spell(11, company), externalId: 'acme', name: 'Acme' },
         sitesRelations: [],
       };
-      const told = [
+      const events = [
         { ...connectionEvent('updated', spell(12, connection), later, 'CONNECTED'), ...of },
         documentEvent('updated', spell(13, document), later, {
           ...of,
@@ -85,7 +85,7 @@ test('a record is one, however its UUID is spelled in listings, records and even
         }),
         intervalsEvent(spell(15, meter), '2026-05-01T01:00:00Z', '2026-05-01T01:15:00Z', 1),
       ].map((payload) => delivery(payload));
-      await recordEvents(warehouse.db, told);
+      await recordEvents(warehouse.db, events);
       await backfill();
 
       const held = await Promise.all(
@@ -105,9 +105,9 @@ test('a record is one, however its UUID is spelled in listings, records and even
         select
           (select array_agg(meter_id) from utility.usage_data) as usage,
           (select array_agg(meter_id) from utility.intervals) as readings,
-          (select array_agg(distinct record_id order by record_id) from metersync.journal) as told`);
+          (select array_agg(distinct record_id order by record_id) from metersync.journal) as events`);
       expect(rows).toEqual([
-        { usage: [meter], readings: [meter], told: [connection, document, meter].sort() },
+        { usage: [meter], readings: [meter], events: [connection, document, meter].sort() },
       ]);
       const { client } = await setup(script);
       const report = await audit({ warehouse, service: client, concurrency: 1 });
@@ -123,6 +123,6 @@ test.each([
   ['a5f8c9d1000040008000-00000000000a', 'a5f8c9d1-0000-4000-8000-00000000000a'],
   ['{a5f8c9d1-0000-4000-8000-00000000000a', '{a5f8c9d1-0000-4000-8000-00000000000a'],
   ['M-17', 'M-17'],
-])('%s is known as %s', (spelled, known) => {
-  expect(canonicalId(spelled)).toBe(known);
+])('%s becomes %s', (spelled, canonical) => {
+  expect(canonicalId(spelled)).toBe(canonical);
 });

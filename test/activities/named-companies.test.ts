@@ -24,7 +24,7 @@ const unknown = {
 } satisfies Record<string, Reply | undefined>;
 type Unknown = keyof typeof unknown;
 
-/** Has two companies with a document each, one of which its list of companies shows. */
+/** Has two companies with a document each; the list of companies contains one of them. */
 const answering =
   (how: Unknown) =>
   (asked: Asked): Reply => {
@@ -33,7 +33,8 @@ const answering =
       pageOf(records, asked, { key: `${resource}s`, total: 'total' });
     if (resource === 'company') return { json: [{ id: listed }] };
     if (id !== listed && id !== unlisted) return unknown[how] ?? page([]);
-    return resource === 'document' ? page([{ id, ...{ company: { id } } }]) : page([]);
+    const document = { id, company: { id } };
+    return page(resource === 'document' ? [document] : []);
   };
 
 const noUsage = { usageData: null, documentUsage: null } as const;
@@ -41,7 +42,7 @@ const noList = { ...noUsage, companies: null } as const;
 const cases = (Object.keys(unknown) as Unknown[]).flatMap((how) =>
   [noUsage, noList].map((catalogue) => ({ how, catalogue, list: catalogue === noUsage ? 'a' : 'no' })),
 );
-/** Nothing proves that a company does not exist whose listings are answered, where there is no list of companies. */
+/** The cases that prove that a company does not exist: empty listings do so only with a list of companies. */
 const proven = cases.filter(({ how, list }) => how !== 'empty' || list === 'a');
 
 async function backfill({ run, activities, warehouse }: ActivitiesUnderTest, only: readonly string[] = []) {
@@ -69,9 +70,9 @@ async function under(
 }
 
 describe.each(proven)(
-  'where a company that is none is answered $how, and there is $list list of companies',
+  'a company that does not exist, answered $how, with $list list of companies',
   ({ how, catalogue }) => {
-    test('one that a person mistyped is refused, and nothing of it is written', async () => {
+    test('is refused, and nothing of it is written', async () => {
       const at = await under(how, catalogue);
       expect(await backfill(at, [typed])).toBe('failed');
       expect((await readStatus(at.warehouse.db)).backfills.last?.error).toContain(
@@ -81,7 +82,7 @@ describe.each(proven)(
       expect(await failedParts(at.warehouse.db, parkingCodes)).toMatchObject({ companies: [] });
     });
 
-    test('the others of a run are read without it', async () => {
+    test('does not stop the other companies of a run', async () => {
       const at = await under(how, catalogue);
       expect(await backfill(at, [typed, unlisted])).toBe('complete');
       expect((await readStatus(at.warehouse.db)).backfills.last?.error).toContain(typed);
@@ -89,7 +90,7 @@ describe.each(proven)(
       expect((await readStatus(at.warehouse.db)).parked).toEqual([]);
     });
 
-    test('the row and the failed parts that it left before are gone after a backfill, and no resume brings it back', async () => {
+    test('loses its old row and failed parts in a backfill, and no resume brings them back', async () => {
       const at = await under(how, catalogue);
       const { db } = at.warehouse;
       await db.execute(sql`insert into utility.companies (id) values (${typed}), (${unlisted})`);
@@ -106,7 +107,7 @@ describe.each(proven)(
 );
 
 test.each(['not found', 'empty'] as const)(
-  'an id in SERVICE_COMPANIES that the service does not have makes no row, and the run names it (%s)',
+  'an unknown id in SERVICE_COMPANIES makes no row, and the run names it (%s)',
   async (how) => {
     const at = await under(how, noUsage, [typed, unlisted]);
     expect(await backfill(at)).toBe('complete');
@@ -116,19 +117,19 @@ test.each(['not found', 'empty'] as const)(
   },
 );
 
-test('without a list of companies a run whose settings name none that the service has is not complete', async () => {
+test('without a list of companies a run with only unknown ids in the settings is not complete', async () => {
   const at = await under('not found', noList, [typed]);
   expect(await backfill(at)).toBe('failed');
   expect(await lives(at)).toEqual([]);
 });
 
-test('a company of the settings that the key may not see yet is parked, until it is left out of them', async () => {
+test('a company of the settings that the key may not see is parked', async () => {
   const at = await under('denied', noUsage, [typed]);
   expect(await backfill(at)).toBe('partial');
   expect((await readStatus(at.warehouse.db)).parked).toMatchObject([{ code: 'SERVICE_ACCESS_DENIED' }]);
 });
 
-describe('asked before a run begins', () => {
+describe('before a run begins', () => {
   test.each(proven)('a mistyped company is refused ($how, $list list)', async ({ how, catalogue }) => {
     const { warehouse } = await under(how, catalogue);
     const { client } = await setup(answering(how), { endpoints: { ...defaultEndpoints, ...catalogue } });
@@ -137,7 +138,7 @@ describe('asked before a run begins', () => {
     expect(await whyRefused(warehouse.db, client, listed.toUpperCase())).toBeUndefined();
   });
 
-  test('nothing is refused that the answers do not tell, nor what the warehouse knows', async () => {
+  test('a company is not refused while the answers are unsure, or when the warehouse knows it', async () => {
     const { warehouse } = await under('empty', noList);
     const failing = await setup(() => ({ status: 500, json: {} }));
     expect(await whyRefused(warehouse.db, failing.client, typed)).toBeUndefined();

@@ -17,7 +17,7 @@ import { createWarehouse } from '../support/warehouse.ts';
 const resources = ['documents', 'connections', 'meters', 'usageData'] as const;
 type Resource = (typeof resources)[number] | 'sites';
 
-/** A record: which of two companies, 0 and 1, it names, if any, and whose listings show it. */
+/** A record: which of two companies, 0 and 1, it names, if any, and whose listings contain it. */
 interface Plan {
   readonly resource: Resource;
   readonly names: 0 | 1 | null;
@@ -29,9 +29,9 @@ interface Held extends Plan {
   readonly record: { readonly id: string };
 }
 
-const planOf = (...some: readonly Resource[]): fc.Arbitrary<Plan> =>
+const planOf = (...of: readonly Resource[]): fc.Arbitrary<Plan> =>
   fc.record({
-    resource: fc.constantFrom(...some),
+    resource: fc.constantFrom(...of),
     names: fc.constantFrom(0, 1, null),
     listedBy: fc.subarray<0 | 1>([0, 1], { minLength: 1 }),
   });
@@ -39,23 +39,23 @@ const planOf = (...some: readonly Resource[]): fc.Arbitrary<Plan> =>
 const updated = '2026-05-01T00:00:00.000001';
 const later = '2026-05-01T00:00:00.000002';
 
-/** Two companies, the one of the lesser id first. */
+/** Two companies, the one with the lesser id first. */
 const twoCompanies = (): [string, string] => [randomUUID(), randomUUID()].sort() as [string, string];
 
-/** Meters and sites name no company, and usage names its document, which may. */
+/** Makes the records. Meters and sites name no company; usage names its document, which may name one. */
 function holding(plans: readonly Plan[], companies: readonly string[]): Held[] {
-  return plans.flatMap((one): Held[] => {
+  return plans.flatMap((plan): Held[] => {
     const id = randomUUID();
-    const name = one.names === null ? {} : { company: { id: companies[one.names] } };
-    if (one.resource === 'meters' || one.resource === 'sites')
-      return [{ ...one, names: null, id, record: { id } }];
+    const name = plan.names === null ? {} : { company: { id: companies[plan.names] } };
+    if (plan.resource === 'meters' || plan.resource === 'sites')
+      return [{ ...plan, names: null, id, record: { id } }];
     const record = { id, updated, ...name };
-    if (one.resource !== 'usageData') return [{ ...one, id, record }];
-    const document = { ...one, resource: 'documents', id: randomUUID() } as const;
+    if (plan.resource !== 'usageData') return [{ ...plan, id, record }];
+    const document = { ...plan, resource: 'documents', id: randomUUID() } as const;
     const row = { id, updated, usage: '1', document: { id: document.id } };
     return [
       { ...document, record: { ...record, id: document.id } },
-      { ...one, id, record: row },
+      { ...plan, id, record: row },
     ];
   });
 }
@@ -64,7 +64,7 @@ const ownerOf = ({ names, listedBy }: Held, companies: readonly string[]) =>
   companies[names ?? Math.min(...listedBy)];
 
 const listingOf = (held: readonly Held[], resource: string, company: number) =>
-  held.filter((one) => one.resource === resource && one.listedBy.includes(company as 0 | 1));
+  held.filter((plan) => plan.resource === resource && plan.listedBy.includes(company as 0 | 1));
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
 beforeAll(async () => {
@@ -84,7 +84,7 @@ async function rowsOf({ db }: Pick<typeof warehouse, 'db'>, held: readonly Held[
   return rows;
 }
 
-test('whose a record is does not depend on the order of pages and events', async () => {
+test('the owner of a record does not depend on the order of pages and events', async () => {
   const step = fc.record({ pick: fc.nat(1_000), readAt: fc.nat(59) });
   await fc.assert(
     fc.asyncProperty(
@@ -104,33 +104,35 @@ test('whose a record is does not depend on the order of pages and events', async
           if (records.length > 0)
             await writeRecords(warehouse, resource, records, { companyId: companies[company], readAt });
         };
-        const tell = async (one: Held, newer: boolean): Promise<void> => {
+        const announce = async (plan: Held, newer: boolean): Promise<void> => {
           const at = newer ? later : updated;
-          const company = { id: ownerOf(one, companies) };
-          if (one.resource === 'documents')
+          const company = { id: ownerOf(plan, companies) };
+          if (plan.resource === 'documents')
             await recordEvents(warehouse.db, [
-              delivery({ ...documentEvent('updated', one.id, at), company }),
+              delivery({ ...documentEvent('updated', plan.id, at), company }),
             ]);
-          if (one.resource === 'connections')
+          if (plan.resource === 'connections')
             await recordEvents(warehouse.db, [
-              delivery({ ...connectionEvent('updated', one.id, at, 'CONNECTED'), company }),
+              delivery({ ...connectionEvent('updated', plan.id, at, 'CONNECTED'), company }),
             ]);
         };
         const pages = resources.flatMap((resource) =>
           ([0, 1] as const).map((company) => (second: number) => write(resource, company, second)),
         );
-        const events = held.flatMap((one) =>
-          (changes ? [false, true] : [false]).map((newer) => async (): Promise<void> => tell(one, newer)),
+        const events = held.flatMap((plan) =>
+          (changes ? [false, true] : [false]).map(
+            (newer) => async (): Promise<void> => announce(plan, newer),
+          ),
         );
         const moves = [...pages, ...events];
         for (const { pick, readAt } of steps) await moves[pick % moves.length]?.(readAt);
-        // Each page comes at least once, as events told of it.
+        // Each page comes at least once, as events announced it.
         if (changes) since = later;
         for (const page of reversed ? pages.toReversed() : pages) await page(30);
 
         const rows = await rowsOf(warehouse, held);
         expect(held.map(({ id, resource }) => [resource, rows.get(id)?.owner])).toEqual(
-          held.map((one) => [one.resource, ownerOf(one, companies)]),
+          held.map((plan) => [plan.resource, ownerOf(plan, companies)]),
         );
       },
     ),
@@ -138,7 +140,7 @@ test('whose a record is does not depend on the order of pages and events', async
   );
 }, 120_000);
 
-/** A service of two companies whose listings show what is held as it is then. */
+/** A service of two companies whose listings have the records held at that moment. */
 const serviceOf =
   (companies: readonly string[], held: () => readonly Held[]): Script =>
   ({ path, query }) => {
@@ -146,7 +148,7 @@ const serviceOf =
     const listed = (resource: Resource, company: string) =>
       listingOf(held(), resource, companies.indexOf(company)).map(({ record }) => record);
     if (kind === 'company') {
-      const records = companies.map((one) => ({ id: one, sites: listed('sites', one) }));
+      const records = companies.map((id) => ({ id, sites: listed('sites', id) }));
       return pageOf(records, { query }, { key: 'companies', total: 'totalCompanies', perPage: 1 });
     }
     const paths = {
@@ -183,7 +185,7 @@ test('a second backfill of records that two companies list changes no row, and t
         await backfill(under, order);
         const before = await rowsOf(under.warehouse, held);
         expect(held.map(({ id }) => before.get(id))).toEqual(
-          held.map((one) => expect.objectContaining({ owner: ownerOf(one, companies), lives: true })),
+          held.map((plan) => expect.objectContaining({ owner: ownerOf(plan, companies), lives: true })),
         );
         await backfill(under, order);
         expect(await rowsOf(under.warehouse, held)).toEqual(before);
@@ -195,7 +197,7 @@ test('a second backfill of records that two companies list changes no row, and t
   );
 }, 120_000);
 
-test("what one of two listings still shows lives, and is its company's if it names none; what none shows is gone", async () => {
+test('a record that leaves one of two listings belongs to the other, unless it names its company; in none it is tombstoned', async () => {
   const companies = twoCompanies();
   const both = { names: null, listedBy: [0, 1] } as const;
   const all = holding(
@@ -217,7 +219,7 @@ test("what one of two listings still shows lives, and is its company's if it nam
     companies,
   );
   let listedBy: readonly (0 | 1)[] = [0, 1];
-  const script = serviceOf(companies, () => [...other, ...all.map((one) => ({ ...one, listedBy }))]);
+  const script = serviceOf(companies, () => [...other, ...all.map((plan) => ({ ...plan, listedBy }))]);
   const under = await activitiesOn(script);
   const { client } = await setup(script);
   const owners = async () => {
@@ -237,6 +239,6 @@ test("what one of two listings still shows lives, and is its company's if it nam
   listedBy = [];
   expect(await owners()).toEqual(['gone', 'gone', 'gone']);
   expect(await rowsOf(under.warehouse, other)).toEqual(
-    new Map(other.map((one) => [one.id, expect.objectContaining({ lives: true })])),
+    new Map(other.map((plan) => [plan.id, expect.objectContaining({ lives: true })])),
   );
 });

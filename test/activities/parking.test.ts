@@ -12,7 +12,7 @@ import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
 import { connectionEvent, delivery, intervalsEvent } from '../support/events.ts';
 
-/** A service that refuses what it is told to refuse. */
+/** A service that refuses the paths of `refuses`. */
 function service() {
   const refuses = new Map<string, number | Reply>();
   const script = (asked: Asked): Reply => {
@@ -29,14 +29,14 @@ function service() {
 }
 
 const meters = (count: number) => Array.from({ length: count }, () => randomUUID());
-/** Of meters that the service has listed. */
+/** Makes meters that the service has listed. */
 const announce = async ({ warehouse }: ActivitiesUnderTest, meterIds: readonly string[]) => {
   await warehouse.db.execute(sql`insert into utility.meters (id)
     select unnest(${array(meterIds, 'text')}) on conflict (id) do nothing`);
   const events = meterIds.map((id) => delivery(intervalsEvent(id, '2026-05-01', '2026-05-02', 0)));
   await recordEvents(warehouse.db, events);
 };
-/** One round of the catch-up workflow: what is due, in one chunk. */
+/** Makes one round of the catch-up workflow: the due owners, in one chunk. */
 async function round(
   under: ActivitiesUnderTest,
   kind: 'intervals' | 'connections' = 'intervals',
@@ -53,7 +53,7 @@ const outcomes = async ({ warehouse }: ActivitiesUnderTest) => {
   );
   return Object.fromEntries(result.rows.map(({ outcome, n }) => [outcome, n]));
 };
-/** As if the pause were over. */
+/** Ends the pause. */
 const waitOut = async ({ warehouse }: ActivitiesUnderTest) => {
   await warehouse.db.execute(sql`update metersync.parked set next_attempt_at = clock_timestamp()`);
   await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
@@ -65,7 +65,7 @@ const pauseOf = async ({ warehouse }: ActivitiesUnderTest) =>
   ).rows[0];
 
 describe('a refused key', () => {
-  test('parks all work after one request, and nothing is asked until the pause is over', async () => {
+  test('parks all work after one request, and no other follows until the pause is over', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     refuses.set('', 401);
@@ -76,18 +76,24 @@ describe('a refused key', () => {
     for (const kind of ['intervals', 'connections'] as const) expect(await round(under, kind)).toBe(0);
     expect(under.asked()).toHaveLength(1);
     expect(await under.warehouse.db.transaction((tx) => trySleep(tx, 'intervals'))).toEqual({
-      ...{ asleep: false, dueInMs: expect.closeTo(10_000, -4) },
+      asleep: false,
+      dueInMs: expect.closeTo(10_000, -4),
     });
     expect(await readParked(under.warehouse.db)).toEqual([
       {
-        ...{ code: 'SERVICE_KEY_REFUSED', reason: expect.stringContaining('401'), backfillParts: 0 },
-        ...{ events: 1, owners: 1, operator: expect.stringContaining('SERVICE_API_KEY') },
-        ...{ since: expect.any(String), nextAttemptAt: expect.any(String) },
+        code: 'SERVICE_KEY_REFUSED',
+        reason: expect.stringContaining('401'),
+        backfillParts: 0,
+        events: 1,
+        owners: 1,
+        operator: expect.stringContaining('SERVICE_API_KEY'),
+        since: expect.any(String),
+        nextAttemptAt: expect.any(String),
       },
     ]);
   });
 
-  test('is tried again with one request each time, after growing pauses', async () => {
+  test('is tried again by one request each time, after growing pauses', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     refuses.set('', 401);
@@ -104,7 +110,7 @@ describe('a refused key', () => {
     expect(await outcomes(under)).toEqual({ pending: 10 });
   });
 
-  test('that is accepted again revives all work with the first success, of every kind', async () => {
+  test('revives all work of every kind with the first success', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     await recordEvents(under.warehouse.db, [
@@ -124,7 +130,7 @@ describe('a refused key', () => {
     expect(await under.run(under.activities.dueOwners, { kind: 'connections', limit: 9 })).toHaveLength(1);
   });
 
-  test('that a backfill finds accepted revives what events left', async () => {
+  test('revives the work of events once a backfill succeeds', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     refuses.set('', 401);
@@ -139,7 +145,7 @@ describe('a refused key', () => {
   });
 });
 
-describe('what the service refuses of one owner', () => {
+describe('a refusal of one owner', () => {
   test.each([
     [403, 'SERVICE_ACCESS_DENIED'],
     [404, 'SERVICE_NOT_FOUND'],
@@ -157,7 +163,7 @@ describe('what the service refuses of one owner', () => {
     expect(parked).toMatchObject({ code, events: 1, owners: 1 });
   });
 
-  test('access that is granted again is tried for the others too; what is not found waits for its own time', async () => {
+  test('granted access revives all denied owners; an owner not found waits for its own time', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     const [denied = '', other = '', lost = '', found = ''] = meters(4);
@@ -174,15 +180,15 @@ describe('what the service refuses of one owner', () => {
   });
 });
 
-/** What was noted of the events that wait, by their meter. */
+/** Error codes and attempts of waiting events, by meter. */
 const waits = async ({ warehouse }: ActivitiesUnderTest) => {
   const { rows } = await warehouse.db.execute<{ meter: string; code: string | null; attempts: number }>(sql`
     select record_id as meter, error_code as code, attempts from metersync.events where outcome = 'pending'`);
   return Object.fromEntries(rows.map(({ meter, code, attempts }) => [meter, { code, attempts }]));
 };
 
-describe('what fails for one owner alone', () => {
-  test('keeps no other owner waiting, is shown, tried again later each time, and over by itself', async () => {
+describe('a failure of one owner', () => {
+  test('stops no other owner, is in the status, backs off, and ends with the first success', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     const [failing = '', unreadable = '', hangingUp = '', ...good] = meters(6);
@@ -195,7 +201,10 @@ describe('what fails for one owner alone', () => {
     expect(await outcomes(under)).toEqual({ applied: 3, pending: 3 });
     expect(await round(under)).toBe(0);
     const waiting = (code: string, meterId: string) => ({
-      ...{ code, reason: expect.stringContaining(meterId), events: 1, owners: 1 },
+      code,
+      reason: expect.stringContaining(meterId),
+      events: 1,
+      owners: 1,
       nextAttemptAt: expect.any(String),
     });
     expect((await readStatus(under.warehouse.db)).waiting).toEqual([
@@ -222,7 +231,7 @@ describe('what fails for one owner alone', () => {
     expect(await outcomes(under)).toEqual({ applied: 6 });
   });
 
-  test('waits for its own time also when an activity that was interrupted is repeated', async () => {
+  test('waits for its own time even if an interrupted activity is retried', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     const owners = meters(3);
@@ -237,7 +246,7 @@ describe('what fails for one owner alone', () => {
     expect(await outcomes(under)).toEqual({ applied: 4, pending: 1 });
   });
 
-  test('in the warehouse, or by a mistake of ours, holds up the others for some attempts', async () => {
+  test('of the warehouse, or by a defect, delays the others for some attempts', async () => {
     const { refuses, script } = service();
     const under = await activitiesOn(script);
     const [noMemory = '', mistaken = '', good = ''] = meters(3);
@@ -263,7 +272,7 @@ describe('what fails for one owner alone', () => {
   });
 });
 
-test('what everybody shares is waited for together, and costs nobody an attempt', async () => {
+test('a failure that all share costs no owner an attempt', async () => {
   const { refuses, script } = service();
   const under = await activitiesOn(script);
   const owners = meters(2);
@@ -280,13 +289,13 @@ test('what everybody shares is waited for together, and costs nobody an attempt'
   };
   await fails('hang up', 'SERVICE_UNREACHABLE', 1);
   await fails({ status: 500, json: {} }, 'SERVICE_ERROR', 1);
-  // However long nothing answers.
+  // For any time without an answer.
   await fails('hang up', 'SERVICE_UNREACHABLE', 100);
   const slowDown = { status: 429, json: {}, headers: { 'retry-after': '3600' } };
   await fails(slowDown, 'SERVICE_BUSY', 100);
 });
 
-test('a service whose /ping works while all else fails is an outage, told as one until something is answered', async () => {
+test('a service that fails all but /ping is an outage, reported until a request succeeds', async () => {
   const { refuses, script } = service();
   const under = await activitiesOn((asked) =>
     asked.path.endsWith('/ping') ? { json: { version: 'v2.2' } } : script(asked),
@@ -294,26 +303,26 @@ test('a service whose /ping works while all else fails is an outage, told as one
   const { db } = under.warehouse;
   const owners = meters(2);
   await announce(under, owners);
-  const told = async () => (await readHealth(db)).parked;
+  const parked = async () => (await readHealth(db)).parked;
   const outage = [{ code: 'SERVICE_OUTAGE', events: 0, parts: 0 }];
   const fails = { type: 'SERVICE_ERROR', nonRetryable: false };
   refuses.set('', 500);
-  // However often it was tried: nobody pays for it.
+  // No number of attempts counts against an owner.
   for (const attempt of [1, lastingAttempts + 1])
     await expect(round(under, 'intervals', attempt)).rejects.toMatchObject(fails);
-  expect(await told()).toEqual(outage);
+  expect(await parked()).toEqual(outage);
   expect(Object.values(await waits(under))).toEqual([0, 0].map((attempts) => ({ code: null, attempts })));
   refuses.clear();
   expect(await round(under)).toBe(2);
-  expect(await told()).toEqual([]);
+  expect(await parked()).toEqual([]);
   expect(await outcomes(under)).toEqual({ applied: 2 });
 
   const reading = { runId: randomUUID(), companyId: randomUUID(), cursor: null };
   refuses.set('', 500);
   await expect(under.run(under.activities.readCompany, reading)).rejects.toMatchObject(fails);
-  expect(await told()).toEqual(outage);
-  // As if nothing had been asked since.
+  expect(await parked()).toEqual(outage);
+  // Five minutes without a request.
   await db.execute(sql`update metersync.parked set next_attempt_at = next_attempt_at - interval '5 minutes'`);
-  expect(await told()).toEqual([]);
+  expect(await parked()).toEqual([]);
   expect(await readParked(db)).toEqual([]);
 });

@@ -7,11 +7,19 @@ const pagesMax = 4;
 const charactersMax = 4_000_000;
 const pageOf = (number: number, characters = 10): Page => ({
   body: 'x'.repeat(characters),
-  ...{ itemsKey: 'documents', items: [], ids: [], count: 0, currentPage: number, totalPages: null },
-  ...{ total: null, hasNext: true, endSaid: true, perPage: null },
+  itemsKey: 'documents',
+  items: [],
+  ids: [],
+  count: 0,
+  currentPage: number,
+  totalPages: null,
+  total: null,
+  hasNext: true,
+  endSaid: true,
+  perPage: null,
 });
 
-/** A listing whose requests end when the schedule says so; it knows what time it was when each began. */
+/** A listing whose requests end as scheduled, and that notes when each began. */
 function listing(schedule: fc.Scheduler, pages: number, failsAt: number, now: () => number) {
   const began: number[] = [];
   async function* read(): AsyncGenerator<Page, void, undefined> {
@@ -26,7 +34,7 @@ function listing(schedule: fc.Scheduler, pages: number, failsAt: number, now: ()
 }
 
 describe('pages that are read ahead', () => {
-  test('come in order, once each, and none counts as read later than its request began', async () => {
+  test('come in order, once each, and never count as read after their request began', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
@@ -40,15 +48,15 @@ describe('pages that are read ahead', () => {
           const consume = async (): Promise<string> => {
             const ahead = { from, clock: () => String(time), stop: () => {} };
             try {
-              for await (const some of readAhead(source.pages, ahead)) {
-                expect(some.length).toBeGreaterThan(0);
-                for (const { page, asked, readAt } of some) {
+              for await (const ready of readAhead(source.pages, ahead)) {
+                expect(ready.length).toBeGreaterThan(0);
+                for (const { page, asked, readAt } of ready) {
                   expect(asked).toBe(from + page.currentPage - 1);
                   expect(Number(readAt)).toBeLessThanOrEqual(source.began[page.currentPage - 1] as number);
                   taken.push(page.currentPage);
                 }
                 await schedule.schedule(Promise.resolve(), 'written');
-                // While it was written, no more than the bound was read, and one is on its way.
+                // Meanwhile at most the bound was read, and one more is in flight.
                 expect(source.began.length).toBeLessThanOrEqual(taken.length + pagesMax + 1);
                 time += 1;
               }
@@ -66,7 +74,7 @@ describe('pages that are read ahead', () => {
     );
   });
 
-  test('are no more than the memory is meant for, however few they are', async () => {
+  test('stay within the bound of characters, even if they are few', async () => {
     let read = 0;
     async function* long(): AsyncGenerator<Page, void, undefined> {
       for (read = 1; ; read++) yield pageOf(read, charactersMax / 2 + 1);
@@ -79,14 +87,14 @@ describe('pages that are read ahead', () => {
     const second = await pages.next();
     expect([first?.length, (second.value ?? []).length]).toEqual([1, 2]);
     for (let turn = 0; turn < 50; turn++) await Promise.resolve();
-    // Two wait to be taken; a third would be too much.
+    // Two are ready; a third would exceed the bound.
     expect(read).toBe(5);
     await pages.return();
     expect(stopped).toEqual(['stopped']);
     expect(read).toBe(5);
   });
 
-  test('end the request under way when whoever writes them fails, and wait for its end', async () => {
+  test('abort the request in flight when the consumer fails, and wait for its end', async () => {
     const stop = new AbortController();
     let ended = false;
     async function* slow(): AsyncGenerator<Page, void, undefined> {

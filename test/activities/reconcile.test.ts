@@ -14,7 +14,7 @@ const old = (count: number) => documents(count);
 const recent = (count: number) =>
   documents(count).map((document) => ({ ...document, updated: new Date().toISOString() }));
 
-/** A service with the filter, of which a test says what it shows: what lives, and what was deleted. */
+/** A service with the filter, which lists the given live and deleted records. */
 function filtering(live: () => readonly object[], deleted: () => readonly object[] = () => []) {
   return (asked: Asked): Reply => {
     const { query } = asked;
@@ -22,7 +22,7 @@ function filtering(live: () => readonly object[], deleted: () => readonly object
     const since = query.get('startDate');
     expect(query.get('dateType')).toBe(since === null ? null : 'UPDATED_DATE');
     return pageOf(
-      held.filter((one) => since === null || (one as { updated: string }).updated >= since),
+      held.filter((record) => since === null || (record as { updated: string }).updated >= since),
       asked,
     );
   };
@@ -43,8 +43,8 @@ const states = async ({ warehouse }: ActivitiesUnderTest) =>
 const reconcile = async (under: ActivitiesUnderTest) =>
   await under.run(under.activities.reconcileCompany, input());
 
-describe('what was updated lately', () => {
-  test('is read by days of UTC, two before today and all after, and nothing else is', async () => {
+describe('a reconcile of recent updates', () => {
+  test('reads by days of UTC, from two days before today, and nothing else', async () => {
     const [fresh, stale] = [recent(120), old(300)];
     const under = await activitiesOn(filtering(() => [...stale, ...fresh]));
     const twoDaysAgo = () => new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 10);
@@ -59,12 +59,17 @@ describe('what was updated lately', () => {
       `/document/company/${companyId}?${filter}&page=2`,
     ]);
     expect(await run(under)).toEqual({
-      ...{ resource: 'documents', kind: 'reconcile', state: 'complete', error: null },
-      ...{ inserted: 120, tombstoned: 0, requests: 3 },
+      resource: 'documents',
+      kind: 'reconcile',
+      state: 'complete',
+      error: null,
+      inserted: 120,
+      tombstoned: 0,
+      requests: 3,
     });
   });
 
-  test('is suspect when it is less than the service says, and read three times to be sure', async () => {
+  test('is suspect when a listing has fewer records than its total, after three passes', async () => {
     const held = recent(2);
     const under = await activitiesOn((asked) => {
       const deleted = asked.query.has('isDeleted');
@@ -73,12 +78,14 @@ describe('what was updated lately', () => {
     });
     await reconcile(under);
     expect(await run(under)).toMatchObject({
-      ...{ state: 'suspect', inserted: 2, requests: 4 },
+      state: 'suspect',
+      inserted: 2,
+      requests: 4,
       error: expect.stringMatching(/^not stable: 2 distinct records of a total of 5/),
     });
   });
 
-  test('is left to the full backfill when it is more than a hundred pages', async () => {
+  test('leaves more than a hundred pages to the full backfill', async () => {
     const many = recent(10_001);
     const under = await activitiesOn(filtering(() => many));
     expect(await reconcile(under)).toEqual({ vain: [] });
@@ -88,19 +95,20 @@ describe('what was updated lately', () => {
 });
 
 describe('a service without the filter', () => {
-  test('is found out by old records and the same total, and nothing is read in its place', async () => {
+  test('is recognized by old records and an unchanged total, and nothing more is read', async () => {
     const held = old(250);
     const under = await activitiesOn((asked) => pageOf(held, asked));
     expect(await reconcile(under)).toEqual({ vain: ['documents'] });
     expect(await states(under)).toEqual([]);
     expect(under.asked()).toHaveLength(2);
     expect(await run(under)).toMatchObject({
-      ...{ kind: 'reconcile', state: 'failed' },
+      kind: 'reconcile',
+      state: 'failed',
       error: expect.stringMatching(/^SERVICE_FILTER_IGNORED: .* says 250 records, of all 250/),
     });
   });
 
-  test('that refuses the parameters is one as well, for this run', async () => {
+  test('may also refuse the parameters, which ends the resource for this run', async () => {
     const under = await activitiesOn(({ query }) =>
       query.has('dateType') ? { status: 400, json: { detail: 'what?' } } : { json: [] },
     );
@@ -111,7 +119,7 @@ describe('a service without the filter', () => {
     });
   });
 
-  test('that refuses the key is asked once, for all companies', async () => {
+  test('that refuses the key gets one request for all companies', async () => {
     const under = await activitiesOn(() => ({ status: 401, json: {} }));
     const all = { ...input(), resources: ['documents', 'usageData'] as const };
     expect(await under.run(under.activities.reconcileCompany, all)).toEqual({
@@ -120,7 +128,7 @@ describe('a service without the filter', () => {
     expect(under.asked()).toHaveLength(1);
   });
 
-  test('by the catalogue is asked nothing', async () => {
+  test('by the catalogue gets no request', async () => {
     const path = '/document/company/{companyId}';
     const under = await activitiesOn(() => ({ json: [] }), { documents: { path } });
     expect(await reconcile(under)).toEqual({ vain: [] });
@@ -131,10 +139,10 @@ describe('a service without the filter', () => {
     });
   });
 
-  test('is not one that goes by a time which its records do not tell', async () => {
-    const [shown, rest] = [old(3), old(50)];
+  test('is not one whose filter uses another time than its records', async () => {
+    const [filtered, rest] = [old(3), old(50)];
     const under = await activitiesOn((asked) =>
-      pageOf(asked.query.has('startDate') ? shown : [...shown, ...rest], asked),
+      pageOf(asked.query.has('startDate') ? filtered : [...filtered, ...rest], asked),
     );
     expect(await reconcile(under)).toEqual({ vain: [] });
     expect(await run(under)).toMatchObject({ state: 'complete', inserted: 3 });
@@ -143,53 +151,53 @@ describe('a service without the filter', () => {
 
 describe('deleted documents', () => {
   test.each([
-    ['beside those that live', true],
+    ['with live ones', true],
     ['alone', false],
-  ])('listed %s are buried, and those that live are not', async (_, beside) => {
+  ])('listed %s are tombstoned, and live ones are not', async (_, beside) => {
     const [live, gone] = [recent(150), recent(2)];
-    let [shown, deleted]: object[][] = [[...live, ...gone], []];
+    let [listed, deleted]: object[][] = [[...live, ...gone], []];
     const under = await activitiesOn(
       filtering(
-        () => shown as object[],
-        () => [...(beside ? (shown as object[]) : []), ...(deleted as object[])],
+        () => listed as object[],
+        () => [...(beside ? (listed as object[]) : []), ...(deleted as object[])],
       ),
     );
     await reconcile(under);
-    [shown, deleted] = [live, gone];
+    [listed, deleted] = [live, gone];
     await reconcile(under);
     expect(await run(under)).toMatchObject({ state: 'complete', tombstoned: 2 });
-    const buried = (await states(under)).filter(({ deleted_reason }) => deleted_reason !== null);
-    expect(buried).toEqual(
+    const tombstoned = (await states(under)).filter(({ deleted_reason }) => deleted_reason !== null);
+    expect(tombstoned).toEqual(
       gone.map(({ id }) => ({ id, deleted_reason: 'listed' })).sort((a, b) => (a.id < b.id ? -1 : 1)),
     );
-    // It was a mistake: the service shows them again.
-    [shown, deleted] = [[...live, ...gone], []];
+    // The deletion was a mistake: the service lists them again.
+    [listed, deleted] = [[...live, ...gone], []];
     await reconcile(under);
     expect((await states(under)).filter(({ deleted_reason }) => deleted_reason !== null)).toEqual([]);
   });
 
-  test('are never told from absence: what no listing shows lives on', async () => {
+  test('are never inferred from absence: records in no listing live on', async () => {
     const [live, gone] = [recent(5), recent(2)];
-    let shown: object[] = [...live, ...gone];
+    let listed: object[] = [...live, ...gone];
     const under = await activitiesOn(
       filtering(
-        () => shown,
-        () => shown,
+        () => listed,
+        () => listed,
       ),
     );
     await reconcile(under);
-    shown = live;
+    listed = live;
     await reconcile(under);
     expect(await run(under)).toMatchObject({ state: 'complete', tombstoned: 0 });
     expect((await states(under)).map(({ deleted_reason }) => deleted_reason)).toEqual(Array(7).fill(null));
   });
 
-  test('are not believed while the listing moves, which may hide one that lives', async () => {
+  test('are not tombstoned while the live listing changes, which may hide a live one', async () => {
     const live = recent(150);
     let reads = 0;
     const hidden = () => {
       reads += 1;
-      // Between its two pages a record goes from the second to the first: nobody sees it.
+      // Between the two pages a record moves from the second to the first: no read sees it.
       return reads % 2 === 0 ? [live[120] as object, ...live.filter((_, at) => at !== 120)] : live;
     };
     const under = await activitiesOn(
@@ -206,13 +214,13 @@ describe('deleted documents', () => {
     });
   });
 
-  test('that a listing shows twice, as it moves, are buried once', async () => {
+  test('that a changing listing contains twice are tombstoned once', async () => {
     const [live, gone] = [recent(3), recent(2)];
     const [first, second] = gone.map(({ id, updated }) => ({ id: id.toUpperCase(), updated }));
-    let shown = [...live, ...gone];
+    let listed = [...live, ...gone];
     const under = await activitiesOn(
       filtering(
-        () => shown,
+        () => listed,
         () => [
           ...gone,
           { ...first, updated: new Date(Date.now() + 1_000).toISOString() },
@@ -221,7 +229,7 @@ describe('deleted documents', () => {
       ),
     );
     await reconcile(under);
-    shown = live;
+    listed = live;
     await reconcile(under);
     expect(await run(under)).toMatchObject({ state: 'complete', tombstoned: 2 });
     expect(await readDeletes(under.warehouse.db, { all: true })).toMatchObject([
@@ -229,12 +237,12 @@ describe('deleted documents', () => {
     ]);
   });
 
-  test('beyond the cap live until somebody decides, and come back with their usage when it is undone', async () => {
+  test('above the cap live until somebody decides, and an undo revives them with their usage', async () => {
     const all = recent(90);
-    let shown = all;
+    let listed = all;
     const under = await activitiesOn(
       filtering(
-        () => shown,
+        () => listed,
         () => all,
       ),
     );
@@ -252,17 +260,18 @@ describe('deleted documents', () => {
     const noted = async () =>
       (await readDeletes(db, { all: true })).map(({ state, reason, rows }) => [state, reason, rows]);
     const asks = (rows: number) => ({
-      ...{ state: 'suspect', tombstoned: 0 },
+      state: 'suspect',
+      tombstoned: 0,
       error: expect.stringMatching(new RegExp(`^${rows} of 90 rows are listed as deleted: quarantined`)),
     });
 
-    shown = all.slice(0, 10);
+    listed = all.slice(0, 10);
     await reconcile(under);
     expect(await run(under)).toMatchObject(asks(80));
     const [first] = await readDeletes(db, { all: false });
     expect(first).toMatchObject({ companyId, resource: 'documents', rows: 80, reason: 'listed' });
-    // Later runs find the same, less what lives after all: it waits under the run that found it first.
-    shown = all.slice(0, 15);
+    // Later runs find the same without records that live after all: they wait under the first run.
+    listed = all.slice(0, 15);
     await reconcile(under);
     expect(await run(under)).toMatchObject(asks(75));
     expect(await readDeletes(db, { all: true })).toMatchObject([{ runId: first?.runId, rows: 75 }]);
@@ -275,17 +284,17 @@ describe('deleted documents', () => {
     );
     expect(await undoDeletes(db, first?.runId ?? '')).toEqual({ revived: 75 });
     expect(await live()).toEqual([90, 90]);
-    // Somebody has decided about the state that the service still lists.
+    // Somebody has decided about the listed state.
     await reconcile(under);
     expect(await run(under)).toMatchObject({ state: 'complete', tombstoned: 0 });
 
-    // Of another state, somebody is asked again, however few they are; and what was never decided goes.
-    const newer = (one: (typeof all)[number]) => ({ ...one, updated: new Date().toISOString() });
+    // Another state needs another decision, for any number; documents without a decision are tombstoned.
+    const newer = (document: (typeof all)[number]) => ({ ...document, updated: new Date().toISOString() });
     all.push(...recent(1).map(newer));
     all[89] = newer(all[89] as (typeof all)[number]);
-    shown = all;
+    listed = all;
     await reconcile(under);
-    shown = all.slice(0, 89);
+    listed = all.slice(0, 89);
     await reconcile(under);
     expect(await run(under)).toMatchObject({ state: 'suspect', tombstoned: 1 });
     expect((await noted()).sort()).toEqual([
@@ -300,7 +309,7 @@ describe('deleted documents', () => {
   });
 });
 
-test('what a late page brought back of a company, a site or a meter goes with the next reconcile, which reads it again once', async () => {
+test('old values of a company, site or meter from a late page are replaced by the next reconcile, which reads them once', async () => {
   const meter = { id: randomUUID(), datasourceType: 'GAS' };
   const site = { id: randomUUID(), name: 'Plant' };
   const acme = { id: companyId, name: 'Acme', sites: [site] };
@@ -326,11 +335,11 @@ test('what a late page brought back of a company, a site or a meter goes with th
     return rows;
   };
   await write(false, 0);
-  // The read that began last shows what is held; the page of one before comes later.
+  // The read that began last is written first; the page of an older read comes later.
   await write(false, 2);
   await write(true, 1);
   expect(await held()).toEqual([{ company: 'Other', site: 'Other', meter: 'WATER' }]);
-  const whole = async () => {
+  const completeRun = async () => {
     const asked = under.asked().length;
     const runId = randomUUID();
     await under.run(under.activities.beginReconcile, { runId });
@@ -342,12 +351,12 @@ test('what a late page brought back of a company, a site or a meter goes with th
       .filter((path) => !path.startsWith('/document/'));
   };
   const again = [`/company?page=1`, `/meter/company/${companyId}?page=1`];
-  expect(await whole()).toEqual(again);
+  expect(await completeRun()).toEqual(again);
   expect(await held()).toEqual([{ company: 'Acme', site: 'Plant', meter: 'GAS' }]);
-  // What it mended had changed, too.
-  expect(await whole()).toEqual(again);
+  // Its own corrections are changes, too.
+  expect(await completeRun()).toEqual(again);
   for (const table of ['companies', 'sites', 'meters'])
     await db.execute(sql`update ${sql.identifier('history')}.${sql.identifier(table)}
       set valid_to = valid_to - interval '1 hour'`);
-  expect(await whole()).toEqual([]);
+  expect(await completeRun()).toEqual([]);
 });

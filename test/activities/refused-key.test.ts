@@ -39,7 +39,7 @@ test('a key that is refused at the start of a run leaves nothing of it running',
   const runId = randomUUID();
   const error = await rejection(run(activities.beginRun, { runId }));
   expect(error).toMatchObject({ type: refusedCode, nonRetryable: true });
-  // As backfillAll does.
+  // Like backfillAll.
   const reason = `${refusedCode}: ${(error as Error).message}`;
   await run(activities.failRun, { runId, companyId: null, resource: null, error: reason });
   expect(await parts(under, runId)).toEqual([
@@ -50,7 +50,7 @@ test('a key that is refused at the start of a run leaves nothing of it running',
   expect(await failedParts(warehouse.db, [refusedCode])).toEqual({ companies: [], everything: true });
 });
 
-test('a key that is revoked in the middle of a run costs one request a company, and all that was left says why', async () => {
+test('a key revoked during a run costs one request a company, and each unread part has the reason', async () => {
   // The list of companies, and the connections of the first one.
   const { script, refused } = revokedAfter(2);
   const under = await activitiesOn(script);
@@ -62,20 +62,24 @@ test('a key that is revoked in the middle of a run costs one request a company, 
     await warehouse.db.execute(sql`insert into utility.companies (id) values (${id})`);
   for (const companyId of companies) {
     expect(await run(activities.readCompany, { runId, companyId, cursor: null })).toEqual({
-      ...{ done: true, cursor: null },
+      done: true,
+      cursor: null,
     });
   }
   expect(refused()).toBe(companies.length);
   const states = (await parts(under, runId)).filter(({ resource }) => resource !== null);
   expect(states.filter(({ state }) => state === 'complete').map(({ resource }) => resource)).toEqual([
-    ...['companies', 'connections'],
+    'companies',
+    'connections',
   ]);
   const failed = states.filter(({ error_code }) => error_code === refusedCode);
   expect(failed).toHaveLength(companies.length * companyResources.length - 1);
 
   expect(await run(activities.concludeRun, { runId })).toBe('partial');
   expect((await parts(under, runId)).find(({ resource }) => resource === null)).toEqual({
-    ...{ resource: null, state: 'partial', error_code: refusedCode },
+    resource: null,
+    state: 'partial',
+    error_code: refusedCode,
   });
   const again = await failedParts(warehouse.db, [refusedCode]);
   expect({ ...again, companies: again.companies.toSorted() }).toEqual({
@@ -84,7 +88,7 @@ test('a key that is revoked in the middle of a run costs one request a company, 
   });
 });
 
-test('parts that nobody reads any more are failed when their run ends', async () => {
+test('parts left running fail when their run ends', async () => {
   const under = await activitiesOn(revokedAfter(100).script);
   const { activities, run, warehouse } = under;
   const runId = randomUUID();

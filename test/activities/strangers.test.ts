@@ -14,15 +14,15 @@ import type { Asked, Reply } from '../service/scripted-server.ts';
 import { type ActivitiesUnderTest, activitiesOn } from '../support/activities.ts';
 import { connectionEvent, delivery, documentEvent, intervalsEvent } from '../support/events.ts';
 
-/** A company of the service, or of somebody who signs events and made it up. */
+/** A company of the service, or one invented by somebody who can sign events. */
 interface Company {
   readonly id: string;
   readonly documentId: string;
   readonly connectionId: string;
   readonly siteId: string;
   readonly made: 'by the service' | 'up';
-  /** Whether the service answers for it by now, and whether its list of companies shows it. */
-  shown: boolean;
+  /** Whether the service answers for it, and whether the list of companies contains it. */
+  answered: boolean;
   listed: boolean;
 }
 
@@ -41,9 +41,9 @@ class World {
   readonly companies: Company[] = [];
   answersUnknown: Unknown = 'not found';
 
-  add(made: Company['made'], shown = made === 'by the service'): Company {
+  add(made: Company['made'], answered = made === 'by the service'): Company {
     const [id, documentId, connectionId, siteId] = Array.from({ length: 4 }, () => randomUUID());
-    const company = { id, documentId, connectionId, siteId, made, shown, listed: shown } as Company;
+    const company = { id, documentId, connectionId, siteId, made, answered, listed: answered } as Company;
     this.companies.push(company);
     return company;
   }
@@ -54,13 +54,15 @@ class World {
       pageOf(records, asked, { key: `${resource}s`, total: 'total' });
     if (resource === 'ping') return { json: {} };
     if (resource === 'company')
-      return { json: this.companies.filter(({ listed }) => listed).map((one) => ({ id: one.id })) };
+      return {
+        json: this.companies.filter(({ listed }) => listed).map(({ id: listedId }) => ({ id: listedId })),
+      };
     if (scope === 'meter') return unknown['not found'];
     const company = this.companies.find(
-      (one) => one.shown && (scope === 'company' ? one.id === id : one.documentId === scope),
+      (held) => held.answered && (scope === 'company' ? held.id === id : held.documentId === scope),
     );
     if (company === undefined) {
-      // Of single records a 404 is the only answer that says nothing of the company.
+      // For single records only a 404 reveals nothing about the company.
       return scope === 'company' ? (unknown[this.answersUnknown] ?? page([])) : unknown['not found'];
     }
     const document = { id: company.documentId, company: { id: company.id }, updated };
@@ -93,7 +95,7 @@ const eventsOf = (company: Company) => {
   ];
 };
 
-/** One round of each catch-up, after the pause is over for all that waits. */
+/** Makes one round of each catch-up, with all waits ended. */
 async function round({ warehouse, run, activities }: ActivitiesUnderTest): Promise<void> {
   await warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`);
   for (const kind of catchUpKinds) {
@@ -118,7 +120,7 @@ async function backfill(
   return await run(activities.concludeRun, { runId });
 }
 
-/** What of a company lives in the warehouse. */
+/** The tables with live rows of a company. */
 async function livesOf({ warehouse }: ActivitiesUnderTest, { id }: Company): Promise<string[]> {
   const live = (table: string, owner = 'company_id') => sql`select ${table}::text as of
     from utility.${sql.raw(table)} where ${sql.raw(owner)} = ${id}::uuid and deleted_at is null`;
@@ -142,7 +144,7 @@ test.each(
     Object.keys(catalogues).map((catalogue) => [answer, catalogue] as const),
   ),
 )(
-  'a company that events alone tell of has no row, no run and is asked for so often only (%s; %s)',
+  'a company that only events name gets no row and no run, and a bounded number of requests (%s; %s)',
   async (answer, catalogue) => {
     const world = new World();
     world.answersUnknown = answer;
@@ -161,7 +163,7 @@ test.each(
     const before = under.asked().length;
     await round(under);
     expect(under.asked()).toHaveLength(before);
-    // A failure is asked for four times by the client itself.
+    // The client itself sends a failing request four times.
     const times = answer === 'failed' ? 4 : 1;
     const about = under
       .asked()
@@ -174,7 +176,7 @@ test.each(
   },
 );
 
-test('a company that answers after a while is read, also where it was given up and somebody resumes', async () => {
+test('a company that answers later is read, also when resumed after it was given up', async () => {
   const world = new World();
   const under = await activitiesOn(world.answer, catalogues['no list of companies']);
   const [late, later] = [world.add('by the service', false), world.add('by the service', false)];
@@ -182,14 +184,14 @@ test('a company that answers after a while is read, also where it was given up a
   await round(under);
   const { waiting } = await readStatus(under.warehouse.db);
   expect(waiting).toMatchObject([{ code: 'UNKNOWN_TO_SERVICE', events: 2, owners: 1 }]);
-  late.shown = true;
+  late.answered = true;
   await round(under);
   expect(await outcomesOf(under, late)).toEqual(['applied']);
 
   await recordEvents(under.warehouse.db, eventsOf(later));
   for (let rounds = 0; rounds <= olderShownAttemptsMax; rounds++) await round(under);
   expect(await outcomesOf(under, later)).toEqual(['missing']);
-  later.shown = true;
+  later.answered = true;
   await reviveParked(under.warehouse.db, ['UNKNOWN_TO_SERVICE'], { over: false });
   await round(under);
   expect(await outcomesOf(under, later)).toEqual(['applied']);
@@ -197,7 +199,7 @@ test('a company that answers after a while is read, also where it was given up a
   expect([...new Set(under.backfilled)]).toEqual([late.id, later.id]);
 });
 
-test('a company whose first event is a deletion is asked for all the same', async () => {
+test('a company whose first event is a deletion is requested, too', async () => {
   const world = new World();
   const under = await activitiesOn(world.answer, catalogues['no list of companies']);
   const [forged, genuine] = [world.add('up'), world.add('by the service')];
@@ -214,7 +216,7 @@ test('a company whose first event is a deletion is asked for all the same', asyn
   expect([await outcomesOf(under, forged), await livesOf(under, forged)]).toEqual([['missing'], []]);
 });
 
-test('companies that events made under an earlier version go with the next backfill, or with their events', async () => {
+test('companies made by events of an earlier version are tombstoned by the next backfill, or with their events', async () => {
   const world = new World();
   const under = await activitiesOn(world.answer, withoutUsage);
   const { db } = under.warehouse;
@@ -233,7 +235,7 @@ test('companies that events made under an earlier version go with the next backf
 });
 
 test.each([400, 403, 500])(
-  'a document that events make up keeps no other of its company waiting, where it is answered with %i',
+  'an invented document answered with %i stops no other of its company',
   async (status) => {
     const world = new World();
     const forged = randomUUID();
@@ -254,27 +256,27 @@ test.each([400, 403, 500])(
   },
 );
 
-test('a meter that events alone tell of is given up as well, and one that the service lists is not', async () => {
+test('a meter that only events name is given up, one that the service listed is not', async () => {
   const under = await activitiesOn(new World().answer);
   const { db } = under.warehouse;
   const [forged, listed] = [randomUUID(), randomUUID()];
   await db.execute(sql`insert into utility.meters (id) values (${listed})`);
-  const told = (id: string) => delivery(intervalsEvent(id, '2026-05-01', '2026-05-02', 1));
-  await recordEvents(db, [told(forged), told(listed)]);
+  const announced = (id: string) => delivery(intervalsEvent(id, '2026-05-01', '2026-05-02', 1));
+  await recordEvents(db, [announced(forged), announced(listed)]);
   for (let rounds = 0; rounds <= olderShownAttemptsMax + 1; rounds++) await round(under);
   const { rows } = await db.execute(sql`select record_id, outcome, error_code from metersync.events`);
   expect(rows).toContainEqual({ record_id: forged, outcome: 'missing', error_code: 'UNKNOWN_TO_SERVICE' });
   expect(rows).toContainEqual({ record_id: listed, outcome: 'pending', error_code: 'SERVICE_NOT_FOUND' });
 });
 
-/** What happens to companies, in any order: which of them, and what. */
+/** One step: the index of a company, and what happens to it. */
 const step = fc.tuple(
   fc.nat(3),
-  fc.constantFrom('deliver', 'deliver', 'show', 'list', 'round', 'round', 'backfill', 'given twice'),
+  fc.constantFrom('deliver', 'deliver', 'answer', 'list', 'round', 'round', 'backfill', 'given twice'),
 );
 
 test.each(['everything', 'no list of companies'] as const)(
-  'in whatever order events, lists and answers come, a company of the service ends in the warehouse and no other (%s)',
+  'in any order of events, lists and answers only companies of the service end in the warehouse (%s)',
   { timeout: 300_000 },
   async (catalogue) => {
     const world = new World();
@@ -288,24 +290,24 @@ test.each(['everything', 'no list of companies'] as const)(
           world.answersUnknown = answer;
           const genuine = [world.add('by the service', false), world.add('by the service', false)];
           const all = [...genuine, world.add('up'), world.add('up')];
-          const told = new Map(all.map((company) => [company, eventsOf(company)]));
+          const eventsByCompany = new Map(all.map((company) => [company, eventsOf(company)]));
           for (const [which, what] of steps) {
             const company = all[which] as Company;
-            const events = told.get(company) ?? [];
+            const events = eventsByCompany.get(company) ?? [];
             if (what === 'deliver') await recordEvents(db, events.slice(0, 1));
             else if (what === 'given twice') await recordEvents(db, [...events, ...events]);
             else if (what === 'round') await round(under);
             else if (what === 'backfill') await backfill(under);
             else if (company.made === 'by the service') {
               if (what === 'list') company.listed = true;
-              company.shown = true;
+              company.answered = true;
             }
           }
           for (const company of genuine) {
-            company.shown = true;
+            company.answered = true;
             company.listed = true;
           }
-          await recordEvents(db, [...told.values()].flat());
+          await recordEvents(db, [...eventsByCompany.values()].flat());
           for (let rounds = 0; rounds <= olderShownAttemptsMax + 1; rounds++) await round(under);
           for (const id of under.backfilled.splice(0)) await backfill(under, id, id);
           if (catalogue === 'everything') await backfill(under);
@@ -318,7 +320,7 @@ test.each(['everything', 'no list of companies'] as const)(
             ]);
             expect(await outcomesOf(under, company)).toEqual([isGenuine ? 'applied' : 'missing']);
             if (isGenuine) expect(await runsOf(under, company)).toBeGreaterThan(0);
-            company.shown = false;
+            company.answered = false;
             company.listed = false;
           }
           world.companies.splice(0);

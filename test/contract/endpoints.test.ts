@@ -7,28 +7,33 @@ const wrongWith = (file: unknown): string[] =>
     .error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ?? [];
 
 describe('the defaults', () => {
-  test('are what the service documents: path, envelope keys and query of each resource', () => {
+  test('match the documentation of the service: path, envelope keys and query of each resource', () => {
     expect(defaultEndpoints).toEqual({
       companies: { path: '/company', items: 'companies', total: 'totalCompanies' },
       connections: {
         path: '/connection/company/{companyId}',
-        ...{ items: 'connections', total: 'totalConnections', query: { limit: '100' } },
+        items: 'connections',
+        total: 'totalConnections',
+        query: { limit: '100' },
       },
       documents: {
         path: '/document/company/{companyId}',
-        ...{ items: 'documents', total: 'totalDocuments' },
+        items: 'documents',
+        total: 'totalDocuments',
         updatedSince: { dateType: 'UPDATED_DATE', startDate: '{since}' },
         withDeleted: { isDeleted: 'true' },
       },
       usageData: {
         path: '/usage/company/{companyId}',
-        ...{ items: 'usageData', total: 'totalUsageData' },
+        items: 'usageData',
+        total: 'totalUsageData',
         updatedSince: { dateType: 'UPDATED_DATE', startDate: '{since}' },
       },
       meters: { path: '/meter/company/{companyId}', items: 'meters', total: 'totalMeters' },
       intervals: {
         path: '/interval/meter/{meterId}',
-        ...{ items: 'intervals', total: 'totalIntervals' },
+        items: 'intervals',
+        total: 'totalIntervals',
         query: { startDate: '{start}', endDate: '{end}' },
       },
       document: { path: '/document/{id}' },
@@ -36,20 +41,20 @@ describe('the defaults', () => {
     });
   });
 
-  test('name every endpoint, and could stand in an endpoint file as they are', () => {
+  test('name every endpoint, and are a valid endpoint file', () => {
     expect(Object.keys(defaultEndpoints)).toEqual([...endpointNames]);
     expect(endpointOverrides.parse(defaultEndpoints)).toEqual(defaultEndpoints);
   });
 });
 
 describe('overrides', () => {
-  test('are any of the entries, each whole or null for a service without it', () => {
+  test('are any of the entries, each complete, or null for a service without it', () => {
     const file = { document: null, meters: { path: '/v9/meters', query: { of: '{companyId}' } } };
     expect(endpointOverrides.parse(file)).toEqual(file);
     expect(endpointOverrides.parse({})).toEqual({});
   });
 
-  test('of every entry may be null', () => {
+  test('may be null for every entry', () => {
     for (const name of endpointNames) {
       expect(endpointOverrides.parse({ [name]: null })).toEqual({ [name]: null });
     }
@@ -74,7 +79,7 @@ describe('overrides', () => {
     expect(wrong.join('\n')).toContain(named);
   });
 
-  test('with keys of prototypes change nothing', () => {
+  test('with keys of prototypes have no effect', () => {
     const parsed = endpointOverrides.safeParse(JSON.parse('{"__proto__":{"meters":null}}'));
     expect({ ...defaultEndpoints, ...parsed.data }.meters).toEqual(defaultEndpoints.meters);
     expect({}).not.toHaveProperty('meters');

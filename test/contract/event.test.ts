@@ -19,15 +19,23 @@ const without = (payload: object, field: string) =>
   Object.fromEntries(Object.entries(payload).filter(([name]) => name !== field));
 
 const ofRecord = (type: string, kind: DecodedEvent['kind']): DecodedEvent => ({
-  ...{ type, kind, deletes: type === 'document.deleted.v2' },
-  ...{ recordId: id, companyId: company.id, occurredAt: at },
+  type,
+  kind,
+  deletes: type === 'document.deleted.v2',
+  recordId: id,
+  companyId: company.id,
+  occurredAt: at,
 });
 const ignored = (type: string): DecodedEvent => ({
-  ...{ type, kind: 'ignored', deletes: false },
-  ...{ recordId: null, companyId: null, occurredAt: null },
+  type,
+  kind: 'ignored',
+  deletes: false,
+  recordId: null,
+  companyId: null,
+  occurredAt: null,
 });
 
-/** The failure that decoding ends with. */
+/** Returns the failure of decoding. */
 function failureOf(payload: unknown): Failure {
   try {
     decodeEvent(payload);
@@ -58,10 +66,10 @@ describe('every event type of the service (seed 6.2) is decoded', () => {
   });
 });
 
-describe('an event without eventType is known by its shape (seed 2.4, 2.6)', () => {
+describe('an event without eventType is recognized by its shape (seed 2.4, 2.6)', () => {
   const created = connection('created');
 
-  test('connection.created.v2 by what only connections have, whichever of it is there', () => {
+  test('connection.created.v2 by any field that only connections have', () => {
     expect(created).not.toHaveProperty('eventType');
     expect(typeOfEvent(created)).toBe('connection.created.v2');
     for (const field of ['datasource', 'sitesRelations', 'status']) {
@@ -70,30 +78,30 @@ describe('an event without eventType is known by its shape (seed 2.4, 2.6)', () 
     }
   });
 
-  test('a connection with `old` is a change whose type nobody can tell: it is no creation', () => {
+  test('a connection with `old` is a change of unknown type, not a creation', () => {
     expect(typeOfEvent({ ...created, old: { status: 'PENDING' } })).toBeUndefined();
   });
 
-  test('intervals.synced by its meter and its count, whatever else is missing', () => {
+  test('intervals.synced by its meter and its count, without any other field', () => {
     expect(typeOfEvent(intervals())).toBe('intervals.synced');
     expect(typeOfEvent({ meterId: 'm-1', intervalCount: 0 })).toBe('intervals.synced');
     expect(typeOfEvent({ meterId: 'm-1' })).toBeUndefined();
     expect(typeOfEvent({ intervalCount: 3 })).toBeUndefined();
   });
 
-  test('a document without eventType fits nothing: created, updated and deleted look alike', () => {
+  test('a document without eventType is not recognized: created, updated and deleted look alike', () => {
     expect(typeOfEvent(without(document('created'), 'eventType'))).toBeUndefined();
     expect(typeOfEvent({ id, company, site })).toBeUndefined();
   });
 
-  test('an eventType, where there is one, wins over the shape', () => {
+  test('an eventType overrides the shape', () => {
     expect(typeOfEvent({ ...created, eventType: 'connection.updated.v2' })).toBe('connection.updated.v2');
     expect(typeOfEvent({ ...intervals(), eventType: 'intervals.synced' })).toBe('intervals.synced');
     expect(typeOfEvent({ ...created, eventType: 7 }), 'not a text').toBe('connection.created.v2');
   });
 });
 
-describe('what is not known is ignored, never refused', () => {
+describe('an unknown event is ignored, never refused', () => {
   test.each([
     ['a type of a later version', { ...document('created'), eventType: 'document.created.v3' }],
     ['a known type in other letters', { ...document('created'), eventType: 'Document.Created.v2' }],
@@ -113,7 +121,7 @@ describe('what is not known is ignored, never refused', () => {
   });
 });
 
-describe('a known type that lacks what it must carry is EVENT_UNREADABLE, and the error names the field', () => {
+describe('a known type that lacks a required field is EVENT_UNREADABLE, and the error names the field', () => {
   const records = ['id', 'company', 'updated'] as const;
   const intervalFields = ['start', 'end'] as const;
   test.each([
@@ -157,7 +165,7 @@ describe('a known type that lacks what it must carry is EVENT_UNREADABLE, and th
     expect(failure.message).toMatch(new RegExp(`: ${field}[.:]`));
   });
 
-  test('all that is wrong is told at once', () => {
+  test('the error names every wrong field', () => {
     const { message } = failureOf({ eventType: 'document.created.v2' });
     for (const field of records) expect(message).toContain(`${field}: `);
   });
@@ -208,7 +216,7 @@ describe('forms that the seed leaves open', () => {
     }
   });
 
-  test('fields that nobody knows yet, and null where a value is optional, change nothing', () => {
+  test('unknown fields, and null for optional values, change nothing', () => {
     const more = { site: null, created: null, tariff: { id: randomUUID() } };
     expect(decodeEvent(document('created', more))).toEqual(decodeEvent(document('created')));
   });
@@ -218,14 +226,14 @@ describe('keys of prototypes', () => {
   const hostile = (fields: string) =>
     JSON.parse(`{"__proto__":{"eventType":"document.deleted.v2","polluted":true},${fields}}`) as object;
 
-  test('do not make a type, nor fill in what is missing', () => {
+  test('make no type, and fill no missing field', () => {
     expect(decodeEvent(hostile('"hello":1'))).toEqual(ignored('unknown'));
     const company = '"company":{"__proto__":{"id":"0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f"}}';
     const inner = hostile(`"eventType":"document.created.v2","id":"${id}","updated":"${at}",${company}`);
     expect(failureOf(inner).message).toContain('company');
   });
 
-  test('leave every other object as it was', () => {
+  test('leave every other object unchanged', () => {
     const payload = { ...document('created'), constructor: { prototype: { polluted: true } } };
     expect(decodeEvent(payload)).toEqual(ofRecord('document.created.v2', 'document'));
     decodeEvent(hostile('"hello":1'));

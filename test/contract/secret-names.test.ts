@@ -97,7 +97,7 @@ describe('a name', () => {
     expect(isSecretName(name)).toBe(false);
   });
 
-  test('that is a secret is found by the hint in any text that holds it', () => {
+  test('of a secret is found by the hint in any text that contains it', () => {
     const words = [
       'access',
       'key',

@@ -23,17 +23,21 @@ describe('a time that Postgres printed', () => {
     );
   });
 
-  test('is told with how long ago it was, or how long it takes', () => {
+  test('is printed with how long ago it was, or how long it takes', () => {
     const now = Date.parse('2026-11-22T02:34:06Z');
     expect(timeAgo('2026-11-22 02:32:53.016137+00', now)).toBe('2026-11-22 02:32:53Z (73 s ago)');
     expect(timeAgo('2026-11-22 05:34:06+00', now)).toBe('2026-11-22 05:34:06Z (in 3 h)');
     expect([90, 119.6, 7_000, 90_000, 864_000].map(shownSeconds)).toEqual([
-      ...['90 s', '120 s', '117 min', '25 h', '10 days'],
+      '90 s',
+      '120 s',
+      '117 min',
+      '25 h',
+      '10 days',
     ]);
   });
 });
 
 test.each(['infinity', '', '2026-11-22', 'since 2026-11-22 02:32:53+00', '2026-11-22 02:32:53'])(
-  'what is no time stays as it is: %j',
+  'text that is no time is unchanged: %j',
   (text) => expect([rfc3339(text), shownTime(text), timeAgo(text)]).toEqual([text, text, text]),
 );

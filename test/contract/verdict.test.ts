@@ -14,9 +14,15 @@ import {
 const complete: LastRun = { runId: 'r', state: 'complete', finishedAt: '2026-11-22', error: null };
 const warehouse: WarehouseHealth = {
   oldestDueSeconds: null,
-  ...{ dead: 0, missingLately: 0, parked: [], loaded: true },
+  dead: 0,
+  missingLately: 0,
+  parked: [],
+  loaded: true,
   runs: { full: { running: 0, last: complete }, reconcile: { running: 0, last: complete } },
-  ...{ undecidedDeletes: 0, rejectedRecords: 0, blockedViews: 0, silenceHours: 72 },
+  undecidedDeletes: 0,
+  rejectedRecords: 0,
+  blockedViews: 0,
+  silenceHours: 72,
   silence: { lastEventAt: '2026-11-22', quietSeconds: 60, signs: [] },
 };
 const temporal: TemporalHealth = {
@@ -34,7 +40,7 @@ const paused = { name: 'full', state: 'paused', reason: 'a move', next: null } a
 const quiet = { lastEventAt: '2026-11-01', quietSeconds: 80 * 3_600, signs: ['no event came for 80 hours'] };
 const missed = { ...quiet, quietSeconds: 60, signs: ['5 changes were told by no event'] };
 
-/** One thing that is not well, the word for it, and what the person reads. */
+/** A fault, its word, and the text for the operator. */
 const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalHealth>, string, RegExp][] = [
   ['no worker', {}, { idle: ['events', 'backfill', 'checks'] }, 'Broken', /metersync worker/],
   ['none for checks', {}, { idle: ['checks'] }, 'Needs you', /metersync worker/],
@@ -73,7 +79,7 @@ const ills: readonly [string, Partial<WarehouseHealth>, Partial<TemporalHealth>,
   ['records that Postgres refuses', { rejectedRecords: 2 }, {}, 'Needs you', /rejected_records/],
   ['views that are blocked', { blockedViews: 1 }, {}, 'Needs you', /views refresh/],
   ['silence', { silence: quiet }, {}, 'Broken', /endpoint may be disabled/],
-  ['changes that no event told of', { silence: missed }, {}, 'Needs you', /endpoint may be disabled/],
+  ['changes without an event', { silence: missed }, {}, 'Needs you', /endpoint may be disabled/],
 ];
 
 const health = (a: Partial<WarehouseHealth> = {}, b: Partial<TemporalHealth> = {}): Health => ({
@@ -81,12 +87,12 @@ const health = (a: Partial<WarehouseHealth> = {}, b: Partial<TemporalHealth> = {
   temporal: { ...temporal, ...b },
 });
 
-test('a deployment of which nothing is amiss is in sync', () => {
+test('a deployment without a fault is in sync', () => {
   expect(headline(verdictOf(health()))).toBe('In sync');
   expect(verdictOf(health()).findings.every(({ todo }) => todo === null)).toBe(true);
 });
 
-test('a schedule that somebody removed, or that no worker is to make, is nobody\u2019s trouble', () => {
+test('a schedule that is removed or absent is no fault', () => {
   for (const state of ['removed', 'absent'] as const)
     expect(verdictOf(health({}, { schedules: [{ ...paused, state }] })).word).toBe('In sync');
 });
@@ -100,7 +106,7 @@ describe.each(ills)('%s', (_, a, b, word, todo) => {
     expect(headline(verdict)).toContain(`${word}: ${first?.name}: ${first?.saw}`);
   });
 
-  test('is told whatever else cannot be asked', () => {
+  test('is reported even if the other side cannot be reached', () => {
     const ofWarehouse = Object.keys(b).length === 0;
     const { word: heard } = verdictOf(
       ofWarehouse
@@ -111,7 +117,7 @@ describe.each(ills)('%s', (_, a, b, word, todo) => {
   });
 });
 
-test('what cannot be reached is never well, and several ills are as bad as the worst of them', () => {
+test('a side that cannot be reached is never well, and several faults are as bad as the worst', () => {
   for (const one of [
     { warehouse: away, temporal },
     { warehouse, temporal: away },

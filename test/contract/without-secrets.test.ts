@@ -58,7 +58,7 @@ describe('a JSON text', () => {
     .tuple(value, fc.constantFrom(undefined, 1, '\t', ' \r\n'))
     .map(([of, indent]) => JSON.stringify(of, null, indent));
 
-  test('loses its secrets and nothing else, however deep they are', () => {
+  test('loses its secrets and nothing else, at any depth', () => {
     fc.assert(
       fc.property(printed, (text) => {
         expect(JSON.parse(withoutSecrets(text))).toEqual(JSON.parse(text, withoutSecretMembers));
@@ -67,7 +67,7 @@ describe('a JSON text', () => {
     );
   });
 
-  test('shows no secret wherever it is cut short, and whatever is put into it', () => {
+  test('reveals no secret when it is cut short or changed anywhere', () => {
     const hidden = fc.constantFrom(
       '{"password":"hush"}',
       '{"a":1,"credentials":{"b":["hush"]}}',
@@ -81,7 +81,7 @@ describe('a JSON text', () => {
         fc.boolean(),
         (text, at, extra, cut) => {
           const broken = text.slice(0, at) + (cut ? '' : extra + text.slice(at));
-          // What is put into the middle of a name makes it another one.
+          // An insertion within a name makes another name.
           fc.pre(cut || /(?:password|credentials|Pin)":/.test(broken));
           expect(withoutSecrets(broken)).not.toMatch(/hus|ush/);
         },
@@ -119,7 +119,7 @@ test('100,000 levels are read without recursion, and a secret among them is foun
   expect(withoutSecrets(`{"credentials":${nested.array}}`)).toBe('{}');
 });
 
-describe('what is no JSON', () => {
+describe('text that is not JSON', () => {
   test.each([
     ['{"connections":[{"id":1,"password":"hunt', '{"connections":[{"id":1'],
     ['{"id":1,"credentials":{"user":"a","pw":"b"}', '{"id":1'],
@@ -154,7 +154,7 @@ describe('what is no JSON', () => {
     '[{"token"'.repeat(100_000),
     'token: bearer '.repeat(70_000),
     `x ${'token\\"'.repeat(140_000)}`,
-  ])('of a megabyte is read to its end, whatever it repeats (case %#)', (text) => {
+  ])('of a megabyte is read to its end, with any repetition (case %#)', (text) => {
     expect(withoutSecrets(text).length).toBeLessThanOrEqual(text.length + 1);
   });
 });

@@ -1,18 +1,27 @@
 import { expect, test } from 'vitest';
 import { counted, label, nameInWords } from '../../contract/words.ts';
 
-test('one is told as one, and the others as many', () => {
+test('counts one in the singular, and others in the plural', () => {
   expect([0, 1, 2, 1_234].map((n) => counted(n, 'event'))).toEqual([
-    ...['0 events', '1 event', '2 events', '1,234 events'],
+    '0 events',
+    '1 event',
+    '2 events',
+    '1,234 events',
   ]);
   expect([1, 2].map((n) => counted(n, 'company', 'companies'))).toEqual(['1 company', '2 companies']);
 });
 
-test('a name of code and one of a table are the same words for people', () => {
+test('a name of code and one of a table become the same words', () => {
   expect([nameInWords('usageData'), nameInWords('usage_data'), nameInWords('documents')]).toEqual([
-    ...['usage data', 'usage data', 'documents'],
+    'usage data',
+    'usage data',
+    'documents',
   ]);
   expect(['recordId', 'workflowRunId', 'receivedAt', 'errorCode', 'id'].map(label)).toEqual([
-    ...['record', 'workflow run', 'received', 'error code', 'id'],
+    'record',
+    'workflow run',
+    'received',
+    'error code',
+    'id',
   ]);
 });

@@ -4,7 +4,7 @@ import { bisectListing, type ProbedPage, type WantedRecord } from '../../service
 
 const perPage = 4;
 
-/** A listing in memory: what a search of it asks for, and what it misses. */
+/** Searches a listing in memory: the pages that it requests, and the ids that it misses. */
 async function search(
   records: readonly WantedRecord[],
   wanted: readonly WantedRecord[],
@@ -12,8 +12,12 @@ async function search(
 ): Promise<{ unmet: string[]; asked: number[] }> {
   const pages: ProbedPage[] = [];
   for (let at = 0; at < records.length; at += perPage) {
-    const some = records.slice(at, at + perPage);
-    pages.push({ number: pages.length + 1, ids: some.map(({ id }) => id), keys: some.map(({ key }) => key) });
+    const slice = records.slice(at, at + perPage);
+    pages.push({
+      number: pages.length + 1,
+      ids: slice.map(({ id }) => id),
+      keys: slice.map(({ key }) => key),
+    });
   }
   const asked: number[] = [];
   const read = async (number: number) => {
@@ -30,7 +34,7 @@ const listing = (times: readonly number[]): WantedRecord[] =>
 const ascending = (a: number, b: number) => a - b;
 
 describe('a record of an ordered listing', () => {
-  test('is found wherever it stands, newest first or last, equal keys or not, and no page is read twice', async () => {
+  test('is found at any position, in either order, with equal keys or not, and no page is read twice', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.nat(40), { minLength: 9, maxLength: 120 }),
@@ -49,7 +53,7 @@ describe('a record of an ordered listing', () => {
     );
   });
 
-  test('costs a request for each halving of its pages, one on the first or last page none', async () => {
+  test('costs a request for each halving of its pages, none on the first or last page', async () => {
     const records = listing(Array.from({ length: perPage * 1_000 }, (_, at) => at));
     const [newest, middle] = [records.at(-1), records[2_222]] as [WantedRecord, WantedRecord];
     expect((await search(records, [newest])).asked).toEqual([]);
@@ -61,14 +65,14 @@ describe('a record of an ordered listing', () => {
     expect(many.asked.length).toBeLessThanOrEqual(20);
   });
 
-  test('that is not there is told as not met', async () => {
+  test('is returned as not found if it is absent', async () => {
     const records = listing(Array.from({ length: 60 }, (_, at) => 2 * at));
     const { unmet } = await search(records, [{ id: 'gone', key: keyOf(31) }]);
     expect(unmet).toEqual(['gone']);
   });
 });
 
-describe('a search ends without a word about what it did not meet', () => {
+describe('a search ends with ids that it did not find', () => {
   const times = Array.from({ length: 60 }, (_, at) => at);
   const wanted = [{ id: 'r30', key: keyOf(30) }];
 
@@ -90,13 +94,13 @@ describe('a search ends without a word about what it did not meet', () => {
     expect((await search(records, wanted, empty)).unmet).toEqual(['r30']);
   });
 
-  test('when it is not known when the record was created', async () => {
+  test('when the record has no creation time', async () => {
     const { unmet, asked } = await search(listing(times), [{ id: 'r30', key: null }]);
     expect([unmet, asked]).toEqual([['r30'], []]);
   });
 });
 
-/** The eighth page, which a search comes to first, the wrong way round. */
+/** The eighth page, which a search requests first, in reverse order. */
 function withDisorder(records: readonly WantedRecord[]): WantedRecord[] {
   const at = 7 * perPage;
   return [

@@ -49,7 +49,7 @@ describe('an error', () => {
     ['Z_DATA_ERROR', 'SERVICE_ANSWER_UNREADABLE'],
     ['ERR_BUFFER_TOO_LARGE', 'SERVICE_ANSWER_UNREADABLE'],
     ['UND_ERR_INVALID_ARG', 'SERVICE_REQUEST_REFUSED'],
-    // A client that was closed, and defects: not the service's doing.
+    // A closed client, and defects: not failures of the service.
     ['UND_ERR_DESTROYED', undefined],
     ['UND_ERR_CLOSED', undefined],
     ['ERR_INVALID_ARG_TYPE', undefined],
@@ -76,7 +76,7 @@ describe('Retry-After', () => {
     ['999999999999', undefined, retryAfterMaxMs],
     ['Sun, 01 Jun 2025 12:00:30 GMT', undefined, 30_000],
     ['Sun, 01 Jun 2025 11:00:00 GMT', undefined, 0],
-    // The service's clock is ten minutes fast: its own Date says so.
+    // The service's clock is ten minutes fast, as its Date shows.
     ['Sun, 01 Jun 2025 12:10:30 GMT', 'Sun, 01 Jun 2025 12:10:00 GMT', 30_000],
     ['Sun, 01 Jun 2025 12:00:30 GMT', 'nonsense', 30_000],
     ['Sun, 01 Jun 2099 12:00:30 GMT', undefined, retryAfterMaxMs],

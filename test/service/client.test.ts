@@ -25,7 +25,7 @@ describe('a request', () => {
     expect(server.asked[0]?.query.toString()).toBe('page=1');
   });
 
-  test('bears a base address with a slash at its end', async () => {
+  test('accepts a base address with a slash at its end', async () => {
     const { server, client } = await setup((asked) => pageOf([], asked));
     const other = createServiceClient({ ...silent, baseUrl: `${server.url}/` });
     await other.page(documents());
@@ -62,13 +62,13 @@ describe('an answer', () => {
     headers: { 'content-encoding': encoding },
   });
 
-  test('is kept as it was received', async () => {
+  test('keeps its text as received', async () => {
     const text = '{ "documents" : [ {"id":"a", "amount": 1.10} ],\n "hasNext":false }\n';
     const { client } = await setup(() => ({ body: text }));
     expect((await client.page(documents())).body).toBe(text);
   });
 
-  test('may be packed with gzip', async () => {
+  test('may be compressed with gzip', async () => {
     const { server, client } = await setup(() => packed(gzipSync(body), 'gzip'));
     expect((await client.page(documents())).body).toBe(body);
     expect(server.asked[0]?.headers['accept-encoding']).toBe('gzip');
@@ -113,7 +113,7 @@ describe('an answer', () => {
     expect(await rejection(client.page(documents()))).toMatchObject({ code: 'SERVICE_UNREACHABLE' });
   });
 
-  test('that refuses is quoted, with what was asked and its status', async () => {
+  test('that refuses is quoted, with the request and its status', async () => {
     const { client } = await setup(() => ({ status: 403, json: { detail: 'You shall not pass' } }));
     const error = await rejection(client.page(documents(2)));
     expect(error).toMatchObject({ code: 'SERVICE_ACCESS_DENIED', status: 403 });
@@ -121,7 +121,7 @@ describe('an answer', () => {
     expect(`${error}`).toContain('You shall not pass');
   });
 
-  test('that refuses at great length is still known by its status', async () => {
+  test('that refuses with a long body keeps its status', async () => {
     const { client } = await setup(() => ({ status: 401, body: 'x'.repeat(1_000_000) }));
     expect(await rejection(client.page(documents()))).toMatchObject({ code: 'SERVICE_KEY_REFUSED' });
   });
@@ -138,7 +138,7 @@ describe('an answer', () => {
     });
   });
 
-  test('that redirects is refused, and its address never asked', async () => {
+  test('that redirects is refused, and its address gets no request', async () => {
     const { server, client } = await setup(({ path }) =>
       path.endsWith('/c1') ? { status: 302, body: '', headers: { location: '/elsewhere' } } : { json: [] },
     );
@@ -174,7 +174,7 @@ describe('secrets', () => {
 });
 
 describe('a record', () => {
-  test('comes as it was received, and parsed', async () => {
+  test('has its text as received, and its parsed value', async () => {
     const { client } = await setup(() => ({ body: '{"id": "d1", "amount": 1.10}' }));
     expect(await client.record(document)).toEqual({
       found: true,
@@ -249,7 +249,7 @@ describe('the API key', () => {
     );
   });
 
-  test('is in no error when what answers speaks no HTTP, but echoes it', async () => {
+  test('is in no error when a server without HTTP echoes it', async () => {
     const server = createServer((socket) =>
       socket.end(`HTTP/1.1 200 OK\r\nx y\x01: ${apiKey}\r\n\r\n${apiKey}`),
     );

@@ -1,7 +1,7 @@
 /** A door at which requests wait until the test opens it, so that no test sleeps. */
 export interface Door {
   pass(): Promise<void>;
-  /** Lets in those who wait, and everyone who comes later. */
+  /** Lets in the waiting requests, and all later ones. */
   open(): void;
   readonly waiting: number;
 }

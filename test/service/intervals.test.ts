@@ -63,7 +63,7 @@ describe('interval columns', () => {
     expect(columns.endAt).toEqual([null, 'b', 'b', 'b', 'b']);
   });
 
-  test('leave out, and tell of, records without a place in time', () => {
+  test('leave out records without a place in time, and list their positions', () => {
     const columns = read('{"end": "b", "usage": 1.5}', JSON.stringify(reading), '{"start": "a"}', '7');
     expect(columns.unplaced).toEqual([0, 2, 3]);
     expect(columns.startAt).toHaveLength(1);
@@ -90,7 +90,7 @@ describe('an amount that is a number', () => {
     '1E-7',
   ])('%s keeps its digits', (text) => {
     expect(read(ofUsage(text)).usage).toEqual([text]);
-    // The slow way: a second number under the same key, deeper down.
+    // The slow way: a second number under the same key, nested deeper.
     const nested = `{"start": "a", "parts": [{"usage": 7}], "usage": ${text}, "end": "b"}`;
     expect(read(nested).usage).toEqual([text]);
   });
@@ -110,7 +110,7 @@ describe('an amount that is a number', () => {
     expect(read(ofUsage('2.250'), record, ofUsage('3.30')).usage).toEqual(['2.250', '1.50', '3.30']);
   });
 
-  test('is not mixed up when one record lacks it and another holds it deeper down', () => {
+  test('is not confused when one record lacks it and another nests it', () => {
     const columns = read('{"start": "a", "end": "b"}', '{"start": "a", "end": "b", "parts": {"usage": 7}}');
     expect(columns.usage).toEqual([null, null]);
     const mixed = read(
@@ -135,7 +135,7 @@ describe('an amount that is a number', () => {
     expect(columns.meterId).toEqual(['12.50']);
   });
 
-  test('keeps its digits whatever stands around it', () => {
+  test('keeps its digits in any record', () => {
     const digits = fc.stringMatching(/^-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?$/);
     const amount = fc.oneof(
       digits,

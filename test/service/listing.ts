@@ -6,11 +6,11 @@ export interface ListingShape {
   readonly perPage?: number;
   /** Fields of the envelope to leave out. */
   readonly omit?: readonly string[];
-  /** What an empty list calls its number of pages. */
+  /** `totalPages` of an empty list. */
   readonly totalPagesWhenEmpty?: 0 | 1;
 }
 
-/** A page of a listing as the service gives it (seed 2.7), a page beyond the last being the last (seed 7). */
+/** Returns a page of a listing as the service does (seed 2.7); beyond the last page, the last (seed 7). */
 export function pageOf(
   items: readonly unknown[],
   asked: Pick<Asked, 'query'>,
@@ -32,7 +32,7 @@ export function pageOf(
   return { json: envelope };
 }
 
-/** As many documents, with ids `d1`, `d2`, … */
+/** Makes documents with ids `d1`, `d2`, … */
 export function someDocuments(count: number): { id: string }[] {
   return Array.from({ length: count }, (_, index) => ({ id: `d${index + 1}` }));
 }

@@ -43,7 +43,7 @@ describe('a page', () => {
     });
   });
 
-  test('that is a bare array is the only one, whichever was asked for', () => {
+  test('that is a bare array is the only one, whichever was requested', () => {
     expect(read([{ id: 'a' }], 4)).toMatchObject({
       itemsKey: null,
       ids: ['a'],
@@ -54,7 +54,7 @@ describe('a page', () => {
     });
   });
 
-  test('takes hasNext for the word of the service, whatever the counts say', () => {
+  test('takes hasNext from the service, even against the counts', () => {
     expect(read({ ...full, hasNext: false })).toMatchObject({ hasNext: false, endSaid: true });
     expect(read({ ...full, hasNext: true, totalPages: 1 })).toMatchObject({ hasNext: true });
   });
@@ -68,7 +68,7 @@ describe('a page', () => {
     expect(read({ ...full, hasNext: 'true', totalPages: 2 }, 2)).toMatchObject({ hasNext: false });
   });
 
-  test('without either only knows whether it holds something', () => {
+  test('without either has a next one unless it is empty', () => {
     expect(read(without('hasNext', 'totalPages'))).toMatchObject({ hasNext: true, endSaid: false });
     expect(read({ ...without('hasNext', 'totalPages'), documents: [] })).toMatchObject({
       hasNext: false,
@@ -76,7 +76,7 @@ describe('a page', () => {
     });
   });
 
-  test('that does not say which it is, is the one asked for', () => {
+  test('without a number is the requested one', () => {
     expect(read(without('currentPage'), 7).currentPage).toBe(7);
     expect(read({ ...full, currentPage: '2' }, 7).currentPage).toBe(7);
   });
@@ -108,7 +108,7 @@ describe('a page', () => {
     });
   });
 
-  test('keeps every digit of an id, wherever it stands', () => {
+  test('keeps every digit of an id, at any position', () => {
     const body =
       '{"id": 1, "documents": [{"id": 90071992547409931234}, {"id": 12.50}, {"id": "a"}, {}, null, 5, {"id": null}]}';
     expect(read(body).ids).toEqual(['90071992547409931234', '12.50', 'a', null, null, null, null]);
@@ -133,16 +133,17 @@ describe('what is no page', () => {
     ['an answer cut short', '{"documents": [{"note": "hush"},', 'cut short'],
     ['a text that JSON does not allow', '["hush\0"]', 'wrong inside one of its texts'],
     ['nothing at all', '', 'expected JSON, got an empty body'],
-  ])('%s is SERVICE_ANSWER_UNREADABLE, told without quoting it', (_, value, told) => {
+  ])('%s is SERVICE_ANSWER_UNREADABLE, without a quote', (_, value, message) => {
     expect(() => read(value)).toThrow(expect.objectContaining({ code: 'SERVICE_ANSWER_UNREADABLE' }));
-    expect(() => read(value)).toThrow(told);
+    expect(() => read(value)).toThrow(message);
     expect(() => read(value)).not.toThrow(/hush|nothing here/);
   });
 
-  test('is told of with the types that everybody knows, and no other word of the answer', () => {
-    const told = (contentType: string | undefined) => () => readPage({ text: '7', contentType }, endpoint, 1);
-    expect(told('Application/JSON; charset=hush')).toThrow('of application/json: it');
-    expect(told('application/hush')).toThrow('of an unknown type: it');
-    expect(told(undefined)).toThrow('of no type: it');
+  test('is described by well-known content types, and no other text of the answer', () => {
+    const parsing = (contentType: string | undefined) => () =>
+      readPage({ text: '7', contentType }, endpoint, 1);
+    expect(parsing('Application/JSON; charset=hush')).toThrow('of application/json: it');
+    expect(parsing('application/hush')).toThrow('of an unknown type: it');
+    expect(parsing(undefined)).toThrow('of no type: it');
   });
 });

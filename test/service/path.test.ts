@@ -10,7 +10,7 @@ const endpoint = (name: keyof typeof defaultEndpoints): Endpoint => {
 };
 
 describe('the path of a request', () => {
-  test('holds the values of its placeholders and the page', () => {
+  test('contains the values of its placeholders and the page', () => {
     const path = requestPath({ endpoint: endpoint('documents'), params: { companyId: 'c1' }, page: 3 });
     expect(path).toBe('/document/company/c1?page=3');
   });
@@ -27,7 +27,7 @@ describe('the path of a request', () => {
     expect(requestPath({ ...intervals, params: { meterId: 'm' } })).toBe('/interval/meter/m?page=1');
   });
 
-  test('takes parameters of the caller, which win over those of the catalogue', () => {
+  test('takes parameters of the caller, which override those of the catalogue', () => {
     const request = { endpoint: endpoint('connections'), params: { companyId: 'c' }, page: 2 };
     expect(requestPath({ ...request, query: { limit: '500', status: 'A B' } })).toBe(
       '/connection/company/c?limit=500&status=A%20B&page=2',
@@ -59,7 +59,7 @@ describe('the path of a request', () => {
     ).toThrow(expect.objectContaining({ code: 'SERVICE_REQUEST_REFUSED' }));
   });
 
-  test('holds no lone surrogate', () => {
+  test('contains no lone surrogate', () => {
     expect(requestPath({ endpoint: endpoint('document'), params: { id: 'a\ud800' } })).toBe(
       '/document/a%EF%BF%BD',
     );

@@ -5,13 +5,13 @@ import { createQuote } from '../../service/quote.ts';
 const key = 'k3y/A+b&9f<"\\7c%41Zx==q';
 const quote = createQuote(key);
 
-test('a quote is of some 200 characters, on one line, without the key', () => {
+test('a quote has some 200 characters, on one line, without the key', () => {
   const message = quote(`{"echo": "${key}",\n ${'x'.repeat(10_000)}`);
   expect(message).toBe(`"{\\"echo\\": \\"[API key]\\", ${'x'.repeat(200 - 22)}…"`);
   expect(quote(' \n')).toBe('an empty body');
 });
 
-test('a quote is cut after the key was taken out, so that nothing of it moves up', () => {
+test('a quote is cut after the key was removed, so that no part of it moves up', () => {
   const plain = 'Fq8-3zLm_0Vt-77Ra-PwKc-19xD-hhNs-4YbE-o2';
   for (let before = 0; before < 260; before++) {
     for (const echo of [plain.repeat(6), plain, plain.slice(0, 30), plain.slice(12)]) {
@@ -56,7 +56,7 @@ describe('the key', () => {
     for (const reading of readings(message)) expect(longestRun(reading, key)).toBeLessThan(8);
   });
 
-  test('is no part of a quote, whatever it is, however it is spelled, and wherever it is cut', () => {
+  test('is no part of a quote, in any spelling, cut anywhere', () => {
     const printable = fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code));
     const keys = fc.string({ unit: printable, minLength: 8, maxLength: 48 });
     const noise = fc.string({ maxLength: 30 });
@@ -92,17 +92,17 @@ describe('the key', () => {
     for (const reading of readings(message)) expect(longestRun(reading, "!!0!!!!!!'")).toBeLessThan(8);
   });
 
-  test('that is short is looked for as a whole', () => {
+  test('that is short is searched for in full', () => {
     expect(createQuote('abc')('the ABC of abcd')).toBe('"the [API key] of [API key]d"');
   });
 });
 
-/** The message as somebody might read it who wants the key. */
+/** Returns the message in every reading that could reveal the key. */
 function readings(quoted: string): string[] {
   if (quoted === 'an empty body') return [];
   const text = (JSON.parse(quoted) as string).replaceAll('[API key]', '·');
   const byte = (digits: string) => String.fromCharCode(Number.parseInt(digits, 16));
-  // Without what is ours: what stands for the key, and the quotation marks and backslashes of a JSON text.
+  // Without the placeholder of the key, and the quotation marks and backslashes of a JSON text.
   const plain = [text];
   for (let time = 0; time < 2; time++) {
     plain.push(

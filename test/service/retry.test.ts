@@ -9,13 +9,13 @@ const refused = (status: number, headers: Record<string, string> = {}): Reply =>
   headers,
 });
 
-/** Answers with each reply in turn, and with the last for ever. */
+/** Answers with each reply in turn, then always with the last. */
 const inTurn =
   (...replies: Reply[]): Script =>
   ({ number }) =>
     replies[Math.min(number, replies.length) - 1] ?? good;
 
-describe('a failure that may pass', () => {
+describe('a temporary failure', () => {
   const passing: [string, Reply][] = [
     ['500', refused(500)],
     ['503', refused(503)],
@@ -28,13 +28,13 @@ describe('a failure that may pass', () => {
     const { server, client, clock, logged } = await setup(inTurn(reply, reply, good));
     expect((await client.page(documents())).ids).toEqual(['d1']);
     expect(server.asked).toHaveLength(3);
-    // Full jitter, here at one half: of up to one second, then of up to two.
+    // Full jitter, here one half: of up to one second, then of up to two.
     expect(clock.slept).toEqual([500, 1000]);
     expect(client.counts().documents).toMatchObject({ requests: 3, retries: 2, busy: 0 });
     expect(logged.map(({ level }) => level)).toEqual(['debug', 'debug']);
   });
 
-  test('is given up after four attempts, as the failure it is', async () => {
+  test('fails the call after four attempts, unchanged', async () => {
     const { server, client, clock } = await setup(() => refused(502));
     expect(await rejection(client.page(documents()))).toMatchObject({ code: 'SERVICE_ERROR', status: 502 });
     expect(server.asked).toHaveLength(4);
@@ -48,7 +48,7 @@ describe('a failure that may pass', () => {
     expect(clock.slept).toEqual([1998, 1000]);
   });
 
-  test('waits no longer in sum than its budget', async () => {
+  test('waits no longer in total than its budget', async () => {
     const { server, client, clock } = await setup(() => refused(500), {
       budget: { attemptsMax: 100, waitMaxMs: 10_000 },
     });
@@ -57,7 +57,7 @@ describe('a failure that may pass', () => {
     expect(server.asked).toHaveLength(5);
   });
 
-  test('of one request leaves the others their pace', async () => {
+  test('of one request does not slow the others', async () => {
     const { server, client, clock } = await setup(({ query }) =>
       query.get('page') === '1' ? refused(500) : good,
     );
@@ -87,7 +87,7 @@ describe('when the service asks to slow down', () => {
     expect(client.counts().documents).toMatchObject({ requests: 2, retries: 1, busy: 1 });
   });
 
-  test('without saying how long, the wait is at least half of what a backoff may be', async () => {
+  test('without Retry-After, the wait is at least half of the backoff ceiling', async () => {
     const { client, clock } = await setup(() => refused(429), { random: () => 0 });
     expect(await rejection(client.page({ ...documents(), lane: 'live' }))).toMatchObject({
       code: 'SERVICE_BUSY',
@@ -106,7 +106,7 @@ describe('when the service asks to slow down', () => {
     },
   );
 
-  test('for longer than the budget, the failure tells for how long, at once', async () => {
+  test('for longer than the budget, the call fails at once with that time', async () => {
     const { server, client, clock } = await setup(() => refused(429, { 'retry-after': '600' }));
     expect(await rejection(client.page(documents()))).toMatchObject({
       code: 'SERVICE_BUSY',
@@ -114,7 +114,7 @@ describe('when the service asks to slow down', () => {
       retryAfterMs: 600_000,
     });
     expect(clock.slept).toEqual([]);
-    // Nor does anyone else send meanwhile.
+    // Other requests are not sent meanwhile, either.
     clock.advance(200_000);
     const other = await rejection(client.page({ ...documents(2), lane: 'live' }));
     expect(other).toMatchObject({ code: 'SERVICE_BUSY', status: undefined, retryAfterMs: 400_000 });
@@ -124,7 +124,7 @@ describe('when the service asks to slow down', () => {
     expect(server.asked).toHaveLength(2);
   });
 
-  test('a 503 with Retry-After is heeded like a 429', async () => {
+  test('a 503 with Retry-After counts like a 429', async () => {
     const { client, clock, logged } = await setup(inTurn(refused(503, { 'retry-after': '9' }), good));
     await client.page({ ...documents(), lane: 'live' });
     expect(clock.slept).toEqual([9000]);

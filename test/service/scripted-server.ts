@@ -13,26 +13,26 @@ export interface Asked {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
-  /** Counted from 1, over the whole server. */
+  /** Counted from 1, over all requests of the server. */
   readonly number: number;
 }
 
-/** What the server does with one request. */
+/** How the server answers one request. */
 export type Reply =
   | { readonly json: unknown; readonly status?: number; readonly headers?: Record<string, string> }
   | { readonly body: string | Buffer; readonly status?: number; readonly headers?: Record<string, string> }
-  /** Announces more than it sends, and hangs up. */
+  /** Announces more bytes than it sends, and hangs up. */
   | { readonly cut: string }
   /** Closes the connection without an answer. */
   | 'hang up'
-  /** Answers nothing, ever. */
+  /** Never answers. */
   | 'silence'
-  /** Sends the head and the beginning of a body, and nothing more. */
+  /** Sends the head and the start of a body, and nothing more. */
   | 'trickle';
 
 export type Script = (asked: Asked) => Reply | Promise<Reply>;
 
-/** A real HTTP server that answers by a script: it stands for the service, and for all that can be wrong with one. */
+/** A real HTTP server that answers by a script, in place of the service and its possible faults. */
 export class ScriptedServer {
   readonly asked: Asked[] = [];
   /** The most requests that were unanswered at one moment. */
@@ -95,7 +95,7 @@ function perform(reply: Reply, response: ServerResponse): void {
   }
   if ('cut' in reply) {
     response.writeHead(200, { 'content-length': Buffer.byteLength(reply.cut) + 1000 });
-    // The bytes are out before the connection goes.
+    // Sends the bytes before the connection is closed.
     response.write(reply.cut, () => response.destroy());
     return;
   }

@@ -10,7 +10,7 @@ const reason = new Error('the activity was cancelled');
 
 describe('the deadline', () => {
   const never: Reply[] = ['silence', 'trickle'];
-  test.each(never)('covers the whole answer: %s', async (reply) => {
+  test.each(never)('covers the complete answer: %s', async (reply) => {
     const clock = new VirtualClock();
     const { server, client } = await setup(() => reply, { ...once, clock, timeoutMs: 30_000 });
     const error = rejection(client.page(documents()));
@@ -20,7 +20,7 @@ describe('the deadline', () => {
     clock.advance(1);
     expect(await error).toMatchObject({ code: 'SERVICE_UNREACHABLE' });
     expect(`${await error}`).toContain('no whole answer within 30000 ms');
-    // The connection is given up, not left to the service.
+    // The client closes the connection itself.
     await until('the number of requests at the server is 0', () => server.inFlight === 0);
   });
 
@@ -75,7 +75,7 @@ describe('an aborted signal ends a request at once', () => {
     const { server, client } = await setup(() => reply, { clock });
     const controller = new AbortController();
     const error = rejection(client.page({ ...documents(), signal: controller.signal }));
-    // The deadline of the request is gone by then: the one who sleeps is the wait.
+    // The deadline of the request has ended by then: the only sleep left is the wait.
     await until('the attempt failed', () => client.counts().documents?.retries === 1);
     controller.abort(reason);
     expect(await error).toBe(reason);
@@ -90,7 +90,7 @@ describe('an aborted signal ends a request at once', () => {
     expect(server.asked).toEqual([]);
   });
 
-  test('and leaves no listener on a signal that lives on', async () => {
+  test('and leaves no listener on a signal that outlives it', async () => {
     const { client } = await setup(() => ({ json: [] }));
     const { signal } = new AbortController();
     const listening = new Set<unknown>();

@@ -7,7 +7,7 @@ import { VirtualClock } from './virtual-clock.ts';
 
 export const apiKey = 'key-3f9a-secret-b71c';
 
-/** Longer than any wait between attempts, so that a clock that skips those leaves the deadline alone. */
+/** Longer than any wait between attempts, so that a clock that skips waits never skips the deadline. */
 export const timeoutMs = 100_000_000;
 
 export interface Logged {
@@ -23,7 +23,7 @@ export interface Setup {
   readonly logged: Logged[];
 }
 
-/** A client and the server it talks to, both gone when the test is over. Jitter is half of what it can be. */
+/** Starts a client and its server, and closes both after the test. Jitter is half of its maximum. */
 export async function setup(script: Script, options: Partial<ServiceClientOptions> = {}): Promise<Setup> {
   const server = await ScriptedServer.start(script);
   const clock = new VirtualClock({ skipBelowMs: timeoutMs });
@@ -52,7 +52,7 @@ export async function setup(script: Script, options: Partial<ServiceClientOption
 export const documents = (page = 1) =>
   ({ endpoint: 'documents', params: { companyId: 'c1' }, page, lane: 'backfill' }) as const;
 
-/** What the promise rejects with. */
+/** Returns the error with which the promise rejects. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   return await promise.then(
     (value) => {

@@ -18,7 +18,7 @@ const page = (asked: number, ids: (string | null)[], more: Partial<PageManifest>
   ...more,
 });
 
-describe('a pass is not stable', () => {
+describe('a pass', () => {
   const first = page(1, ['a', 'b'], { hasNext: true });
   test.each<[string, PageManifest[]]>([
     ['the last page was not reached', []],
@@ -32,20 +32,20 @@ describe('a pass is not stable', () => {
     ['2 distinct records of a total of 3', [page(1, ['a', 'b'])]],
     ['4 distinct records of a total of 3', [first, page(2, ['c', 'd'])]],
     ['1 records have no id', [first, page(2, [null])]],
-  ])('when %s', (reason, manifest) => {
+  ])('is not stable when %s', (reason, manifest) => {
     const judgement = judgePass(manifest);
     expect(judgement.stable).toBe(false);
     expect(judgement.reasons).toContain(reason);
   });
 
-  test('for lack of a total alone', () => {
+  test('can be stable without totals', () => {
     const manifest = [page(1, ['a', 'b'], { hasNext: true, total: null }), page(2, ['c'], { total: null })];
     expect(judgePass(manifest)).toEqual({ stable: true, reasons: [], distinct: 3, total: null, pages: 2 });
     expect(judgePass([...manifest.slice(0, 1), page(2, ['a'], { total: null })]).stable).toBe(false);
   });
 });
 
-/** What happens to the listing between two reads. */
+/** A change of the listing between two reads. */
 type Change =
   | { readonly kind: 'insert'; readonly at: number }
   | { readonly kind: 'delete'; readonly at: number }
@@ -56,7 +56,7 @@ const insertion = fc.record({ kind: fc.constant('insert' as const), at });
 const deletion = fc.record({ kind: fc.constant('delete' as const), at });
 const move = fc.record({ kind: fc.constant('move' as const), from: at, to: at });
 
-/** A listing of records whose ids never come back, and passes over it as the service answers them (seed 7). */
+/** A listing whose deleted ids never come back, and passes over it with the service's answers (seed 7). */
 class Listing {
   ids: string[];
   #next: number;
@@ -90,7 +90,7 @@ class Listing {
     return { asked, currentPage, total, hasNext: currentPage < totalPages, ids };
   }
 
-  /** Walks to the end; the changes of each step come before the next page is read. */
+  /** Walks to the end, and applies the changes of each step before it reads the next page. */
   pass(steps: readonly (readonly Change[])[]): PageManifest[] {
     const manifest = [this.read(1)];
     for (const step of steps) {
@@ -120,7 +120,7 @@ describe('over a listing that changes between the reads of its pages', () => {
     );
   });
 
-  test('a stable pass missed as many records as it saw that are gone', () => {
+  test('a stable pass missed as many records as it saw before they were deleted', () => {
     fc.assert(
       fc.property(
         fc.record(sizes),
@@ -144,7 +144,7 @@ describe('over a listing that changes between the reads of its pages', () => {
     ['deleted or moved', fc.oneof(deletion, move)],
     ['moved', move],
   ] as [string, fc.Arbitrary<Change>][])(
-    'a stable pass saw exactly what there is, if records were only %s',
+    'a stable pass saw exactly the records of the listing, if they were only %s',
     (_, change) => {
       fc.assert(
         fc.property(fc.record(sizes), stepsOf(change), ({ size, perPage }, steps) => {
@@ -174,7 +174,7 @@ describe('over a listing that changes between the reads of its pages', () => {
     expect(judgePass(manifest).stable).toBe(true);
   });
 
-  test('without a total, one deletion is enough', () => {
+  test('without a total, one deletion is enough to make it wrong', () => {
     const listing = new Listing(4, 2, false);
     const manifest = listing.pass([[{ kind: 'delete', at: 0 }]]);
     expect(manifest.map(({ ids }) => ids)).toEqual([['r0', 'r1'], ['r3']]);
@@ -182,10 +182,10 @@ describe('over a listing that changes between the reads of its pages', () => {
   });
 
   test.each([true, false])(
-    'a pass that a later one confirms saw exactly what there was at its end (total: %s)',
+    'a pass that a later one confirms saw exactly the records at its end (total: %s)',
     (givesTotal) => {
       const change = fc.oneof({ weight: 3, arbitrary: deletion }, { weight: 3, arbitrary: insertion }, move);
-      // Mostly quiet steps, as else hardly any pass is stable, let alone two.
+      // Most steps change nothing: otherwise hardly any pass is stable, let alone two.
       const steps = fc.array(
         fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(change, { maxLength: 4 })),
         {
@@ -233,14 +233,14 @@ describe('a later pass confirms an earlier one', () => {
   });
 });
 
-test('a pass in numbers is judged like a pass in ids', () => {
+test('judges the counts of a pass like its ids', () => {
   const steps = stepsOf(fc.oneof(insertion, deletion, move));
   fc.assert(
     fc.property(fc.record(sizes), steps, fc.boolean(), ({ size, perPage }, changes, givesTotal) => {
       const manifest = new Listing(size, perPage, givesTotal).pass(changes);
       let counts: PassCounts | undefined;
-      // As after a heartbeat: the numbers survive JSON.
-      for (const one of manifest) counts = JSON.parse(JSON.stringify(countPage(counts, one)));
+      // Like a heartbeat: the counts survive JSON.
+      for (const page of manifest) counts = JSON.parse(JSON.stringify(countPage(counts, page)));
       expect(judgeCounts(counts as PassCounts, seenIn(manifest).size)).toEqual(judgePass(manifest));
     }),
   );

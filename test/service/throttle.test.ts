@@ -11,28 +11,25 @@ const pages = (from: number, to: number): number[] =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
 describe('requests in flight', () => {
-  test.each([10, 3, 1])(
-    'are never more than the bound of %i, and as many as it allows',
-    async (maxConcurrency) => {
-      const door = createDoor();
-      const { server, client } = await setup(
-        async () => {
-          await door.pass();
-          return good;
-        },
-        { maxConcurrency },
-      );
-      const all = Promise.all(pages(1, 50).map((page) => client.page(documents(page))));
-      await until(
-        `the number of requests at the door is ${maxConcurrency}`,
-        () => door.waiting === maxConcurrency,
-      );
-      door.open();
-      await all;
-      expect(server.asked).toHaveLength(50);
-      expect(server.inFlightMax).toBe(maxConcurrency);
-    },
-  );
+  test.each([10, 3, 1])('reach the bound of %i and never exceed it', async (maxConcurrency) => {
+    const door = createDoor();
+    const { server, client } = await setup(
+      async () => {
+        await door.pass();
+        return good;
+      },
+      { maxConcurrency },
+    );
+    const all = Promise.all(pages(1, 50).map((page) => client.page(documents(page))));
+    await until(
+      `the number of requests at the door is ${maxConcurrency}`,
+      () => door.waiting === maxConcurrency,
+    );
+    door.open();
+    await all;
+    expect(server.asked).toHaveLength(50);
+    expect(server.inFlightMax).toBe(maxConcurrency);
+  });
 
   test('are ten by default', async () => {
     const door = createDoor();
@@ -48,7 +45,7 @@ describe('requests in flight', () => {
   });
 });
 
-test('what is live goes before a backfill that came earlier', async () => {
+test('a live request goes before an earlier one of a backfill', async () => {
   const door = createDoor();
   const { server, client } = await setup(
     async () => {
@@ -66,7 +63,7 @@ test('what is live goes before a backfill that came earlier', async () => {
 });
 
 describe('requests a second', () => {
-  const half = { closed: () => {}, follow: (told: { share(n: number): void }) => told.share(5) };
+  const half = { closed: () => {}, follow: (client: { share(n: number): void }) => client.share(5) };
   test.each([
     ['are never more than the bound', 4, 10, undefined],
     ['are never more than the part of a share of the limit', 8, 5, half],
@@ -90,7 +87,7 @@ describe('requests a second', () => {
 });
 
 describe('one 429', () => {
-  test('holds every request back until the moment it named', async () => {
+  test('holds back every request for the time of its Retry-After', async () => {
     const clock = new VirtualClock();
     const { server, client } = await setup(({ number }) => (number === 1 ? busy : good), {
       clock,
@@ -106,7 +103,7 @@ describe('one 429', () => {
     expect(server.asked).toHaveLength(41);
   });
 
-  test('that asks for less than another opens the gate no sooner', async () => {
+  test('that asks for less time than another does not open the gate sooner', async () => {
     const clock = new VirtualClock();
     const door = createDoor();
     const waits = new Map([
@@ -147,7 +144,7 @@ describe('one 429', () => {
     expect(order.slice(1, 3).sort()).toEqual([11, 12]);
   });
 
-  test('halves the pace, once for all that were in flight, and success brings it back', async () => {
+  test('halves the pace once for all requests in flight, and successes restore it', async () => {
     let door = createDoor();
     const limited = new Set(pages(1, 8).map(String));
     const { server, client, logged } = await setup(
@@ -157,7 +154,7 @@ describe('one 429', () => {
       },
       { maxConcurrency: 8 },
     );
-    /** Sends twenty requests, and tells how many of them were in flight at once before any was answered. */
+    /** Sends twenty requests, and returns how many were in flight at once before any answer. */
     const wave = async (expected: number): Promise<void> => {
       door = createDoor();
       server.inFlightMax = 0;
@@ -174,7 +171,7 @@ describe('one 429', () => {
     await first;
     const warned = logged.filter(({ level }) => level === 'warn');
     expect(warned).toMatchObject([{ fields: { waitMs: 30_000, concurrency: 4 } }]);
-    // Eight successes since: a round of four, which brought the fifth, and most of a round of five.
+    // Eight successes since: a round of four, which allowed a fifth, and most of a round of five.
     await wave(5);
     await wave(8);
   });

@@ -6,7 +6,7 @@ interface Sleeper {
 }
 
 /**
- * Time that moves only when the test says so, or by itself over every sleep that is shorter than `skipBelowMs`:
+ * Time that moves only when the test moves it, or by itself over every sleep shorter than `skipBelowMs`:
  * the waits between attempts pass at once, in order, while the deadline of a request stays where it is.
  */
 export class VirtualClock implements Clock {
@@ -52,12 +52,12 @@ export class VirtualClock implements Clock {
       this.#sleepers.add(sleeper);
       if (ms >= this.#skipBelowMs) return;
       this.slept.push(ms);
-      // After whoever else is about to fall asleep: whoever is due first moves the time.
+      // After other sleepers have started: the one that is due first moves the time.
       setImmediate(() => this.#skipTo(due));
     });
   }
 
-  /** Moves the time on, and wakes whom that concerns, the one that is due first, first. */
+  /** Moves the time on, and wakes the due sleepers, the earliest first. */
   advance(ms: number): void {
     this.#skipTo(this.#now + ms);
   }

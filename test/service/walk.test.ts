@@ -5,7 +5,7 @@ import { type ListingShape, pageOf, someDocuments } from './listing.ts';
 import type { Script } from './scripted-server.ts';
 import { rejection, setup } from './setup.ts';
 
-/** Walks a listing to its end, and tells what came. */
+/** Walks a listing to its end, and returns what it yielded. */
 async function walked(script: Script, options: { from?: number; signal?: AbortSignal } = {}) {
   const { server, client } = await setup(script);
   const walk = walkPages({
@@ -22,14 +22,14 @@ async function walked(script: Script, options: { from?: number; signal?: AbortSi
   return { ids, asked, report, judgement: judgePass(report.manifest) };
 }
 
-const whole = (count: number, shape: ListingShape = {}): Script => {
+const listed = (count: number, shape: ListingShape = {}): Script => {
   const items = someDocuments(count);
   return (asked) => pageOf(items, asked, shape);
 };
 
 const idsOf = (count: number): string[] => someDocuments(count).map(({ id }) => id);
 
-describe('a listing that keeps still', () => {
+describe('a listing that does not change', () => {
   test.each([
     [1, [1]],
     [99, [1]],
@@ -38,7 +38,7 @@ describe('a listing that keeps still', () => {
     [200, [1, 2]],
     [250, [1, 2, 3]],
   ])('of %i records is read once, page by page', async (count, pages) => {
-    const { ids, asked, report, judgement } = await walked(whole(count));
+    const { ids, asked, report, judgement } = await walked(listed(count));
     expect(ids).toEqual(idsOf(count));
     expect(asked).toEqual(pages);
     expect(report).toMatchObject({ ended: 'last', shrunk: false, pages: pages.length, rows: count });
@@ -54,7 +54,7 @@ describe('a listing that keeps still', () => {
   test.each([0, 1] as const)(
     'that is empty, with totalPages %i, is one empty page',
     async (totalPagesWhenEmpty) => {
-      const { ids, asked, judgement } = await walked(whole(0, { totalPagesWhenEmpty }));
+      const { ids, asked, judgement } = await walked(listed(0, { totalPagesWhenEmpty }));
       expect(ids).toEqual([]);
       expect(asked).toEqual([1]);
       expect(judgement).toEqual({ stable: true, reasons: [], distinct: 0, total: 0, pages: 1 });
@@ -79,7 +79,7 @@ describe('a listing that keeps still', () => {
       ['totalDocuments', 'perPage', 'currentPage', 'totalPages'],
       [1, 2],
     ],
-    // With no word of where it ends, one more page is asked for, which is the last again.
+    // Without an end in the answers, one more page is requested, which is the last again.
     [
       ['hasNext', 'totalPages'],
       [1, 2, 3],
@@ -93,14 +93,14 @@ describe('a listing that keeps still', () => {
       [1, 2, 3],
     ],
   ])('may leave %j out of its envelope', async (omit, pages) => {
-    const { ids, asked, report, judgement } = await walked(whole(200, { omit }));
+    const { ids, asked, report, judgement } = await walked(listed(200, { omit }));
     expect(ids).toEqual(idsOf(200));
     expect(asked).toEqual(pages);
     expect(report).toMatchObject({ ended: 'last', shrunk: false, pages: 2, rows: 200 });
     expect(judgement).toMatchObject({ stable: true, distinct: 200, pages: 2 });
   });
 
-  test('with no word of where it ends may also end with an empty page', async () => {
+  test('without an end in its answers may also end with an empty page', async () => {
     const items = someDocuments(150);
     const { ids, asked, judgement } = await walked(({ query }) => {
       const page = Number(query.get('page'));
@@ -111,7 +111,7 @@ describe('a listing that keeps still', () => {
     expect(judgement).toMatchObject({ stable: true, distinct: 150 });
   });
 
-  test('may hold short pages, and an empty one, before the last', async () => {
+  test('may have short pages, and an empty one, before the last', async () => {
     const pages = [['a', 'b'], ['c'], [], ['d']];
     const { ids, judgement } = await walked(({ query }) => {
       const page = Number(query.get('page'));
@@ -123,8 +123,8 @@ describe('a listing that keeps still', () => {
   });
 });
 
-describe('a listing that changes under the walk', () => {
-  test('becomes shorter: the last page that comes back is not taken twice', async () => {
+describe('a listing that changes during the walk', () => {
+  test('becomes shorter: the last page, answered again, is not read twice', async () => {
     let items = someDocuments(300);
     const { ids, asked, report, judgement } = await walked((request) => {
       if (request.number === 3) items = items.slice(0, 200);
@@ -137,7 +137,7 @@ describe('a listing that changes under the walk', () => {
     expect(judgement.reasons).toContain('1 of 3 pages were not the page asked for');
   });
 
-  test('becomes empty: the page that comes back is the first', async () => {
+  test('becomes empty: the answer is the first page', async () => {
     let items = someDocuments(300);
     const { report, judgement } = await walked((request) => {
       if (request.number === 2) items = [];
@@ -160,7 +160,7 @@ describe('a listing that changes under the walk', () => {
     ]);
   });
 
-  test('loses a record that was read: the one that slipped by is noticed', async () => {
+  test('loses a record that was read: the skipped one is noticed', async () => {
     let items = someDocuments(250);
     const { ids, judgement } = await walked((request) => {
       if (request.number === 2) items = items.slice(1);
@@ -195,7 +195,7 @@ describe('a listing that changes under the walk', () => {
 });
 
 describe('a service that loops', () => {
-  test('giving the same page for ever ends the walk at the first repetition', async () => {
+  test('with the same page forever ends the walk at the first repetition', async () => {
     const { asked, report, judgement } = await walked(({ query }) => ({
       json: {
         documents: [{ id: 'a' }],
@@ -209,7 +209,7 @@ describe('a service that loops', () => {
     expect(judgement.stable).toBe(false);
   });
 
-  test('giving the last page for ever, as seed 7 has it, and saying that one follows, ends it too', async () => {
+  test('with the last page forever (seed 7), which says that one follows, ends it, too', async () => {
     const items = someDocuments(200);
     const { ids, asked, report } = await walked((request) => {
       const { json } = pageOf(items, request) as { json: Record<string, unknown> };
@@ -220,7 +220,7 @@ describe('a service that loops', () => {
     expect(report.ended).toBe('shrunk');
   });
 
-  test('giving records without ids is known by the records', async () => {
+  test('with records without ids is recognized by the records', async () => {
     const { asked, report, judgement } = await walked(({ query }) => ({
       json: {
         documents: [{ name: Math.min(Number(query.get('page')), 3) }],
@@ -233,7 +233,7 @@ describe('a service that loops', () => {
     expect(judgement.reasons).toContain('4 records have no id');
   });
 
-  test('without ever repeating a page ends at a bound', async () => {
+  test('without any repetition ends at a bound', async () => {
     const { asked, report, judgement } = await walked(({ query }) => {
       const page = Number(query.get('page'));
       return { json: { documents: [{ id: `d${page}` }], currentPage: page, totalPages: 3, hasNext: true } };
@@ -246,19 +246,19 @@ describe('a service that loops', () => {
 
 describe('a walk', () => {
   test('begins at the page of a cursor', async () => {
-    const { ids, asked } = await walked(whole(250), { from: 3 });
+    const { ids, asked } = await walked(listed(250), { from: 3 });
     expect(asked).toEqual([3]);
     expect(ids).toEqual(idsOf(250).slice(200));
   });
 
-  test('that begins beyond the end takes nothing for granted', async () => {
-    const { ids, report } = await walked(whole(250), { from: 7 });
+  test('that begins beyond the end finds no records', async () => {
+    const { ids, report } = await walked(listed(250), { from: 7 });
     expect(ids).toEqual([]);
     expect(report).toMatchObject({ ended: 'shrunk', shrunk: true, pages: 0 });
   });
 
-  test('tells how far it is at any page, and asks for no page that nobody wants', async () => {
-    const { server, client } = await setup(whole(300));
+  test('reports its progress at any page, and requests no page ahead', async () => {
+    const { server, client } = await setup(listed(300));
     const walk = walkPages({ client, endpoint: 'documents', params: { companyId: 'c1' }, lane: 'live' });
     expect(walk.report()).toMatchObject({ ended: null, pages: 0 });
     for await (const page of walk) {

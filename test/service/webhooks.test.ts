@@ -28,7 +28,7 @@ describe('webhookConfiguration', () => {
     ]);
   });
 
-  test('the portal is the first address in the answer, whatever its field is called', async () => {
+  test('the portal is the first address in the answer, under any name', async () => {
     const webhooks = await against({
       json: { expires: 7, appPortal: 'https://portal.example/x' },
       status: 201,
@@ -60,7 +60,7 @@ describe('webhookConfiguration', () => {
     });
   });
 
-  test('an answer has a bound of bytes, whatever it is', async () => {
+  test('any answer has a bound of bytes', async () => {
     const enabled = `{"enabled":true,"more":"${'x'.repeat(1024 * 1024)}"}`;
     const webhooks = await against({ body: enabled });
     const tooLong = { code: 'SERVICE_ANSWER_UNREADABLE', message: expect.stringContaining('longer than') };
@@ -68,7 +68,7 @@ describe('webhookConfiguration', () => {
     await expect(webhooks.portal()).rejects.toMatchObject(tooLong);
   });
 
-  test('of a long refusal no more is read than is quoted', async () => {
+  test('a long refusal is read only as far as it is quoted', async () => {
     const webhooks = await against({ body: 'x'.repeat(64 * 1024 * 1024), status: 500 });
     await expect(webhooks.enabled()).rejects.toMatchObject({ code: 'SERVICE_ERROR' });
   });
@@ -84,7 +84,7 @@ describe('webhookConfiguration', () => {
     });
   });
 
-  test('a cut connection is a service that cannot be reached', async () => {
+  test('a cut connection is SERVICE_UNREACHABLE', async () => {
     const webhooks = await against('hang up');
     await expect(webhooks.enabled()).rejects.toMatchObject({ code: 'SERVICE_UNREACHABLE' });
   });

@@ -21,24 +21,24 @@ const { History } = proto.temporal.api.history.v1;
 const folder = fileURLToPath(new URL('./histories/', import.meta.url));
 const types = Object.values(workflowNames);
 
-/** What a long history has to hold: the branches that a short one never takes. */
+/** The branches that a long history must contain, which a short one never takes. */
 const long: Partial<Record<(typeof types)[number], { events: number; endsWith?: string; holds?: string }>> = {
-  // The warehouse was away: the local activity failed, the patient one was tried until it was back.
+  // During an outage of the warehouse: the local activity failed, and the unlimited one was retried.
   applyEvents: { events: 10, holds: 'activityTaskStartedEventAttributes' },
   backfillAll: { events: 60, endsWith: 'workflowExecutionContinuedAsNewEventAttributes' },
-  // So many meters that their intervals took several activities.
+  // With so many meters that their intervals took several activities.
   backfillCompany: { events: 35 },
   catchUp: { events: 300, holds: 'workflowExecutionSignaledEventAttributes' },
   reconcile: { events: 800, endsWith: 'workflowExecutionContinuedAsNewEventAttributes' },
 };
-/** A run that waits for a company which another one reads. */
+/** A run that waits for a company that another run reads. */
 const turn = 'backfillAll.turn';
 const names = [...types, ...Object.keys(long).map((type) => `${type}.long`), turn];
 
 /**
- * Histories recorded from earlier code are replayed on today's: a change that would break runs in flight fails here,
- * before it is deployed. `RECORD_HISTORIES=1 npm test -- test/workflows` records them anew, after a change that is
- * meant to break them.
+ * Replays histories that earlier code recorded on the code of today: a change that would break runs in flight
+ * fails here, before it is deployed. `RECORD_HISTORIES=1 npm test -- test/workflows` records them anew, after
+ * a change that is meant to break them.
  */
 describe('replay', () => {
   if (process.env.RECORD_HISTORIES === '1')
@@ -53,7 +53,7 @@ describe('replay', () => {
       test('short ones', { timeout: 120_000 }, async () => {
         const pipeline = await pipelineOf({});
         expect(await pipeline.backfill()).toBe('complete');
-        // A company alone has a workflow of its own.
+        // A single company has a workflow of its own.
         expect(await pipeline.backfill(await companiesOf(pipeline, 1))).toBe('complete');
         await pipeline.service.random(60, 11);
         await pipeline.settled();
@@ -91,12 +91,12 @@ describe('replay', () => {
       });
     });
 
-  test('every workflow has a recorded history, and a long one where it can be long', () => {
+  test('every workflow has a recorded history, and a long one if it can be long', () => {
     expect(readdirSync(folder).sort()).toEqual(names.map((name) => `${name}.history.pb.gz`).sort());
   });
 
   test.each(Object.entries(long))(
-    'the long history of %s is one',
+    'the long history of %s takes the branches of a long one',
     async (type, { events, endsWith, holds }) => {
       const all = (await read(`${type}.long`)).events ?? [];
       expect(all.length).toBeGreaterThanOrEqual(events);
@@ -126,7 +126,7 @@ const pathOf = (name: string): string => `${folder}${name}.history.pb.gz`;
 const read = async (name: string) => History.decode(await unzip(readFileSync(pathOf(name))));
 const write = async (name: string, history: Uint8Array) => writeFileSync(pathOf(name), await zip(history));
 
-/** A connection gets more accounts than one activity reads the intervals of. */
+/** Gives a connection more accounts than one activity reads the intervals of. */
 async function widen({ service, warehouse }: Pipeline): Promise<void> {
   const { rows } = await warehouse.db.execute<{ connectionId: string; siteId: string }>(sql`
     select c.id as "connectionId", s.id as "siteId"
@@ -166,7 +166,7 @@ async function awaitingTurn(pipeline: Pipeline): Promise<Uint8Array> {
   return History.encode(await handle.fetchHistory()).finish();
 }
 
-/** The longest of a type's histories, as it is on the wire: the one that exercised most of its code. */
+/** Returns the longest history of a type, as encoded on the wire: it exercised most of the code. */
 async function longest(client: Client, type: string): Promise<Uint8Array> {
   const executions = await until(`a ${type} is listed`, async () => {
     const listed: WorkflowExecutionInfo[] = [];
@@ -174,7 +174,7 @@ async function longest(client: Client, type: string): Promise<Uint8Array> {
       listed.push(execution);
     return listed.length > 0 ? listed : undefined;
   });
-  // What is still open has no length yet.
+  // Open workflows have no length yet.
   executions.sort((a, b) => (b.historyLength || Infinity) - (a.historyLength || Infinity));
   const histories = await Promise.all(
     executions

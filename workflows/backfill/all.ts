@@ -18,16 +18,16 @@ import { backfillBounds, backfilling, noting, waiting } from '../activity-option
 import { startChecks } from '../start-checks.ts';
 import { backfillCompany, reasonOf } from './company.ts';
 
-/** Which companies it reads stands in the warehouse: those chosen for the run, all that are known where none are. */
+/** The warehouse says which companies to read: those chosen for the run; all of them if none are chosen. */
 export interface BackfillInput {
   /** Absent when a schedule starts it. */
   readonly runId?: string;
   /** Set when a long run continues as new. */
   readonly after?: {
-    /** The last company that the run before looked at, and how many companies were read. */
+    /** The last company that the run before examined, and how many companies were read. */
     readonly companyId: string;
     readonly done: number;
-    /** Whether the service showed its list of companies. */
+    /** Whether the list of companies was read. */
     readonly listed: boolean;
   };
 }
@@ -40,7 +40,7 @@ export interface BackfillProgress {
 
 export const backfillProgress = defineQuery<BackfillProgress>(queryNames.progress);
 
-/** Reads everything that the service has, some companies at a time; returns how the run ended. */
+/** Reads all companies, some at a time; returns how the run ended. */
 export async function backfillAll(input: BackfillInput = {}): Promise<RunState> {
   const runId = input.runId ?? uuid4();
   const running = new Set<string>();
@@ -54,7 +54,7 @@ export async function backfillAll(input: BackfillInput = {}): Promise<RunState> 
     done += 1;
   };
 
-  /** Returns those that are left to be read alone. */
+  /** Returns the companies that are left to be read alone. */
   const readTogether = async (companies: readonly string[]): Promise<readonly CompanyLeft[]> => {
     for (const companyId of companies) running.add(companyId);
     const left = await readSmall(runId, companies);
@@ -89,8 +89,8 @@ async function fail(runId: string, error: string): Promise<RunState> {
 }
 
 /**
- * Reads companies, so many at once: first some together, in one activity each; then, in a workflow of its own, each that
- * proves large, fails, or is being read by another run.
+ * Reads companies, `companiesAtOnce` at a time. Each activity reads some of them. A company that is large,
+ * fails, or is being read by another run is then read by a workflow of its own.
  */
 async function readAll(
   ids: readonly string[],
@@ -120,7 +120,7 @@ async function readAll(
   await Promise.all(Array.from({ length: Math.min(companiesAtOnce, chunks.length) }, worker));
 }
 
-/** Reads companies in one activity; returns those that it left: all of them, where it could not go on. */
+/** Reads companies in one activity. Returns those that it left; all of them if it failed. */
 async function readSmall(runId: string, companies: readonly string[]): Promise<readonly CompanyLeft[]> {
   try {
     return (await backfilling.readCompanies({ runId, companies })).left;
@@ -130,7 +130,10 @@ async function readSmall(runId: string, companies: readonly string[]): Promise<r
   }
 }
 
-/** A company is read by one run at a time: another run waits for its turn, as it promised a fresh read. */
+/**
+ * Reads a company, after any other run that is reading it. That run's read began too early to count for this
+ * one.
+ */
 async function readWhenFree(runId: string, companyId: string, cursor: CompanyLeft['cursor']): Promise<void> {
   try {
     while (!(await readUnlessBusy(runId, companyId, cursor))) await waiting.awaitTurn({ companyId });

@@ -11,13 +11,13 @@ import { backfilling, noting } from '../activity-options.ts';
 export interface CompanyBackfill {
   readonly runId: string;
   readonly companyId: string;
-  /** Where its meters stand, if it was begun with others. */
+  /** Where its meters go on, if an activity for several companies began it. */
   readonly cursor?: CompanyStep['cursor'];
 }
 
 /**
- * Reads everything that the service has of a company. A resource that fails does not keep the others from it. How
- * far it is stands in `metersync.runs`.
+ * Reads everything that the service has of a company. A resource that fails does not stop the others.
+ * `metersync.runs` has the progress.
  */
 export async function backfillCompany({ runId, companyId, cursor = null }: CompanyBackfill): Promise<void> {
   let step: CompanyStep = { done: false, cursor };
@@ -32,7 +32,7 @@ export async function backfillCompany({ runId, companyId, cursor = null }: Compa
   }
 }
 
-/** Why an activity or a workflow failed, in words. */
+/** Describes why an activity or a workflow failed. */
 export function reasonOf({ cause, message }: ActivityFailure | ChildWorkflowFailure): string {
   if (cause instanceof ApplicationFailure) return `${cause.type}: ${cause.message}`;
   return cause instanceof TerminatedFailure ? 'terminated' : String(cause ?? message);

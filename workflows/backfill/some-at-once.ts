@@ -1,4 +1,4 @@
-/** Works on all items, in order, so many at once; rejects with the first failure. */
+/** Works on all items in order, at most `atOnce` at a time; rejects with the first failure. */
 export async function someAtOnce<T>(
   items: readonly T[],
   atOnce: number,
