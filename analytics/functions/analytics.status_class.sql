@@ -1,5 +1,8 @@
 -- What a status says of a connection.
-create or replace function analytics.status_class(status text) returns text language sql immutable parallel safe as $$
+create or replace function analytics.status_class(status text)
+returns text
+language sql immutable parallel safe
+as $$
   select
     case
       when status = 'CONNECTED' then 'healthy'
@@ -17,4 +20,5 @@ create or replace function analytics.status_class(status text) returns text lang
     end
 $$;
 
-comment on function analytics.status_class is 'healthy, waiting, needs_customer, provider_problem, inactive; unknown for a status that is none of those documented.';
+comment on function analytics.status_class is
+  'healthy, waiting, needs_customer, provider_problem, inactive; unknown for a status that is none of those documented.';

@@ -1,4 +1,7 @@
-create or replace function analytics.what_to_do(status text) returns text language sql immutable parallel safe as $$
+create or replace function analytics.what_to_do(status text)
+returns text
+language sql immutable parallel safe
+as $$
   select
     case status
       when 'MFA_TOKEN_EXPIRED' then 'upload the documents, or disable multi-factor authentication on the provider''s portal'
@@ -12,4 +15,5 @@ create or replace function analytics.what_to_do(status text) returns text langua
     end
 $$;
 
-comment on function analytics.what_to_do is 'What a person has to do about a connection of a status.';
+comment on function analytics.what_to_do is
+  'What a person has to do about a connection of a status.';

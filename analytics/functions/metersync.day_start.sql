@@ -2,7 +2,10 @@
 -- it; where they fall back into it, the second midnight, so what the clock showed just before is taken off: a day begins at the
 -- first moment whose local date it is, and after which no earlier date comes. (At 00:01 St. John's fell back to 23:01: its day
 -- began with the second midnight.)
-create or replace function metersync.day_start(day date, zone text) returns timestamptz language sql stable parallel safe as $$
+create or replace function metersync.day_start(day date, zone text)
+returns timestamptz
+language sql stable parallel safe
+as $$
   select
     day::timestamp at time zone zone - greatest(
       interval '0',

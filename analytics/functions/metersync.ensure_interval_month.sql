@@ -1,9 +1,11 @@
 -- Makes the partition of intervals for the UTC month that holds the given time. It is made apart and attached, which keeps nobody
 -- from reading or writing other months. One session at a time does so: the lock is the one that ATTACH takes, and only who may
 -- write the table can take it. Months outside the span have two partitions of their own. The writer may call it, as its owner.
-create or replace function metersync.ensure_interval_month(at timestamptz) returns void language plpgsql security definer
-set search_path = pg_catalog,
-  pg_temp as $$
+create or replace function metersync.ensure_interval_month(at timestamptz)
+returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
 declare
   first timestamp := date_trunc('month', at at time zone 'UTC');
   partition text := 'intervals_' || to_char(first, 'YYYY_MM');
@@ -23,7 +25,4 @@ begin
 end
 $$;
 
-revoke
-execute on function metersync.ensure_interval_month(timestamptz)
-from
-  public;
+revoke execute on function metersync.ensure_interval_month(timestamptz) from public;

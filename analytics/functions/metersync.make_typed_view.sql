@@ -3,9 +3,11 @@
 -- readers call any function: so the writer, who may not make views, calls this as the owner of them
 -- all. With `anew` the view that there is goes first, and what was granted on it comes back.
 -- Returns what was built on that view and keeps it: then nothing has changed.
-create or replace function metersync.make_typed_view(shape jsonb, anew boolean) returns text[] language plpgsql security definer
-set search_path = pg_catalog,
-  pg_temp as $make$
+create or replace function metersync.make_typed_view(shape jsonb, anew boolean)
+returns text[]
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $make$
 declare
   view_name constant text := format('fields.%I', shape ->> 'name');
   about constant text :=
@@ -106,7 +108,4 @@ begin
 end
 $make$;
 
-revoke
-execute on function metersync.make_typed_view(jsonb, boolean)
-from
-  public;
+revoke execute on function metersync.make_typed_view(jsonb, boolean) from public;

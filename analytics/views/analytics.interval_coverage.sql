@@ -16,33 +16,24 @@ select
   month_seconds,
   round(sum(covered_seconds)::numeric / month_seconds, 4) as coverage,
   count(*)::integer as days,
-  (
-    count(*) filter (
-      where
-        covered_seconds = day_seconds
-    )
-  )::integer as days_covered,
+  (count(*) filter (where covered_seconds = day_seconds))::integer as days_covered,
   sum(estimated_readings)::integer as estimated_readings,
   time_zone,
   time_zone_source,
   datasource_type as commodity,
   usage_units as units
-from
-  (
-    select
-      d.*,
-      date_trunc('month', d.local_date::timestamp)::date as month,
-      extract(
-        epoch
-        from
-          metersync.day_start (
-            (date_trunc('month', d.local_date::timestamp) + interval '1 month')::date,
-            d.time_zone
-          ) - metersync.day_start(date_trunc('month', d.local_date::timestamp)::date, d.time_zone)
-      )::bigint as month_seconds
-    from
-      analytics.interval_daily d
-  ) dated
+from (
+  select
+    d.*,
+    date_trunc('month', d.local_date::timestamp)::date as month,
+    extract(
+      epoch from metersync.day_start(
+        (date_trunc('month', d.local_date::timestamp) + interval '1 month')::date,
+        d.time_zone
+      ) - metersync.day_start(date_trunc('month', d.local_date::timestamp)::date, d.time_zone)
+    )::bigint as month_seconds
+  from analytics.interval_daily d
+) dated
 group by
   company_id,
   site_id,
@@ -56,32 +47,23 @@ group by
   time_zone,
   time_zone_source;
 
-comment on view analytics.interval_coverage is 'One row for each meter, local month and unit with readings: how much of it they cover, and what they add up to.';
-
+comment on view analytics.interval_coverage is
+  'One row for each meter, local month and unit with readings: how much of it they cover, and what they add up to.';
 comment on column analytics.interval_coverage.month is 'First day of the month.';
-
 comment on column analytics.interval_coverage.usage_units is 'Unit, as the service names it.';
-
 comment on column analytics.interval_coverage.standard_units is 'Standard unit of the dimension.';
-
-comment on column analytics.interval_coverage.dimension is 'energy, power, volume, …; unknown where no factor is known.';
-
+comment on column analytics.interval_coverage.dimension is
+  'energy, power, volume, …; unknown where no factor is known.';
 comment on column analytics.interval_coverage.usage is 'Sum of the readings, in usage_units.';
-
 comment on column analytics.interval_coverage.standard_usage is 'The same in standard_units.';
-
 comment on column analytics.interval_coverage.max_kw is 'Highest mean power of a reading.';
-
 comment on column analytics.interval_coverage.readings is 'Readings.';
-
-comment on column analytics.interval_coverage.covered_seconds is 'Seconds of the month that readings cover.';
-
-comment on column analytics.interval_coverage.month_seconds is 'Seconds of the month, by the site''s time zone.';
-
+comment on column analytics.interval_coverage.covered_seconds is
+  'Seconds of the month that readings cover.';
+comment on column analytics.interval_coverage.month_seconds is
+  'Seconds of the month, by the site''s time zone.';
 comment on column analytics.interval_coverage.coverage is 'covered_seconds / month_seconds.';
-
 comment on column analytics.interval_coverage.days is 'Days with a reading.';
-
 comment on column analytics.interval_coverage.days_covered is 'Days that readings cover whole.';
-
-comment on column analytics.interval_coverage.estimated_readings is 'Readings that are estimated.';
+comment on column analytics.interval_coverage.estimated_readings is
+  'Readings that are estimated.';
