@@ -12,7 +12,7 @@ export function layOut(text: string): string {
     })
     .replace(/^(comment on .*;)\n\n(?=comment on )/gm, '$1\n')
     .replace(/^(comment on .*? is) ('.*)$/gm, (line, about: string, literal: string) =>
-      line.length > widest ? `${about}\n  ${literal}` : line,
+      line.length > widest || literal.startsWith("'@literal") ? `${about}\n  ${literal}` : line,
     )
     .replace(/^( {2}'.*';)\n\n(?=comment on )/gm, '$1\n');
 }
@@ -72,7 +72,56 @@ function flat(lines: readonly Line[]): string | undefined {
 /** Lines of one block, from the innermost out. */
 function rearranged(lines: readonly Line[], depth: number): Line[] {
   const inner = lines.map(({ text, below }) => ({ text, below: rearranged(below, depth + 1) }));
-  return mergedSelects(inClauses(withConditions(inPairs(inParentheses(inner, depth), depth)), depth));
+  const joined = inClauses(withConditions(inPairs(inParentheses(inner, depth), depth)), depth);
+  return mergedSelects(joined).flatMap((line) => inPairs(broken(line, depth), depth));
+}
+
+/** A line that is too long goes on below, from an operator or within its last parentheses. */
+function broken(line: Line, depth: number): Line[] {
+  const { text, below } = line;
+  const isWhole = 2 * depth + text.length <= widest || below.length > 0;
+  if (isWhole || /--|\{\{|^(comment|create|alter|drop|grant|revoke|insert|with) /.test(text)) return [line];
+  const patterns = text.startsWith('when ') ? [/^ then /] : [/^ (\|\||[-+]) /, /^ [*/] /];
+  const [first = '', ...parts] =
+    patterns
+      .map((next) => splitAt(text, (rest) => next.test(rest)).map((part) => part.trim()))
+      .find((split) => split.length > 1) ?? [];
+  if (parts.length > 0) {
+    return [{ text: first, below: parts.flatMap((part) => broken({ text: part, below: [] }, depth + 1)) }];
+  }
+  const found = bracketed(text);
+  if (found === undefined) return [line];
+  const items = splitAt(found.inside, (rest) => rest.startsWith(',')).map((item) =>
+    item.replace(/^,\s*/, ''),
+  );
+  return [
+    {
+      text: found.before,
+      below: items.flatMap((item, at) =>
+        broken({ text: at < items.length - 1 ? `${item},` : item, below: [] }, depth + 1),
+      ),
+    },
+    { text: found.after, below: [] },
+  ];
+}
+
+/** What is before, in and after the longest parentheses that stand in no others. */
+function bracketed(text: string): { before: string; inside: string; after: string } | undefined {
+  let longest: { start: number; end: number } | undefined;
+  let start = 0;
+  let depth = 0;
+  let quoted = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text.charAt(at);
+    if (character === "'") quoted = !quoted;
+    if (quoted) continue;
+    if (/[([]/.test(character) && depth++ === 0) start = at + 1;
+    if (!/[)\]]/.test(character) || --depth > 0 || text.charAt(start - 1) !== '(') continue;
+    if (at - start > (longest === undefined ? 0 : longest.end - longest.start)) longest = { start, end: at };
+  }
+  if (longest === undefined) return undefined;
+  const { start: from, end } = longest;
+  return { before: text.slice(0, from), inside: text.slice(from, end), after: text.slice(end) };
 }
 
 /** Parentheses, and a case of one condition, on one line where they fit. */
@@ -95,7 +144,7 @@ function inParentheses(lines: readonly Line[], depth: number): Line[] {
 function onOneLine(line: Line, next: Line, depth: number): string | undefined {
   if (line.text.includes('--') || line.below.length === 0) return undefined;
   const isParenthesis = /[([]$/.test(line.text) && /^[)\]]/.test(next.text);
-  if (/\bextract\($/.test(line.text)) joinFirst(line.below);
+  if (/\bextract\($/.test(line.text)) joinFirst(line.below, depth + 1);
   const inside = flat(line.below);
   if (inside === undefined || next.text.includes('--')) return undefined;
   if (isParenthesis) {
@@ -113,10 +162,10 @@ function onOneLine(line: Line, next: Line, depth: number): string | undefined {
 }
 
 /** `epoch` and `from x` of extract on one line. */
-function joinFirst(below: Line[]): void {
+function joinFirst(below: Line[], depth: number): void {
   const [field, from] = below;
   if (field === undefined || from === undefined || !from.text.startsWith('from ')) return;
-  below.splice(0, 2, { text: `${field.text} ${from.text}`, below: from.below });
+  below.splice(0, 2, ...broken({ text: `${field.text} ${from.text}`, below: from.below }, depth));
 }
 
 /** A call that goes on below has no space before its parenthesis. */

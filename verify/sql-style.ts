@@ -8,12 +8,21 @@ import { layOut } from './sql-layout.ts';
  */
 export function formatSqlFile(text: string): string {
   const bodies: string[] = [];
+  const literals: string[] = [];
   const held = text.replace(/\$(\w*)\$\n([\s\S]*?)\n\s*\$\1\$/g, (all, tag: string, body: string) => {
-    bodies.push(isProcedure(body) ? all : `$${tag}$\n${indented(formatStatements(body))}\n$${tag}$`);
+    const formatted = isProcedure(body)
+      ? all
+      : `$${tag}$\n${indented(formatStatements(body, literals))}\n$${tag}$`;
+    bodies.push(formatted);
     return `'@body${bodies.length - 1}@'`;
   });
-  const formatted = formatStatements(held);
-  const whole = `${formatted.replace(/'@body(\d+)@'/g, (_, at: string) => bodies[Number(at)] ?? '')}\n`;
+  const formatted = formatStatements(held, literals)
+    .replace(/'@body(\d+)@'/g, (_, at: string) => bodies[Number(at)] ?? '')
+    .replace(/^( *)(.*?)'@literal(\d+)-*@'/gm, (_, indent: string, before: string, at: string) => {
+      const below = before === '' ? indent : `${indent}  `;
+      return `${indent}${before}${(literals[Number(at)] ?? '').replace(/'\s*\n\s*'/g, `'\n${below}'`)}`;
+    });
+  const whole = `${formatted}\n`;
   if (words(whole) !== words(text)) throw new Error('formatting would change more than whitespace');
   return whole;
 }
@@ -26,12 +35,12 @@ const isProcedure = (body: string): boolean =>
 
 const indented = (text: string): string => text.replace(/^(?=.)/gm, '  ');
 
-function formatStatements(text: string): string {
-  const literals: string[] = [];
+/** Statements with a mark for each literal of several lines, which goes to `literals`. */
+function formatStatements(text: string, literals: string[]): string {
   const held = text.replace(commentOrLiteral, (token) => {
     if (!token.includes('\n')) return token;
     literals.push(token);
-    return `'@literal${literals.length - 1}@'`;
+    return `'@literal${literals.length - 1}${literalOfParts.test(token) ? '-'.repeat(80) : ''}@'`;
   });
   const formatted = format(held, {
     language: 'postgresql',
@@ -48,10 +57,12 @@ function formatStatements(text: string): string {
     )
     .replace(subscriptOrText, (token, at?: string) => (at === undefined ? token : `)[${at}]`))
     .replace(frameOrText, (token, edge?: string) => (edge === undefined ? token : `${edge} and `));
-  return layOut(formatted).replace(/'@literal(\d+)@'/g, (_, at: string) => literals[Number(at)] ?? '');
+  return layOut(formatted);
 }
 
-const commentOrLiteral = /--.*$|'(?:[^']|'')*'|\$(\w*)\$[\s\S]*?\$\1\$/gm;
+/** A literal that goes on in the next line: as long as a line. */
+const literalOfParts = /^'(?:[^']|'')*'\s*\n\s*'/;
+const commentOrLiteral = /--.*$|'(?:[^']|'')*'(?:\s*\n\s*'(?:[^']|'')*')*|\$(\w*)\$[\s\S]*?\$\1\$/gm;
 /** What is before a parenthesis; literals and comments come first, as they stay as they are. */
 const callOrText = /'(?:[^']|'')*'|--.*$|\b([\w.]+) \((?!$)/gm;
 const subscriptOrText = /'(?:[^']|'')*'|--.*$|\) \[(\d+)\]/gm;

@@ -166,6 +166,49 @@ end
 $$;
 `,
   ],
+  [
+    'a literal may go on in the next line, also in a body',
+    `create or replace function f() returns text language sql as $$
+    select 'The first part of a literal that goes on in '
+  'the next line' as x
+$$;
+comment on function f is 'The first part of a comment that goes on in '
+            'the next line.';`,
+    `create or replace function f()
+returns text
+language sql
+as $$
+  select 'The first part of a literal that goes on in '
+    'the next line' as x
+$$;
+
+comment on function f is
+  'The first part of a comment that goes on in '
+  'the next line.';
+`,
+  ],
+  [
+    'a line that is too long goes on below: at then, at an operator, or within its parentheses',
+    `select case a when 'a condition of some more length' then a_function_of_some_length(and_its_first_argument, b)
+      else c end, a_function_of_some_length(and_its_argument) - another_function_of_some_length(and_its_argument) as d,
+      e from t where another_function_of_some_length(and_its_argument) not in ('one literal', 'another literal', 'c')`,
+    `select
+  case a
+    when 'a condition of some more length'
+      then a_function_of_some_length(and_its_first_argument, b)
+    else c
+  end,
+  a_function_of_some_length(and_its_argument)
+    - another_function_of_some_length(and_its_argument) as d,
+  e
+from t
+where another_function_of_some_length(and_its_argument) not in (
+  'one literal',
+  'another literal',
+  'c'
+)
+`,
+  ],
 ];
 
 test.each(cases)('%s', (_, before, after) => {
