@@ -1,35 +1,48 @@
+-- How far the readings so far reach, beside the start of the next.
 create or replace view analytics.interval_gaps as
-select
-  company_id,
-  site_id,
-  meter_id,
-  usage_units,
-  held_until as gap_start,
-  next_start as gap_end,
-  extract(epoch from next_start - held_until)::bigint as seconds,
-  round(extract(epoch from next_start - held_until) / granularity_seconds, 2) as missing_readings,
-  granularity_seconds,
-  held_until at time zone time_zone as local_start,
-  time_zone,
-  time_zone_source
-from (
-  select
-    company_id,
-    site_id,
-    meter_id,
-    usage_units,
-    granularity_seconds,
-    time_zone,
-    time_zone_source,
-    max(end_at) over (meter rows between unbounded preceding and current row) as held_until,
-    lead(start_at) over meter as next_start
-  from analytics.interval_readings
-  window meter as (partition by company_id, meter_id, usage_units order by start_at)
-) held
-where next_start > held_until;
+with
+  followed_readings as (
+    select
+      company_id,
+      site_id,
+      meter_id,
+      usage_units,
+      granularity_seconds,
+      time_zone,
+      time_zone_source,
+      max(end_at) over (meter rows between unbounded preceding and current row) as held_until,
+      lead(start_at) over meter as next_start
+    from analytics.interval_readings
+    window meter as (partition by company_id, meter_id, usage_units order by start_at)
+  ),
+  gaps as (
+    select
+      *,
+      extract(epoch from next_start - held_until) as seconds
+    from followed_readings
+    where next_start > held_until
+  ),
+  final as (
+    select
+      company_id,
+      site_id,
+      meter_id,
+      usage_units,
+      held_until as gap_start,
+      next_start as gap_end,
+      seconds::bigint as seconds,
+      round(seconds / granularity_seconds, 2) as missing_readings,
+      granularity_seconds,
+      held_until at time zone time_zone as local_start,
+      time_zone,
+      time_zone_source
+    from gaps
+  )
+select * from final;
 
 comment on view analytics.interval_gaps is
-  'One row for each time between a meter''s first and last reading of a unit that no reading covers, of whatever length.';
+  'One row for each time between a meter''s first and last reading of a unit that no reading '
+  'covers, of whatever length.';
 comment on column analytics.interval_gaps.usage_units is 'Unit of the readings.';
 comment on column analytics.interval_gaps.gap_start is 'Where it begins.';
 comment on column analytics.interval_gaps.gap_end is 'Where readings go on.';

@@ -1,3 +1,4 @@
+-- One plain select: Postgres merges it into the queries over it, which `with` would prevent.
 create or replace view analytics.interval_readings as
 select
   m.company_id,
@@ -14,7 +15,10 @@ select
   coalesce(own.dimension, common.dimension, 'unknown') as dimension,
   case coalesce(own.dimension, common.dimension)
     when 'energy' then round(
-      metersync.amount(i.usage) * coalesce(own.factor, common.factor) * 3600 / i.granularity_seconds,
+      metersync.amount(i.usage)
+        * coalesce(own.factor, common.factor)
+        * 3600
+        / i.granularity_seconds,
       6
     )
     when 'power' then metersync.amount(i.usage) * coalesce(own.factor, common.factor)
@@ -37,12 +41,14 @@ from utility.intervals i
     and common.datasource_type = '';
 
 comment on view analytics.interval_readings is
-  'One row for each interval reading. A condition on start_at reads the months that it is for and no others.';
+  'One row for each interval reading. A condition on start_at reads the months that it is for and '
+  'no others.';
 comment on column analytics.interval_readings.start_at is 'Start.';
 comment on column analytics.interval_readings.end_at is 'End, not included.';
 comment on column analytics.interval_readings.granularity_seconds is 'Length in seconds.';
 comment on column analytics.interval_readings.usage is
-  'Amount, in usage_units; NULL for one of more than a hundred digits, which no unit is turned into.';
+  'Amount, in usage_units; NULL for one of more than a hundred digits, which no unit is turned '
+  'into.';
 comment on column analytics.interval_readings.usage_units is 'Unit, as the service names it.';
 comment on column analytics.interval_readings.standard_usage is 'The amount in standard_units.';
 comment on column analytics.interval_readings.standard_units is

@@ -1,6 +1,8 @@
--- The journal, with what became of each event: of one that had to wait, the first settlement of its record that covers it, or
--- the record that is still stale. A deletion that waited is applied where the record is gone. One that was given up counts as
--- settled by whatever shows its record later.
+-- The journal, with the outcome of each event.
+-- An event that had to wait takes the first settlement of its record that covers it.
+-- Where there is none yet, it takes the error of the stale record.
+-- A deletion that waited is applied once the record is gone.
+-- One that was given up is settled by any later read that returns its record.
 create or replace view metersync.events as
 select
   e.id,
@@ -92,7 +94,9 @@ comment on column metersync.events.payload is
   'The payload; NULL where Postgres cannot hold it: then body has its bytes.';
 comment on column metersync.events.body is 'The exact bytes of a payload that jsonb cannot hold.';
 comment on column metersync.events.outcome is
-  'pending: its record waits to be read again; applied; superseded: a newer state was already known; ignored: unknown type; dead: it cannot be applied, see error; missing: the service never showed what it told of.';
+  'pending: its record waits to be read again; applied; superseded: a newer state was already '
+  'known; ignored: unknown type; dead: it cannot be applied, see error; missing: the service '
+  'never showed what it told of.';
 comment on column metersync.events.applied_at is 'When its effect was in the warehouse.';
 comment on column metersync.events.error is 'Why it is dead or missing, or why it still waits.';
 comment on column metersync.events.error_code is

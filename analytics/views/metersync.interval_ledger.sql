@@ -1,7 +1,15 @@
--- What was announced again after it was fetched is missing again until it was fetched again.
+-- What was announced again after it was fetched is missing until it was fetched again.
 create or replace view metersync.interval_ledger as
 with
-  told as (
+  announcements as (
+    select
+      *,
+      tstzrange(range_start, range_end, '[]') as span
+    from metersync.events
+    where kind = 'interval'
+      and outcome in ('pending', 'applied')
+  ),
+  announced_readings as (
     select
       record_id as meter_id,
       range_agg(span) as announced,
@@ -9,14 +17,7 @@ with
       sum(interval_count)::bigint as readings_told,
       sum(intervals_found)::bigint as readings_found,
       sum(greatest(interval_count - intervals_found, 0))::bigint as shortfall
-    from (
-      select
-        *,
-        tstzrange(range_start, range_end, '[]') as span
-      from metersync.events
-      where kind = 'interval'
-        and outcome in ('pending', 'applied')
-    ) announcement
+    from announcements
     group by record_id
   ),
   ledger as (
@@ -27,18 +28,21 @@ with
       coalesce(readings_told, 0) as readings_told,
       coalesce(readings_found, 0) as readings_found,
       coalesce(shortfall, 0) as shortfall
-    from told
+    from announced_readings
       full join metersync.interval_fetches using (meter_id)
+  ),
+  final as (
+    select
+      meter_id,
+      announced,
+      fetched,
+      announced - fetched as missing,
+      readings_told,
+      readings_found,
+      shortfall
+    from ledger
   )
-select
-  meter_id,
-  announced,
-  fetched,
-  announced - fetched as missing,
-  readings_told,
-  readings_found,
-  shortfall
-from ledger;
+select * from final;
 
 comment on view metersync.interval_ledger is
   'What of each meter''s readings events announced, what was fetched since, and what is missing.';

@@ -21,11 +21,13 @@ from metersync.field_catalogue f
   cross join lateral (
     select
       f.resource like 'events/%'
-      or f.path ~* 'secret|password|passphrase|passcode|token|credential|api[-_ ]?key|security[-_ ]?(question|answer)|mfa' as hidden
+      or f.path ~* 'secret|password|passphrase|passcode|token|credential|'
+        'api[-_ ]?key|security[-_ ]?(question|answer)|mfa' as hidden
   ) hidden;
 
 comment on view ops.field_catalogue is
-  'Every field that a record was ever seen to have, for each resource and version of the API: what the service sends, learnt from what it sent.';
+  'Every field that a record was ever seen to have, for each resource and version of the API: '
+  'what the service sends, learnt from what it sent.';
 
 select
   metersync.comment_columns(

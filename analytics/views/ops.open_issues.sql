@@ -1,4 +1,5 @@
--- Open issues with the names that a person knows. Each looks its own record up by its key.
+-- Open issues with the names that a person knows.
+-- Each issue looks its own record up by its key.
 create or replace view ops.open_issues as
 with
   issues as (

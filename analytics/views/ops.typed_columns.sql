@@ -24,4 +24,5 @@ comment on column ops.typed_columns.path is
   'The field, as in field_catalogue; /* of a record: all fields that have no column.';
 comment on column ops.typed_columns.type is 'Type that holds every value that was seen.';
 comment on column ops.typed_columns.is_narrow is
-  'Whether the column has a narrower type, as something was built on the view: other values show NULL there until metersync views refresh can widen it.';
+  'Whether the column has a narrower type, as something was built on the view: other values show '
+  'NULL there until metersync views refresh can widen it.';
