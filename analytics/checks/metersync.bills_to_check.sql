@@ -1,4 +1,5 @@
--- Beside the bill what its lines come to, and the usage that it tells: the record is read once.
+-- Returns the bills of a company with the sum of their lines and the usage that they list.
+-- Each record is unpacked once.
 create or replace function metersync.bills_to_check(company uuid)
 returns table (
   bill_id uuid,

@@ -1,4 +1,5 @@
--- Those of analytics.connections_needing_attention, without what that view reckons for all of them.
+-- Returns those of analytics.connections_needing_attention of one company.
+-- It works out nothing for other companies.
 create or replace function metersync.connections_to_check(company uuid)
 returns table (
   connection_id uuid,

@@ -1,4 +1,4 @@
--- Meter by meter, so that each finds its readings by their key.
+-- Goes meter by meter, so that each finds its readings by their key.
 create or replace function metersync.days_to_check(company uuid)
 returns table (
   meter_id text,

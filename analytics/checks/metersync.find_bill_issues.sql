@@ -1,4 +1,4 @@
--- Checks over the bills and the usage of a company: each is a step.
+-- Checks over the bills and the usage of a company: each check is a step.
 create or replace function metersync.find_bill_issues(company uuid, today date)
 returns table (check_name text, entity_id text, subject text, evidence jsonb)
 language sql stable rows 100
@@ -229,8 +229,8 @@ as $$
       from rates
     ),
     jumps as materialized (
-      -- At least nine of ten rates before are no more than a third, or the highest of these nine is not
-      -- either: to count them is cheaper than to order them.
+      -- At least nine of ten rates before are at most a third of the rate.
+      -- To count them is cheaper than to order them.
       select r.*
       from rates_before r
         cross join lateral (
@@ -396,7 +396,12 @@ as $$
         'bad_dates',
         usage_id::text,
         '',
-        jsonb_build_object('start', start_date, 'end', end_date, 'quality', date_quality, 'bill', bill_id)
+        jsonb_build_object(
+          'start', start_date,
+          'end', end_date,
+          'quality', date_quality,
+          'bill', bill_id
+        )
       from usage
       where date_quality in ('end_missing', 'inverted', 'missing')
     ),

@@ -1,4 +1,4 @@
--- How far the bills of a connection reach is worked out for those alone that are found.
+-- Works out how far bills reach only for connections that a check finds.
 create or replace function metersync.find_connection_issues(company uuid, today date)
 returns table (check_name text, entity_id text, subject text, evidence jsonb)
 language sql stable rows 20

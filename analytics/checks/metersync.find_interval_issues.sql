@@ -1,5 +1,6 @@
--- Checks over the readings of a company: each is a step. That readings and bills differ is worked
--- out as analytics.bill_interval_comparison does, over days and usage that are there already.
+-- Checks over the readings of a company: each check is a step.
+-- Readings and bills are compared as in analytics.bill_interval_comparison.
+-- The days and the usage are those already gathered here.
 create or replace function metersync.find_interval_issues(company uuid, today date)
 returns table (check_name text, entity_id text, subject text, evidence jsonb)
 language sql stable rows 100
@@ -42,7 +43,8 @@ as $$
       select
         *,
         extract(
-          epoch from metersync.day_start(until, time_zone) - metersync.day_start(first_day, time_zone)
+          epoch from metersync.day_start(until, time_zone)
+            - metersync.day_start(first_day, time_zone)
         ) as seconds
       from months
     ),
@@ -102,7 +104,8 @@ as $$
         sum(standard_usage) as usage,
         round(
           sum(covered_seconds) / extract(
-            epoch from metersync.day_start(upper(period), min(time_zone)) - metersync.day_start(lower(period), min(time_zone))
+            epoch from metersync.day_start(upper(period), min(time_zone))
+              - metersync.day_start(lower(period), min(time_zone))
           ),
           4
         ) as coverage

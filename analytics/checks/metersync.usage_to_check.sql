@@ -1,7 +1,8 @@
--- What checks read of one company is gathered by functions whose cost rests on the company alone:
--- each row is looked up by an index, whatever Postgres knows, or thinks to know, of the tables.
--- They join nothing but tables, each by its key. Checks join what was gathered, which is little.
--- metersync.bills_to_check, which does so with bills, stands where bills are made.
+-- Functions named *_to_check gather what checks read of one company.
+-- Their cost depends on the company alone.
+-- Each row is looked up by an index, whatever the statistics of the tables are.
+-- They join only tables, each by its key.
+-- Checks join what was gathered, which is little.
 create or replace function metersync.usage_to_check(company uuid)
 returns table (
   usage_id uuid,

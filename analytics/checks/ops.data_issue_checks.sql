@@ -1,4 +1,5 @@
--- What is looked for. A check finds rows of evidence; ops.refresh_data_issues opens and closes issues by them.
+-- The checks, each with its severity.
+-- A check finds rows of evidence; ops.refresh_data_issues opens and closes issues by them.
 create or replace view ops.data_issue_checks as
 select *
 from (
@@ -15,21 +16,24 @@ from (
       'bills',
       'meter',
       'warning',
-      'Days that more than one bill of a meter is for; the one day that a bill may share with the next does not count.'
+      'Days that more than one bill of a meter is for; the one day that a bill may share with '
+      'the next does not count.'
     ),
     (
       'duplicate_bill',
       'bills',
       'document',
       'error',
-      'A bill like an earlier one, which is neither superseded nor deleted: the same meters, days and cost, or the same account, provider and bill date.'
+      'A bill like an earlier one, which is neither superseded nor deleted: the same meters, '
+      'days and cost, or the same account, provider and bill date.'
     ),
     (
       'unusual_period',
       'bills',
       'document',
       'warning',
-      'A bill for more than 65 days, or for less than 20, where the account''s bills usually are not.'
+      'A bill for more than 65 days, or for less than 20, where the account''s bills usually '
+      'are not.'
     ),
     (
       'future_period',
@@ -57,7 +61,8 @@ from (
       'bills',
       'document',
       'warning',
-      'Use a day at least three times the highest of the four years before, whose highest tenth is left out; of meters with five bills before.'
+      'Use a day at least three times the highest of the four years before, whose highest tenth '
+      'is left out; of meters with five bills before.'
     ),
     (
       'hidden_estimate',
@@ -99,14 +104,16 @@ from (
       'bills',
       'usage',
       'warning',
-      'Usage without dates, whose end is its start (so is an unknown end sent), or whose end is before its start.'
+      'Usage without dates, whose end is its start (so is an unknown end sent), or whose end is '
+      'before its start.'
     ),
     (
       'late_bill',
       'bills',
       'meter',
       'warning',
-      'No bill for more than one and a half times the usual days between the meter''s bills; of meters with three.'
+      'No bill for more than one and a half times the usual days between the meter''s bills; of '
+      'meters with three.'
     ),
     ('orphan', 'bills', 'usage', 'error', 'Usage whose document or meter is not there.'),
     (
@@ -128,7 +135,8 @@ from (
       'bills',
       'document',
       'error',
-      'An amount of more digits than can be reckoned with: the record keeps it, views leave it out.'
+      'An amount of more digits than can be reckoned with: the record keeps it, views leave it '
+      'out.'
     ),
     (
       'unknown_status',
@@ -156,7 +164,8 @@ from (
       'intervals',
       'meter',
       'warning',
-      'A day of 23 or 25 hours with the readings of 24: their times may be local, or of another time zone.'
+      'A day of 23 or 25 hours with the readings of 24: their times may be local, or of another '
+      'time zone.'
     ),
     (
       'interval_bill_mismatch',
@@ -170,7 +179,8 @@ from (
       'intervals',
       'meter',
       'error',
-      'Readings of more digits than can be reckoned with: the table keeps them, views leave them out.'
+      'Readings of more digits than can be reckoned with: the table keeps them, views leave '
+      'them out.'
     ),
     (
       'unknown_quality',
@@ -184,7 +194,8 @@ from (
 comment on view ops.data_issue_checks is 'The checks whose findings ops.data_issues holds.';
 comment on column ops.data_issue_checks.check_name is 'Name.';
 comment on column ops.data_issue_checks.run_with is
-  'bills and connections: after each backfill, and after each reconcile of companies with changes; intervals: after each backfill.';
+  'bills and connections: after each backfill, and after each reconcile of companies with '
+  'changes; intervals: after each backfill.';
 comment on column ops.data_issue_checks.entity_type is
   'What an issue is of: document, usage, meter or connection.';
 comment on column ops.data_issue_checks.severity is

@@ -1,4 +1,4 @@
--- What a check found, as a sentence: its figures are those of the evidence.
+-- Writes what a check found as a sentence, with the figures of the evidence.
 create or replace function ops.issue_sentence(check_name text, subject text, evidence jsonb)
 returns text
 language sql stable parallel safe
@@ -18,7 +18,8 @@ begin atomic
     )
   select
     case check_name
-      when 'bill_gap' then format('No bill is for %s to %s (%s%s).', first_day, last_day, days, day_word)
+      when 'bill_gap'
+        then format('No bill is for %s to %s (%s%s).', first_day, last_day, days, day_word)
       when 'bill_overlap' then format(
         'More than one bill is for %s to %s (%s%s).',
         first_day,
@@ -37,7 +38,8 @@ begin atomic
         day_word,
         evidence ->> 'usual_days'
       )
-      when 'future_period' then format('The bill''s period ends in the future, on %s.', evidence ->> 'period_end')
+      when 'future_period'
+        then format('The bill''s period ends in the future, on %s.', evidence ->> 'period_end')
       when 'amount_mismatch' then format(
         'The bill charges %s %s, its lines come to %s.',
         evidence ->> 'current_charges',
@@ -63,7 +65,8 @@ begin atomic
         units,
         subject
       )
-      when 'zero_usage_with_cost' then format('The bill costs %s %s though nothing was used.', evidence ->> 'cost', currency)
+      when 'zero_usage_with_cost'
+        then format('The bill costs %s %s though nothing was used.', evidence ->> 'cost', currency)
       when 'negative_usage' then format(
         'Usage is negative: %s %s, on a bill without credits.',
         evidence ->> 'usage',
@@ -114,7 +117,8 @@ begin atomic
           else (evidence ->> 'records') || ' records'
         end
       )
-      when 'unknown_commodity' then format('The commodity %s is none of those documented.', evidence ->> 'datasource_type')
+      when 'unknown_commodity'
+        then format('The commodity %s is none of those documented.', evidence ->> 'datasource_type')
       when 'unusable_amount' then format(
         'The bill''s %s has more digits than can be reckoned with%s; views leave it out.',
         evidence ->> 'field',
@@ -127,7 +131,8 @@ begin atomic
           else (evidence ->> 'readings') || ' readings'
         end
       )
-      when 'unknown_status' then format('The status %s is none of those documented.', evidence ->> 'status')
+      when 'unknown_status'
+        then format('The status %s is none of those documented.', evidence ->> 'status')
       when 'unhealthy_connection' then format(
         'The connection is %s%s and collects nothing. To do: %s.',
         coalesce(evidence ->> 'status', 'without a status'),

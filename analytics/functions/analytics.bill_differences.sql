@@ -1,4 +1,4 @@
--- Field by field what two states of a document tell otherwise.
+-- Compares two states of a document field by field.
 create or replace function analytics.bill_differences(
   old_raw jsonb,
   old_deleted_at timestamptz,

@@ -1,4 +1,4 @@
--- They run with their owner's rights, as analysts read history through views alone.
+-- Both run with their owner's rights, as analysts read history through views alone.
 create or replace function analytics.bills_as_of(at timestamptz)
 returns setof analytics.bills
 language sql stable security definer
@@ -18,6 +18,7 @@ as $$
 $$;
 
 comment on function analytics.bills_as_of(timestamptz) is
-  'analytics.bills as the warehouse would have shown it at a time, after every transaction that was over by then.';
+  'analytics.bills as the warehouse would have shown it at a time, after every transaction that '
+  'was over by then.';
 comment on function analytics.bills_as_of(timestamptz, uuid) is
   'The same of one company, without looking at the bills of others.';

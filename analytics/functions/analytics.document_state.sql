@@ -1,4 +1,4 @@
--- One document at a time; of now when that is NULL.
+-- Reads one document as it was at a time; as it is now when the time is NULL.
 create or replace function analytics.document_state(document_id uuid, at timestamptz)
 returns table (revised_document_id uuid, created timestamptz, deleted_at timestamptz)
 language sql stable parallel safe security definer

@@ -1,4 +1,4 @@
--- Documents as the warehouse had them at a time.
+-- Returns the documents as the warehouse had them at a time.
 create or replace function analytics.documents_at(at timestamptz)
 returns table (
   id uuid,

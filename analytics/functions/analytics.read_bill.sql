@@ -1,4 +1,4 @@
--- The fields of a document's record, each NULL where the record has something else.
+-- Reads the fields of a document's record; each is NULL where the record has another type.
 create or replace function analytics.read_bill(raw jsonb)
 returns table (
   account_number text,
@@ -97,8 +97,8 @@ begin atomic
     "auditTrailUrl" text,
     "usageData" jsonb
   )
+  -- Each field is read once, not wherever it is used.
   offset 0;
-  -- each field is read once, not wherever it is used
 end;
 
 comment on function analytics.read_bill is 'The fields of a document''s record.';

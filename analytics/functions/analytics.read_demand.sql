@@ -1,6 +1,7 @@
--- The highest demand that a document of v2.2 tells for a usage record, in kW, kVA and kVAR: each NULL
--- where it tells none. What names no usage is of each record of electricity. Capacity that is
--- contracted or allotted was not measured, so it is no peak.
+-- Returns the highest demand of a usage record on a document of v2.2: kW, kVA and kVAR.
+-- Each is NULL where the document has none.
+-- A demand that names no usage counts for each record of electricity.
+-- Contracted or allotted capacity was not measured, so it is no peak.
 create or replace function analytics.read_demand(raw jsonb, usage_id uuid, is_electric boolean)
 returns numeric[]
 language sql stable parallel safe
@@ -17,7 +18,12 @@ begin atomic
         when m -> 'usageDataIds' -> 0 is null then is_electric
         else m -> 'usageDataIds' ? usage_id::text
       end
-        and upper(coalesce(m ->> 'demandType', '')) not in ('CONTRACT', 'UCAP', 'ICAP', 'TRANSMISSION')
+        and upper(coalesce(m ->> 'demandType', '')) not in (
+          'CONTRACT',
+          'UCAP',
+          'ICAP',
+          'TRANSMISSION'
+        )
     ),
     final as (
       select

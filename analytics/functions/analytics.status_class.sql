@@ -1,4 +1,4 @@
--- What a status says of a connection.
+-- Classifies the status of a connection.
 create or replace function analytics.status_class(status text)
 returns text
 language sql immutable parallel safe
@@ -15,10 +15,12 @@ as $$
         'ADDITIONAL_CREDENTIALS_NEEDED'
       ) then 'needs_customer'
       when status = 'COMPANY_INACTIVE' then 'inactive'
-      when status in ('WEBSITE_DOWN', 'URL_INACCESSIBLE', 'NO_ACCOUNTS_FOUND', 'OTHER_ERROR') then 'provider_problem'
+      when status in ('WEBSITE_DOWN', 'URL_INACCESSIBLE', 'NO_ACCOUNTS_FOUND', 'OTHER_ERROR')
+        then 'provider_problem'
       else 'unknown'
     end
 $$;
 
 comment on function analytics.status_class is
-  'healthy, waiting, needs_customer, provider_problem, inactive; unknown for a status that is none of those documented.';
+  'healthy, waiting, needs_customer, provider_problem, inactive; unknown for a status that is '
+  'none of those documented.';

@@ -1,5 +1,7 @@
--- The document that took another's place, at the end of the chain of links: a deleted one passes the place on to the
--- one that superseded it, one that was not seen yet has it. In a ring of links the document created last stands.
+-- Follows the chain of links to the document that took another's place.
+-- A deleted document passes the place on to the one that superseded it.
+-- A document that was not read yet holds the place.
+-- In a ring of links the document created last stands.
 create or replace function analytics.superseded_by(document_id uuid, at timestamptz default null)
 returns uuid
 language sql stable parallel safe security definer
@@ -50,4 +52,5 @@ as $$
 $$;
 
 comment on function analytics.superseded_by is
-  'The live document at the end of the chain of documents that superseded this one; NULL when it stands.';
+  'The live document at the end of the chain of documents that superseded this one; NULL when it '
+  'stands.';

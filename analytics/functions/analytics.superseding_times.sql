@@ -1,5 +1,5 @@
--- When any of the documents that lead on from this one, by the links of now or of any earlier time,
--- became what it was next: only then can another document change whether this one counts.
+-- Returns when documents changed to which this one leads, by links of now or earlier.
+-- Only such a change decides anew whether this document counts.
 create or replace function analytics.superseding_times(document_id uuid)
 returns table (at timestamptz, ended_by_kind text, ended_by text)
 language sql stable parallel safe rows 4 security definer

@@ -1,4 +1,5 @@
--- Days in a multirange of dates. Strict, as most callers have none: NULL costs no call.
+-- Counts the days in a multirange of dates.
+-- Strict, as most callers pass NULL: NULL costs no call.
 create or replace function metersync.days_in(days datemultirange)
 returns integer
 language sql immutable parallel safe strict

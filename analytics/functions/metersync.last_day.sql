@@ -1,3 +1,4 @@
+-- Returns the last day of a period: see first_day.
 create or replace function metersync.last_day(start_date date, end_date date)
 returns date
 language sql immutable parallel safe

@@ -1,5 +1,5 @@
--- A time of the service where it is one, else NULL: one odd value of a record must not make a view unreadable. Without a zone it is
--- one of UTC, whatever zone the reader is in.
+-- Reads a time of the service; NULL where it is none, as one odd value must not break a view.
+-- Without a zone it is UTC, whatever the session's time zone is.
 create or replace function metersync.time_of(value text)
 returns timestamptz
 language sql stable parallel safe
@@ -13,7 +13,7 @@ begin atomic
     end;
 end;
 
--- A time of an ISO 8601 text; one without a zone is of the given zone, whatever the session's is. NULL when it is none.
+-- Reads an ISO 8601 time; NULL where it is none. Without a zone it is of the given one.
 create or replace function metersync.time_of(value text, zone text)
 returns timestamptz
 language sql stable parallel safe

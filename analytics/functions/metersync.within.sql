@@ -1,4 +1,4 @@
--- What stands at some steps within a JSON expression, as an expression of text or of JSON.
+-- Returns an SQL expression for the value at some steps within a JSON expression.
 create or replace function metersync.within(item text, steps jsonb, as_text boolean)
 returns text
 language sql immutable
