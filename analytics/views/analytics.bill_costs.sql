@@ -99,11 +99,16 @@ from (
               end
             ) as charged
           from utility.documents d
-            cross join lateral jsonb_array_elements(metersync.elements(d.raw -> 'lineItems')) as i(item)
+            cross join lateral jsonb_array_elements(
+              metersync.elements(d.raw -> 'lineItems')
+            ) as i(item)
             cross join lateral (
               select
                 metersync.number_of(i.item ->> 'totalCharge') as amount,
-                coalesce(nullif(i.item ->> 'billingPeriod', ''), 'CURRENT') = 'CURRENT' as is_current,
+                coalesce(
+                  nullif(i.item ->> 'billingPeriod', ''),
+                  'CURRENT'
+                ) = 'CURRENT' as is_current,
                 metersync.boolean_of(i.item ->> 'electricityIsDemand') as is_demand,
                 i.item ->> 'quantity' is not null as by_use,
                 case
@@ -122,7 +127,8 @@ from (
                   u ->> 'meter' as meter_id,
                   case
                     when not l.by_use then 1
-                    when l.is_demand then (metersync.number_of(u ->> 'billedDemand') > 0)::integer
+                    when l.is_demand
+                      then (metersync.number_of(u ->> 'billedDemand') > 0)::integer
                     when l.datasource_type is not null
                       and u ->> 'datasourceType' is distinct from l.datasource_type then 0
                     when l.datasource_type is null

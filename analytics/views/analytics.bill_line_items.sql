@@ -8,7 +8,10 @@ select
   i.seq,
   r."description" as description,
   nullif(r."chargeType", '') as charge_type,
-  coalesce(nullif(r."electricityChargeType", ''), nullif(r."gasChargeType", '')) as supply_or_delivery,
+  coalesce(
+    nullif(r."electricityChargeType", ''),
+    nullif(r."gasChargeType", '')
+  ) as supply_or_delivery,
   c.datasource_type,
   coalesce(metersync.boolean_of(r."electricityIsDemand"), false) as is_demand,
   nullif(r."electricityTimeOfUse", '') as time_of_use,
@@ -24,7 +27,9 @@ select
 from analytics.bills b
   join utility.documents d on d.id = b.bill_id
     and d.company_id = b.company_id
-  cross join lateral jsonb_array_elements(metersync.elements(d.raw -> 'lineItems')) with ordinality as i(item, seq)
+  cross join lateral jsonb_array_elements(
+    metersync.elements(d.raw -> 'lineItems')
+  ) with ordinality as i(item, seq)
   cross join lateral jsonb_to_record(
     case when jsonb_typeof(i.item) = 'object' then i.item else '{}' end
   ) as r (

@@ -76,7 +76,12 @@ with
       end as usage_change,
       nu.usage_units
     from neighboured s
-      cross join lateral analytics.bill_differences(s.old_raw, s.old_deleted_at, s.raw, s.deleted_at) as changed
+      cross join lateral analytics.bill_differences(
+        s.old_raw,
+        s.old_deleted_at,
+        s.raw,
+        s.deleted_at
+      ) as changed
       cross join lateral analytics.read_bill(s.old_raw) as o
       cross join lateral analytics.read_bill(s.raw) as n
       cross join lateral analytics.read_bill_usage(s.old_raw) as ou

@@ -11,7 +11,9 @@ select distinct
   t.datasource_type as commodity
 from utility.connections k
   cross join lateral jsonb_array_elements(metersync.elements(k.raw -> 'accounts')) as a(account)
-  cross join lateral jsonb_array_elements_text(metersync.elements(a.account -> 'meters')) as m(meter_id)
+  cross join lateral jsonb_array_elements_text(
+    metersync.elements(a.account -> 'meters')
+  ) as m(meter_id)
   left join utility.meters t on t.id = m.meter_id
 where k.deleted_at is null;
 

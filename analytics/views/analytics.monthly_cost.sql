@@ -55,9 +55,11 @@ from (
           daterange(first::date, (first + interval '1 month')::date) as dates,
           (first + interval '1 month')::date - first::date as days_in_month,
           first::date - lower(c.period) as before,
-          least((first + interval '1 month')::date, upper(c.period)) - lower(c.period) as through,
+          least((first + interval '1 month')::date, upper(c.period))
+            - lower(c.period) as through,
           upper(c.period) - lower(c.period) as total,
-          least((first + interval '1 month')::date, upper(c.period)) - greatest(first::date, lower(c.period)) as days
+          least((first + interval '1 month')::date, upper(c.period))
+            - greatest(first::date, lower(c.period)) as days
         from generate_series(
           date_trunc('month', lower(c.period)::timestamp),
           upper(c.period) - 1,

@@ -145,7 +145,9 @@ from (
         when u.may_overlap
           and m.days > 0
           and not m.is_power then round(
-            u.signed_usage * metersync.days_in(u.counted_days * datemultirange(m.dates)) / u.period_days,
+            u.signed_usage
+              * metersync.days_in(u.counted_days * datemultirange(m.dates))
+              / u.period_days,
             greatest(scale(u.signed_usage), 6)
           )
       end as counted_share
@@ -157,7 +159,10 @@ from (
           next_month - month as days_in_month,
           month - lower(u.period) as before,
           least(next_month, upper(u.period)) - lower(u.period) as through,
-          greatest(0, least(next_month, upper(u.period)) - greatest(month, lower(u.period))) as days,
+          greatest(
+            0,
+            least(next_month, upper(u.period)) - greatest(month, lower(u.period))
+          ) as days,
           u.dimension in ('power', 'apparent power', 'reactive power') as is_power
         from (
           select

@@ -117,13 +117,21 @@ from (
             case
               when k.deleted_at is not null then k.deleted_at::date
               when account ->> 'trackingStatus' = 'DISABLED' then '-infinity'
-              when k.status = 'COMPANY_INACTIVE' then coalesce(metersync.time_of(k.raw ->> 'statusFirstSeenTime')::date, '-infinity')
+              when k.status = 'COMPANY_INACTIVE'
+                then coalesce(
+                  metersync.time_of(k.raw ->> 'statusFirstSeenTime')::date,
+                  '-infinity'
+                )
               else coalesce(metersync.date_of(account ->> 'lastServiceDate'), 'infinity')
             end
           ) as ended_on
         from utility.connections k
-          cross join lateral jsonb_array_elements(metersync.elements(k.raw -> 'accounts')) as account
-          cross join lateral jsonb_array_elements_text(metersync.elements(account -> 'meters')) as meter(id)
+          cross join lateral jsonb_array_elements(
+            metersync.elements(k.raw -> 'accounts')
+          ) as account
+          cross join lateral jsonb_array_elements_text(
+            metersync.elements(account -> 'meters')
+          ) as meter(id)
         group by k.company_id, meter.id
       ) c on c.company_id = b.company_id
         and c.meter_id = b.meter_id

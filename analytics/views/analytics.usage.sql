@@ -138,7 +138,11 @@ from (
           metersync.last_day(u.start_date, u.end_date) as last_day,
           metersync.amount(u.usage) as usage,
           u.usage_units,
-          coalesce(own.standard_units, common.standard_units, u.usage_units) as standard_units,
+          coalesce(
+            own.standard_units,
+            common.standard_units,
+            u.usage_units
+          ) as standard_units,
           coalesce(own.dimension, common.dimension, 'unknown') as dimension,
           coalesce(own.factor, common.factor, 1) as factor,
           case coalesce(u.net_metering_type, m.raw ->> 'netMeteringType')

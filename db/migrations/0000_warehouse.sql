@@ -56,7 +56,8 @@ create function metersync.uuid_of(value text) RETURNS uuid LANGUAGE sql IMMUTABL
 as $$
   select
     case
-      when value ~ '^(\{[0-9a-fA-F]{4}(-?[0-9a-fA-F]{4}){7}\}|[0-9a-fA-F]{4}(-?[0-9a-fA-F]{4}){7})$' then value::uuid
+      when value ~ '^(\{[0-9a-fA-F]{4}(-?[0-9a-fA-F]{4}){7}\}|[0-9a-fA-F]{4}(-?[0-9a-fA-F]{4}){7})$'
+        then value::uuid
     end
 $$;
 
@@ -174,7 +175,11 @@ create table "utility"."connection_status_changes" (
   "status" text not null,
   "at" timestamp(6) with time zone not null,
   "event_id" text not null,
-  constraint "connection_status_changes_connection_id_at_status_pk" primary key ("connection_id", "at", "status")
+  constraint "connection_status_changes_connection_id_at_status_pk" primary key (
+    "connection_id",
+    "at",
+    "status"
+  )
 );
 
 --> statement-breakpoint
@@ -213,7 +218,9 @@ create table "utility"."documents" (
   "synced_at" timestamp(6) with time zone,
   "deleted_at" timestamp(6) with time zone,
   "deleted_reason" text,
-  "revised_document_id" uuid GENERATED ALWAYS as (metersync.uuid_of(raw ->> 'revisedDocumentId')) STORED,
+  "revised_document_id" uuid GENERATED ALWAYS as (
+    metersync.uuid_of(raw ->> 'revisedDocumentId')
+  ) STORED,
   "digest" "bytea",
   constraint "documents_times_are_finite" check (isfinite(created) and isfinite(updated))
 );
@@ -229,7 +236,12 @@ create table "utility"."intervals" (
   "quality" text,
   "updated" timestamp(6) with time zone,
   "synced_at" timestamp(6) with time zone not null,
-  constraint "intervals_meter_id_start_at_granularity_seconds_usage_units_pk" primary key ("meter_id", "start_at", "granularity_seconds", "usage_units"),
+  constraint "intervals_meter_id_start_at_granularity_seconds_usage_units_pk" primary key (
+    "meter_id",
+    "start_at",
+    "granularity_seconds",
+    "usage_units"
+  ),
   constraint "intervals_usage_is_finite" check (usage > '-Infinity' and usage < 'Infinity'),
   constraint "intervals_granularity_is_positive" check (granularity_seconds > 0)
 )
@@ -285,7 +297,9 @@ create table "utility"."usage_data" (
   "is_estimated" boolean GENERATED ALWAYS as (metersync.boolean_of(raw ->> 'isEstimated')) STORED,
   "exclusion" boolean GENERATED ALWAYS as (metersync.boolean_of(raw ->> 'exclusion')) STORED,
   "net_metering_type" text GENERATED ALWAYS as (raw ->> 'netMeteringType') STORED,
-  "billed_demand" numeric GENERATED ALWAYS as (metersync.number_of(raw ->> 'billedDemand')) STORED,
+  "billed_demand" numeric GENERATED ALWAYS as (
+    metersync.number_of(raw ->> 'billedDemand')
+  ) STORED,
   "digest" "bytea",
   constraint "usage_data_usage_is_finite" check (usage > '-Infinity' and usage < 'Infinity')
 );
@@ -295,7 +309,11 @@ create table "metersync"."also_listed" (
   "resource" text not null,
   "record_id" text not null,
   "company_id" uuid not null,
-  constraint "also_listed_resource_record_id_company_id_pk" primary key ("resource", "record_id", "company_id")
+  constraint "also_listed_resource_record_id_company_id_pk" primary key (
+    "resource",
+    "record_id",
+    "company_id"
+  )
 );
 
 --> statement-breakpoint
@@ -323,7 +341,11 @@ create table "metersync"."deletes" (
   "absent_since" timestamp(6) with time zone not null,
   "noted_at" timestamp(6) with time zone default now() not null,
   "decided_at" timestamp(6) with time zone,
-  constraint "deletes_run_id_resource_record_id_pk" primary key ("run_id", "resource", "record_id"),
+  constraint "deletes_run_id_resource_record_id_pk" primary key (
+    "run_id",
+    "resource",
+    "record_id"
+  ),
   constraint "deletes_state" check (state in ('quarantined', 'applied', 'rejected', 'undone')),
   constraint "deletes_reason" check (reason in ('absent', 'listed'))
 );
@@ -340,7 +362,11 @@ create table "metersync"."field_catalogue" (
   "example" text,
   "enum_values" text[],
   "collapsed" boolean default false not null,
-  constraint "field_catalogue_resource_api_version_path_pk" primary key ("resource", "api_version", "path")
+  constraint "field_catalogue_resource_api_version_path_pk" primary key (
+    "resource",
+    "api_version",
+    "path"
+  )
 );
 
 --> statement-breakpoint
@@ -371,7 +397,9 @@ create table "metersync"."journal" (
   "workflow_id" text,
   "workflow_run_id" text,
   "payload_dropped_at" timestamp(6) with time zone,
-  constraint "journal_arrived_as" check (arrived_as in ('pending', 'applied', 'superseded', 'ignored', 'dead')),
+  constraint "journal_arrived_as" check (
+    arrived_as in ('pending', 'applied', 'superseded', 'ignored', 'dead')
+  ),
   constraint "journal_ranges_have_a_length" check (range_end >= range_start),
   constraint "journal_dead_say_why" check (arrived_as <> 'dead' or error is not null),
   constraint "journal_keeps_bytes" check (
@@ -394,7 +422,13 @@ create unlogged table "metersync"."pages" (
   "has_next" boolean not null,
   "ids" text[] not null,
   "read_at" timestamp(6) with time zone not null,
-  constraint "pages_run_id_company_id_resource_pass_asked_pk" primary key ("run_id", "company_id", "resource", "pass", "asked")
+  constraint "pages_run_id_company_id_resource_pass_asked_pk" primary key (
+    "run_id",
+    "company_id",
+    "resource",
+    "pass",
+    "asked"
+  )
 );
 
 --> statement-breakpoint
@@ -583,7 +617,9 @@ create table "history"."documents" (
   "synced_at" timestamp(6) with time zone,
   "deleted_at" timestamp(6) with time zone,
   "deleted_reason" text,
-  "revised_document_id" uuid GENERATED ALWAYS as (metersync.uuid_of(raw ->> 'revisedDocumentId')) STORED,
+  "revised_document_id" uuid GENERATED ALWAYS as (
+    metersync.uuid_of(raw ->> 'revisedDocumentId')
+  ) STORED,
   "valid_from" timestamp(6) with time zone not null,
   "valid_to" timestamp(6) with time zone not null,
   "ended_by_kind" text,
@@ -647,7 +683,9 @@ create table "history"."usage_data" (
   "is_estimated" boolean GENERATED ALWAYS as (metersync.boolean_of(raw ->> 'isEstimated')) STORED,
   "exclusion" boolean GENERATED ALWAYS as (metersync.boolean_of(raw ->> 'exclusion')) STORED,
   "net_metering_type" text GENERATED ALWAYS as (raw ->> 'netMeteringType') STORED,
-  "billed_demand" numeric GENERATED ALWAYS as (metersync.number_of(raw ->> 'billedDemand')) STORED,
+  "billed_demand" numeric GENERATED ALWAYS as (
+    metersync.number_of(raw ->> 'billedDemand')
+  ) STORED,
   "valid_from" timestamp(6) with time zone not null,
   "valid_to" timestamp(6) with time zone not null,
   "ended_by_kind" text,
@@ -962,7 +1000,10 @@ $$;
 --> statement-breakpoint
 create trigger keep_history
 after update on utility.companies REFERENCING OLD table as old_rows NEW table as new_rows for EACH STATEMENT
-execute function metersync.keep_history('', 'external_id,public_id,name,raw,api_version,deleted_at');
+execute function metersync.keep_history(
+  '',
+  'external_id,public_id,name,raw,api_version,deleted_at'
+);
 
 --> statement-breakpoint
 create trigger keep_history
@@ -972,7 +1013,10 @@ execute function metersync.keep_history('', 'company_id,name,raw,api_version,del
 --> statement-breakpoint
 create trigger keep_history
 after update on utility.connections REFERENCING OLD table as old_rows NEW table as new_rows for EACH STATEMENT
-execute function metersync.keep_history('id', 'company_id,external_id,datasource,status,url,raw,api_version,deleted_at');
+execute function metersync.keep_history(
+  'id',
+  'company_id,external_id,datasource,status,url,raw,api_version,deleted_at'
+);
 
 --> statement-breakpoint
 create trigger keep_history
@@ -990,7 +1034,10 @@ execute function metersync.keep_history(
 --> statement-breakpoint
 create trigger keep_history
 after update on utility.meters REFERENCING OLD table as old_rows NEW table as new_rows for EACH STATEMENT
-execute function metersync.keep_history('', 'company_id,site_id,account_id,datasource_type,raw,api_version,deleted_at');
+execute function metersync.keep_history(
+  '',
+  'company_id,site_id,account_id,datasource_type,raw,api_version,deleted_at'
+);
 
 --> statement-breakpoint
 create trigger note_contract_changes_of_new
