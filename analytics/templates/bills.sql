@@ -57,77 +57,65 @@ select
   deleted_at,
   deleted_reason,
   bill_id as document_id {{more}}
-from
-  (
+from (
+  select
+    *,
+    coalesce(
+      period_end > period_start
+      and period_end = min(period_start) over (
+        partition by company_id, account, commodity, is_effective
+        order by period_start groups between 1 following and 1 following
+      ),
+      false
+    )::integer as shared
+  from (
     select
-      *,
-      coalesce(
-        period_end > period_start
-        and period_end = min(period_start) over (
-          partition by
-            company_id,
-            account,
-            commodity,
-            is_effective
-          order by
-            period_start groups between 1 following and 1 following
-        ),
-        false
-      )::integer as shared
-    from
+      d.id as bill_id,
+      d.company_id,
+      d.site_id,
+      b.*,
+      p.period_start,
+      p.period_end,
+      coalesce(b.account_number, d.id::text) as account,
+      -- The first of what it bills: a bill for water between two for electricity is no neighbour of theirs.
       (
+        select min(u ->> 'datasourceType')
+        from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) as u
+      ) as commodity,
+      d.created,
+      d.updated,
+      d.api_version,
+      s.reason is null as is_effective,
+      s.reason,
+      s.superseded_by,
+      d.revised_document_id,
+      d.deleted_at,
+      d.deleted_reason,
+      d.raw
+    from {{documents}} d
+      cross join lateral (
         select
-          d.id as bill_id,
-          d.company_id,
-          d.site_id,
-          b.*,
-          p.period_start,
-          p.period_end,
-          coalesce(b.account_number, d.id::text) as account,
-          -- The first of what it bills: a bill for water between two for electricity is no neighbour of theirs.
-          (
-            select
-              min(u ->> 'datasourceType')
-            from
-              jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) as u
-          ) as commodity,
-          d.created,
-          d.updated,
-          d.api_version,
-          s.reason is null as is_effective,
-          s.reason,
-          s.superseded_by,
-          d.revised_document_id,
-          d.deleted_at,
-          d.deleted_reason,
-          d.raw
-        from
-          {{documents}} d
-          cross join lateral (
-            select
-              case
-                when d.revised_document_id is not null
-                and d.deleted_at is null then analytics.superseded_by(d.id, {{at}})
-              end as superseded_by
-            offset
-              0
-          ) l
-          cross join lateral (
-            select
-              l.superseded_by,
-              case
-                when d.deleted_at is not null then 'deleted'
-                when d.raw is null then 'not_read'
-                when l.superseded_by is not null then 'superseded'
-              end as reason
-          ) s
-          cross join lateral analytics.read_bill(d.raw) b
-          cross join lateral (
-            select
-              metersync.first_day(b.start_date, b.end_date) as period_start,
-              metersync.last_day(b.start_date, b.end_date) as period_end
-            offset
-              0
-          ) p
-      ) read
-  ) dated
+          case
+            when d.revised_document_id is not null
+              and d.deleted_at is null then analytics.superseded_by(d.id, {{at}})
+          end as superseded_by
+        offset 0
+      ) l
+      cross join lateral (
+        select
+          l.superseded_by,
+          case
+            when d.deleted_at is not null then 'deleted'
+            when d.raw is null then 'not_read'
+            when l.superseded_by is not null then 'superseded'
+          end as reason
+      ) s
+      cross join lateral analytics.read_bill(d.raw) b
+      cross join lateral (
+        select
+          metersync.first_day(b.start_date, b.end_date) as period_start,
+          metersync.last_day(b.start_date, b.end_date) as period_end
+        offset 0
+      ) p
+  ) read
+) dated

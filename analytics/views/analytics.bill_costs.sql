@@ -29,176 +29,133 @@ select
   cost_source,
   datasource_type as commodity,
   bill_id as document_id
-from
-  (
+from (
+  select
+    *,
+    cost as bill_cost,
+    sum(weight) over (partition by company_id, bill_id order by meter_id) as weight_through,
+    sum(weight) over (partition by company_id, bill_id) as weight_total
+  from (
     select
       *,
-      cost as bill_cost,
-      sum(weight) over (
-        partition by
-          company_id,
-          bill_id
-        order by
-          meter_id
-      ) as weight_through,
-      sum(weight) over (
-        partition by
-          company_id,
-          bill_id
-      ) as weight_total
-    from
-      (
-        select
-          *,
+      case when by_lines then charged else 1 end as weight
+    from (
+      select
+        b.bill_id,
+        b.company_id,
+        coalesce(m.site_id, b.site_id) as site_id,
+        m.meter_id,
+        m.datasource_type,
+        b.currency,
+        coalesce(
+          m.period,
+          b.period,
           case
-            when by_lines then charged
-            else 1
-          end as weight
-        from
-          (
-            select
-              b.bill_id,
-              b.company_id,
-              coalesce(m.site_id, b.site_id) as site_id,
-              m.meter_id,
-              m.datasource_type,
-              b.currency,
-              coalesce(
-                m.period,
-                b.period,
-                case
-                  when b.bill_date is not null then daterange(b.bill_date, b.bill_date + 1)
-                end
-              ) as period,
-              b.cost,
-              b.cost_source,
-              c.charged,
-              row_number() over (
-                partition by
-                  b.company_id,
-                  b.bill_id
-                order by
-                  m.meter_id
-              ) as place,
-              count(*) over (
-                partition by
-                  b.company_id,
-                  b.bill_id
-              ) as places,
-              bool_and(coalesce(c.charged >= 0, false)) over (
-                partition by
-                  b.company_id,
-                  b.bill_id
+            when b.bill_date is not null then daterange(b.bill_date, b.bill_date + 1)
+          end
+        ) as period,
+        b.cost,
+        b.cost_source,
+        c.charged,
+        row_number() over (
+          partition by b.company_id, b.bill_id
+          order by m.meter_id
+        ) as place,
+        count(*) over (partition by b.company_id, b.bill_id) as places,
+        bool_and(coalesce(c.charged >= 0, false)) over (
+          partition by b.company_id, b.bill_id
+        )
+        and sum(c.charged) over (partition by b.company_id, b.bill_id) > 0 as by_lines
+      from analytics.bills b
+        left join (
+          select
+            company_id,
+            bill_id,
+            meter_id,
+            min(site_id::text)::uuid as site_id,
+            min(datasource_type) as datasource_type,
+            case
+              when count(period) > 0 then daterange(
+                metersync.first_day(min(lower(period)), max(upper(period)) - 1),
+                max(upper(period))
               )
-              and sum(c.charged) over (
-                partition by
-                  b.company_id,
-                  b.bill_id
-              ) > 0 as by_lines
-            from
-              analytics.bills b
-              left join (
+            end as period,
+            count(*) over (partition by company_id, bill_id) as meters,
+            sum(abs(standard_usage)) as used,
+            max(billed_demand) as demand,
+            min(usage_units) as usage_units
+          from analytics.usage
+          where bill_id is not null
+            and meter_id is not null
+          group by company_id, bill_id, meter_id
+        ) m on m.bill_id = b.bill_id
+          and m.company_id = b.company_id
+        left join lateral (
+          select
+            sum(
+              l.amount * case
+                when whole.share_total > 0 then whole.share_own / whole.share_total
+                else 1.0 / m.meters
+              end
+            ) as charged
+          from utility.documents d
+            cross join lateral jsonb_array_elements(
+              metersync.elements(d.raw -> 'lineItems')
+            ) as i(item)
+            cross join lateral (
+              select
+                metersync.number_of(i.item ->> 'totalCharge') as amount,
+                coalesce(
+                  nullif(i.item ->> 'billingPeriod', ''),
+                  'CURRENT'
+                ) = 'CURRENT' as is_current,
+                metersync.boolean_of(i.item ->> 'electricityIsDemand') as is_demand,
+                i.item ->> 'quantity' is not null as by_use,
+                case
+                  when i.item ->> 'electricityChargeType' <> '' then 'ELECTRICITY'
+                  when i.item ->> 'gasChargeType' <> '' then 'GAS'
+                end as datasource_type,
+                i.item ->> 'quantityUnits' as units
+              offset 0
+            ) l
+            cross join lateral (
+              select
+                sum(o.part) as share_total,
+                sum(o.part) filter (where o.meter_id = m.meter_id) as share_own
+              from (
                 select
-                  company_id,
-                  bill_id,
-                  meter_id,
-                  min(site_id::text)::uuid as site_id,
-                  min(datasource_type) as datasource_type,
+                  u ->> 'meter' as meter_id,
                   case
-                    when count(period) > 0 then daterange (
-                      metersync.first_day(min(lower(period)), max(upper(period)) - 1),
-                      max(upper(period))
-                    )
-                  end as period,
-                  count(*) over (
-                    partition by
-                      company_id,
-                      bill_id
-                  ) as meters,
-                  sum(abs(standard_usage)) as used,
-                  max(billed_demand) as demand,
-                  min(usage_units) as usage_units
-                from
-                  analytics.usage
-                where
-                  bill_id is not null
-                  and meter_id is not null
-                group by
-                  company_id,
-                  bill_id,
-                  meter_id
-              ) m on m.bill_id = b.bill_id
-              and m.company_id = b.company_id
-              left join lateral (
-                select
-                  sum(
-                    l.amount * case
-                      when whole.share_total > 0 then whole.share_own / whole.share_total
-                      else 1.0 / m.meters
-                    end
-                  ) as charged
-                from
-                  utility.documents d
-                  cross join lateral jsonb_array_elements(metersync.elements(d.raw -> 'lineItems')) as i(item)
-                  cross join lateral (
-                    select
-                      metersync.number_of(i.item ->> 'totalCharge') as amount,
-                      coalesce(nullif(i.item ->> 'billingPeriod', ''), 'CURRENT') = 'CURRENT' as is_current,
-                      metersync.boolean_of(i.item ->> 'electricityIsDemand') as is_demand,
-                      i.item ->> 'quantity' is not null as by_use,
-                      case
-                        when i.item ->> 'electricityChargeType' <> '' then 'ELECTRICITY'
-                        when i.item ->> 'gasChargeType' <> '' then 'GAS'
-                      end as datasource_type,
-                      i.item ->> 'quantityUnits' as units
-                    offset
-                      0
-                  ) l
-                  cross join lateral (
-                    select
-                      sum(o.part) as share_total,
-                      sum(o.part) filter (
-                        where
-                          o.meter_id = m.meter_id
-                      ) as share_own
-                    from
-                      (
-                        select
-                          u ->> 'meter' as meter_id,
-                          case
-                            when not l.by_use then 1
-                            when l.is_demand then (metersync.number_of(u ->> 'billedDemand') > 0)::integer
-                            when l.datasource_type is not null
-                            and u ->> 'datasourceType' is distinct from l.datasource_type then 0
-                            when l.datasource_type is null
-                            and u ->> 'usageUnits' is distinct from l.units then 0
-                            else abs(metersync.number_of(u ->> 'usage'))
-                          end as part
-                        from
-                          jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) as u
-                      ) o
-                  ) whole
-                where
-                  d.id = b.bill_id
-                  and l.is_current
-                  and m.meters > 1
-              ) c on true
-          ) allocated
-      ) weighted
-  ) summed;
+                    when not l.by_use then 1
+                    when l.is_demand
+                      then (metersync.number_of(u ->> 'billedDemand') > 0)::integer
+                    when l.datasource_type is not null
+                      and u ->> 'datasourceType' is distinct from l.datasource_type then 0
+                    when l.datasource_type is null
+                      and u ->> 'usageUnits' is distinct from l.units then 0
+                    else abs(metersync.number_of(u ->> 'usage'))
+                  end as part
+                from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) as u
+              ) o
+            ) whole
+          where d.id = b.bill_id
+            and l.is_current
+            and m.meters > 1
+        ) c on true
+    ) allocated
+  ) weighted
+) summed;
 
-comment on view analytics.bill_costs is 'One row for each bill and meter on it: its part of the bill''s cost. Parts add up to the bill exactly.';
-
+comment on view analytics.bill_costs is
+  'One row for each bill and meter on it: its part of the bill''s cost. Parts add up to the bill exactly.';
 comment on column analytics.bill_costs.site_id is 'Site of the meter, else of the bill.';
-
 comment on column analytics.bill_costs.meter_id is 'Meter; NULL for a bill without usage.';
-
-comment on column analytics.bill_costs.period is 'Days that the meter''s usage on the bill is for, else those of the bill, else its date; half-open. Where they are more than ten years apart, the last of them.';
-
-comment on column analytics.bill_costs.cost is 'The meter''s part of the bill''s cost, in currency.';
-
-comment on column analytics.bill_costs.allocation_method is 'direct: the only meter; line_items: lines by use within their commodity, demand among meters with demand, fixed fees and taxes in equal parts; equal: where lines tell nothing; none: a bill without meters.';
-
+comment on column analytics.bill_costs.period is
+  'Days that the meter''s usage on the bill is for, else those of the bill, else its date; half-open. Where they are more than ten years apart, the last of them.';
+comment on column analytics.bill_costs.cost is
+  'The meter''s part of the bill''s cost, in currency.';
+comment on column analytics.bill_costs.allocation_method is
+  'direct: the only meter; line_items: lines by use within their commodity, demand among meters with demand, fixed fees and taxes in equal parts; equal: where lines tell nothing; none: a bill without meters.';
 comment on column analytics.bill_costs.bill_cost is 'Cost of the whole bill.';
-
-comment on column analytics.bill_costs.cost_source is 'Which of the bill''s fields cost is: see bills.';
+comment on column analytics.bill_costs.cost_source is
+  'Which of the bill''s fields cost is: see bills.';

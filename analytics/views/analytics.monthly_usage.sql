@@ -17,14 +17,12 @@ select
   case
     when first_units = last_units then round(billed_usage / factor, 6)
   end as original_usage,
-  case
-    when first_units = last_units then first_units
-  end as original_units,
+  case when first_units = last_units then first_units end as original_units,
   generated_usage,
   -- What is told with its unit before what is not.
   case
     when is_power
-    or told_demand is null then demand
+      or told_demand is null then demand
     else told_demand[2]
   end as peak_demand,
   days_in_month,
@@ -42,238 +40,195 @@ select
   end as peak_demand_units,
   unmetered_source,
   datasource_type as commodity
-from
-  (
-    select
-      company_id,
-      site_id,
-      meter_id,
-      datasource_type,
-      month,
-      standard_units,
-      days_in_month,
-      unmetered_source,
-      sum(share) as billed_usage,
-      sum(share - counted_share) filter (
-        where
-          overlapped_days is not null
-      ) as uncounted_usage,
-      min(factor) as factor,
-      min(usage_units) as first_units,
-      max(usage_units) as last_units,
-      sum(generated) as generated_usage,
-      bool_or(is_power) as is_power,
-      max(demand) as demand,
-      max(told_demand) as told_demand,
-      (
-        coalesce(
-          sum(days) filter (
-            where
-              overlapped_days is null
-          ),
-          0
-        ) + coalesce(
-          metersync.days_in (
-            range_agg(days_here) filter (
-              where
-                overlapped_days is not null
-            )
-          ),
-          0
-        )
-      )::integer as days_covered,
-      coalesce(
-        metersync.days_in (
-          range_agg(overlapped_days) filter (
-            where
-              overlapped_days is not null
-          )
+from (
+  select
+    company_id,
+    site_id,
+    meter_id,
+    datasource_type,
+    month,
+    standard_units,
+    days_in_month,
+    unmetered_source,
+    sum(share) as billed_usage,
+    sum(share - counted_share) filter (where overlapped_days is not null) as uncounted_usage,
+    min(factor) as factor,
+    min(usage_units) as first_units,
+    max(usage_units) as last_units,
+    sum(generated) as generated_usage,
+    bool_or(is_power) as is_power,
+    max(demand) as demand,
+    max(told_demand) as told_demand,
+    (
+      coalesce(sum(days) filter (where overlapped_days is null), 0) + coalesce(
+        metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null)),
+        0
+      )
+    )::integer as days_covered,
+    coalesce(
+      metersync.days_in(range_agg(overlapped_days) filter (where overlapped_days is not null)),
+      0
+    ) as days_overlapped,
+    (
+      coalesce(sum(days) filter (where overlapped_days is null and is_estimated), 0) + coalesce(
+        metersync.days_in(
+          range_agg(days_here) filter (where overlapped_days is not null and is_estimated)
         ),
         0
-      ) as days_overlapped,
-      (
-        coalesce(
-          sum(days) filter (
-            where
-              overlapped_days is null
-              and is_estimated
-          ),
-          0
-        ) + coalesce(
-          metersync.days_in (
-            range_agg(days_here) filter (
-              where
-                overlapped_days is not null
-                and is_estimated
-            )
-          ),
-          0
+      )
+    )::integer as estimated_days,
+    array_agg(distinct bill_id) filter (
+      where (days > 0 or month is null)
+        and bill_id is not null
+    ) as bill_ids
+  from (
+    select
+      u.company_id,
+      u.site_id,
+      u.meter_id,
+      u.datasource_type,
+      u.bill_id,
+      u.usage_units,
+      u.standard_units,
+      u.factor,
+      u.is_estimated,
+      u.unmetered_source,
+      m.month,
+      m.days_in_month,
+      m.days,
+      m.is_power,
+      case
+        when m.month is not null
+          and m.days = 0 then null
+        when m.is_power then greatest(u.standard_usage, u.billed_demand * u.factor)
+        else u.billed_demand
+      end as demand,
+      -- With the place of its unit: kW before kVA before kVAR, as they are not compared.
+      case
+        when m.days = 0
+          and m.month is not null then null
+        when u.demand_kw is not null then array[3, u.demand_kw]
+        when u.demand_kva is not null then array[2, u.demand_kva]
+        when u.demand_kvar is not null then array[1, u.demand_kvar]
+      end as told_demand,
+      case
+        when m.is_power then null
+        when m.month is null then u.signed_usage
+        when m.days > 0 then metersync.share(
+          u.signed_usage,
+          m.before,
+          m.through,
+          u.period_days,
+          greatest(scale(u.signed_usage), 6)
         )
-      )::integer as estimated_days,
-      array_agg(distinct bill_id) filter (
-        where
-          (
-            days > 0
-            or month is null
+      end as share,
+      case
+        when u.sign <> 0
+          or m.is_power then null
+        when m.month is null then u.standard_usage
+        when m.days > 0 then metersync.share(
+          u.standard_usage,
+          m.before,
+          m.through,
+          u.period_days,
+          greatest(scale(u.standard_usage), 6)
+        )
+      end as generated,
+      case
+        when not u.may_overlap then null
+        else datemultirange(u.period * m.dates) - u.counted_days
+      end as overlapped_days,
+      case
+        when u.may_overlap then datemultirange(u.period * m.dates)
+      end as days_here,
+      case
+        when u.may_overlap
+          and m.days > 0
+          and not m.is_power then round(
+            u.signed_usage
+              * metersync.days_in(u.counted_days * datemultirange(m.dates))
+              / u.period_days,
+            greatest(scale(u.signed_usage), 6)
           )
-          and bill_id is not null
-      ) as bill_ids
-    from
-      (
+      end as counted_share
+    from analytics.usage u
+      cross join lateral (
         select
-          u.company_id,
-          u.site_id,
-          u.meter_id,
-          u.datasource_type,
-          u.bill_id,
-          u.usage_units,
-          u.standard_units,
-          u.factor,
-          u.is_estimated,
-          u.unmetered_source,
-          m.month,
-          m.days_in_month,
-          m.days,
-          m.is_power,
-          case
-            when m.month is not null
-            and m.days = 0 then null
-            when m.is_power then greatest(u.standard_usage, u.billed_demand * u.factor)
-            else u.billed_demand
-          end as demand,
-          -- With the place of its unit: kW before kVA before kVAR, as they are not compared.
-          case
-            when m.days = 0
-            and m.month is not null then null
-            when u.demand_kw is not null then array[3, u.demand_kw]
-            when u.demand_kva is not null then array[2, u.demand_kva]
-            when u.demand_kvar is not null then array[1, u.demand_kvar]
-          end as told_demand,
-          case
-            when m.is_power then null
-            when m.month is null then u.signed_usage
-            when m.days > 0 then metersync.share (
-              u.signed_usage,
-              m.before,
-              m.through,
-              u.period_days,
-              greatest(scale(u.signed_usage), 6)
-            )
-          end as share,
-          case
-            when u.sign <> 0
-            or m.is_power then null
-            when m.month is null then u.standard_usage
-            when m.days > 0 then metersync.share (
-              u.standard_usage,
-              m.before,
-              m.through,
-              u.period_days,
-              greatest(scale(u.standard_usage), 6)
-            )
-          end as generated,
-          case
-            when not u.may_overlap then null
-            else datemultirange(u.period * m.dates) - u.counted_days
-          end as overlapped_days,
-          case
-            when u.may_overlap then datemultirange(u.period * m.dates)
-          end as days_here,
-          case
-            when u.may_overlap
-            and m.days > 0
-            and not m.is_power then round(
-              u.signed_usage * metersync.days_in(u.counted_days * datemultirange(m.dates)) / u.period_days,
-              greatest(scale(u.signed_usage), 6)
-            )
-          end as counted_share
-        from
-          analytics.usage u
-          cross join lateral (
+          month,
+          daterange(month, next_month) as dates,
+          next_month - month as days_in_month,
+          month - lower(u.period) as before,
+          least(next_month, upper(u.period)) - lower(u.period) as through,
+          greatest(
+            0,
+            least(next_month, upper(u.period)) - greatest(month, lower(u.period))
+          ) as days,
+          u.dimension in ('power', 'apparent power', 'reactive power') as is_power
+        from (
+          select
+        ) one
+          left join (
             select
-              month,
-              daterange(month, next_month) as dates,
-              next_month - month as days_in_month,
-              month - lower(u.period) as before,
-              least(next_month, upper(u.period)) - lower(u.period) as through,
-              greatest(0, least(next_month, upper(u.period)) - greatest(month, lower(u.period))) as days,
-              u.dimension in ('power', 'apparent power', 'reactive power') as is_power
-            from
-              (
-                select
-              ) one
-              left join (
-                select
-                  first::date as month,
-                  (first + interval '1 month')::date as next_month
-                from
-                  generate_series(
-                    date_trunc('month', lower(u.period)::timestamp),
-                    greatest(
-                      upper(u.period) - 1,
-                      case
-                        when u.next_start - upper(u.period) <= 3660 then least(
-                          (date_trunc('month', u.next_start::timestamp) - interval '1 day')::date,
-                          current_date
-                        )
-                      end
-                    ),
-                    interval '1 month'
-                  ) as first
-                offset
-                  0
-              ) months on true
-            offset
-              0
-          ) m
-      ) shared
-    group by
-      company_id,
-      meter_id,
-      month,
-      standard_units,
-      site_id,
-      datasource_type,
-      days_in_month,
-      unmetered_source
-  ) grouped;
+              first::date as month,
+              (first + interval '1 month')::date as next_month
+            from generate_series(
+              date_trunc('month', lower(u.period)::timestamp),
+              greatest(
+                upper(u.period) - 1,
+                case
+                  when u.next_start - upper(u.period) <= 3660 then least(
+                    (date_trunc('month', u.next_start::timestamp) - interval '1 day')::date,
+                    current_date
+                  )
+                end
+              ),
+              interval '1 month'
+            ) as first
+            offset 0
+          ) months on true
+        offset 0
+      ) m
+  ) shared
+  group by
+    company_id,
+    meter_id,
+    month,
+    standard_units,
+    site_id,
+    datasource_type,
+    days_in_month,
+    unmetered_source
+) grouped;
 
-comment on view analytics.monthly_usage is 'Usage of each meter in each calendar month, from its bills spread evenly over their days. Months without any day billed are NULL, not zero.';
-
-comment on column analytics.monthly_usage.month is 'First day of the month; NULL for usage without dates, of which no days are known.';
-
+comment on view analytics.monthly_usage is
+  'Usage of each meter in each calendar month, from its bills spread evenly over their days. Months without any day billed are NULL, not zero.';
+comment on column analytics.monthly_usage.month is
+  'First day of the month; NULL for usage without dates, of which no days are known.';
 comment on column analytics.monthly_usage.units is 'Standard unit of the amounts.';
-
-comment on column analytics.monthly_usage.billed_usage is 'Share of every bill that counts: the months of a bill add up to it exactly, what rounding leaves falls in its last month. Where bills overlap, their days are in it twice.';
-
-comment on column analytics.monthly_usage.usage is 'The same with each day counted once, from the newest bill that is for it. NULL when no day of the month is billed; for part of the month when coverage is below 1.';
-
-comment on column analytics.monthly_usage.extrapolated_usage is 'usage by the days covered, for the days of the whole month: an estimate.';
-
-comment on column analytics.monthly_usage.original_usage is 'billed_usage in the unit of the bills; NULL where they use several.';
-
+comment on column analytics.monthly_usage.billed_usage is
+  'Share of every bill that counts: the months of a bill add up to it exactly, what rounding leaves falls in its last month. Where bills overlap, their days are in it twice.';
+comment on column analytics.monthly_usage.usage is
+  'The same with each day counted once, from the newest bill that is for it. NULL when no day of the month is billed; for part of the month when coverage is below 1.';
+comment on column analytics.monthly_usage.extrapolated_usage is
+  'usage by the days covered, for the days of the whole month: an estimate.';
+comment on column analytics.monthly_usage.original_usage is
+  'billed_usage in the unit of the bills; NULL where they use several.';
 comment on column analytics.monthly_usage.original_units is 'That unit.';
-
-comment on column analytics.monthly_usage.generated_usage is 'Generation (net metering), which usage leaves out.';
-
-comment on column analytics.monthly_usage.peak_demand is 'Highest demand that a bill of the month has, never a share. Rows of a unit of power are the service''s rows of demand: theirs is in peak_demand_units. Elsewhere it is the highest of the bill''s demand meters (v2.2), which tell their unit, else what was billed (billed_demand), in the bill''s own unit, which the service does not tell.';
-
+comment on column analytics.monthly_usage.generated_usage is
+  'Generation (net metering), which usage leaves out.';
+comment on column analytics.monthly_usage.peak_demand is
+  'Highest demand that a bill of the month has, never a share. Rows of a unit of power are the service''s rows of demand: theirs is in peak_demand_units. Elsewhere it is the highest of the bill''s demand meters (v2.2), which tell their unit, else what was billed (billed_demand), in the bill''s own unit, which the service does not tell.';
 comment on column analytics.monthly_usage.days_in_month is 'Days of the month.';
-
 comment on column analytics.monthly_usage.days_covered is 'Days that at least one bill is for.';
-
 comment on column analytics.monthly_usage.coverage is 'days_covered / days_in_month.';
-
-comment on column analytics.monthly_usage.days_overlapped is 'Days that more than one bill is for.';
-
+comment on column analytics.monthly_usage.days_overlapped is
+  'Days that more than one bill is for.';
 comment on column analytics.monthly_usage.estimated_days is 'Days whose bill is estimated.';
-
 comment on column analytics.monthly_usage.is_complete is 'Whether each day is billed, and once.';
-
-comment on column analytics.monthly_usage.bills is 'Bills that have days in the month, or no dates where month is NULL.';
-
+comment on column analytics.monthly_usage.bills is
+  'Bills that have days in the month, or no dates where month is NULL.';
 comment on column analytics.monthly_usage.bill_ids is 'Their documents.';
-
-comment on column analytics.monthly_usage.peak_demand_units is 'Standard unit of peak_demand, kW, kVA or kVAR: where several are told, the first of these; NULL where the service does not tell it.';
-
-comment on column analytics.monthly_usage.unmetered_source is 'Of records without a meter: their commodity and account, else their bill (see usage); NULL for a meter.';
+comment on column analytics.monthly_usage.peak_demand_units is
+  'Standard unit of peak_demand, kW, kVA or kVAR: where several are told, the first of these; NULL where the service does not tell it.';
+comment on column analytics.monthly_usage.unmetered_source is
+  'Of records without a meter: their commodity and account, else their bill (see usage); NULL for a meter.';

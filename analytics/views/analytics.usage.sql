@@ -55,253 +55,204 @@ select
   usage_units as units,
   bill_id as document_id,
   raw ->> 'utilityName' as provider
-from
-  (
+from (
+  select
+    *,
+    range_agg(daterange(first_day, until_day)) filter (
+      where may_overlap
+        and first_day is not null
+    ) over (
+      partition by company_id, meter_id, unmetered, dimension
+      order by
+        billed_at desc nulls last,
+        bill_key desc groups between unbounded preceding and 1 preceding
+    ) as newer
+  from (
     select
       *,
-      range_agg(daterange(first_day, until_day)) filter (
-        where
-          may_overlap
-          and first_day is not null
-      ) over (
-        partition by
-          company_id,
-          meter_id,
-          unmetered,
-          dimension
-        order by
-          billed_at desc nulls last,
-          bill_key desc groups between unbounded preceding and 1 preceding
-      ) as newer
-    from
-      (
+      last_day + 1 - coalesce(
+        last_day > first_day
+        and last_day = next_start,
+        false
+      )::integer as until_day,
+      case
+        when first_day is null then 'no_dates'
+        when last_day > first_day
+          and last_day = next_start then 'shared_day_to_next'
+        when end_date < start_date then 'dates_swapped'
+        when first_day = last_day then 'one_day'
+        else 'end_inclusive'
+      end as boundary_rule,
+      coalesce(next_first <= last_day or last_before >= first_day, true) as may_overlap
+    from (
+      select
+        *,
+        min(first_day) over (
+          partition by company_id, meter_id, unmetered, dimension
+          order by first_day groups between 1 following and 1 following
+        ) as next_start,
+        coalesce(
+          lead(first_day) over (
+            partition by company_id, meter_id, unmetered, dimension
+            order by first_day groups between 1 following and 1 following
+          ),
+          'infinity'
+        ) as next_first,
+        coalesce(
+          max(last_day) over (
+            partition by company_id, meter_id, unmetered, dimension
+            order by first_day rows between unbounded preceding and 1 preceding
+          ),
+          '-infinity'
+        ) as last_before
+      from (
         select
-          *,
-          last_day + 1 - coalesce(
-            last_day > first_day
-            and last_day = next_start,
-            false
-          )::integer as until_day,
+          u.id as usage_id,
+          u.document_id as bill_id,
+          coalesce(u.document_id, u.id) as bill_key,
+          coalesce(d.created, u.created) as billed_at,
+          u.company_id,
+          coalesce(m.site_id, d.site_id) as site_id,
+          u.meter_id,
           case
-            when first_day is null then 'no_dates'
-            when last_day > first_day
-            and last_day = next_start then 'shared_day_to_next'
-            when end_date < start_date then 'dates_swapped'
-            when first_day = last_day then 'one_day'
-            else 'end_inclusive'
-          end as boundary_rule,
+            when u.meter_id is null then array[
+              u.raw ->> 'datasourceType',
+              coalesce(
+                nullif(
+                  (
+                    select raw ->> 'accountNumber'
+                    from utility.documents
+                    where id = u.document_id
+                  ),
+                  ''
+                ),
+                u.document_id::text,
+                u.id::text
+              )
+            ]
+          end as unmetered,
+          m.datasource_type,
+          u.start_date,
+          u.end_date,
+          metersync.first_day(u.start_date, u.end_date) as first_day,
+          metersync.last_day(u.start_date, u.end_date) as last_day,
+          metersync.amount(u.usage) as usage,
+          u.usage_units,
           coalesce(
-            next_first <= last_day
-            or last_before >= first_day,
-            true
-          ) as may_overlap
-        from
-          (
-            select
-              *,
-              min(first_day) over (
-                partition by
-                  company_id,
-                  meter_id,
-                  unmetered,
-                  dimension
-                order by
-                  first_day groups between 1 following and 1 following
-              ) as next_start,
-              coalesce(
-                lead(first_day) over (
-                  partition by
-                    company_id,
-                    meter_id,
-                    unmetered,
-                    dimension
-                  order by
-                    first_day groups between 1 following and 1 following
-                ),
-                'infinity'
-              ) as next_first,
-              coalesce(
-                max(last_day) over (
-                  partition by
-                    company_id,
-                    meter_id,
-                    unmetered,
-                    dimension
-                  order by
-                    first_day rows between unbounded preceding and 1 preceding
-                ),
-                '-infinity'
-              ) as last_before
-            from
-              (
-                select
-                  u.id as usage_id,
-                  u.document_id as bill_id,
-                  coalesce(u.document_id, u.id) as bill_key,
-                  coalesce(d.created, u.created) as billed_at,
-                  u.company_id,
-                  coalesce(m.site_id, d.site_id) as site_id,
-                  u.meter_id,
-                  case
-                    when u.meter_id is null then array[
-                      u.raw ->> 'datasourceType',
-                      coalesce(
-                        nullif(
-                          (
-                            select
-                              raw ->> 'accountNumber'
-                            from
-                              utility.documents
-                            where
-                              id = u.document_id
-                          ),
-                          ''
-                        ),
-                        u.document_id::text,
-                        u.id::text
-                      )
-                    ]
-                  end as unmetered,
-                  m.datasource_type,
-                  u.start_date,
-                  u.end_date,
-                  metersync.first_day(u.start_date, u.end_date) as first_day,
-                  metersync.last_day(u.start_date, u.end_date) as last_day,
-                  metersync.amount(u.usage) as usage,
-                  u.usage_units,
-                  coalesce(own.standard_units, common.standard_units, u.usage_units) as standard_units,
-                  coalesce(own.dimension, common.dimension, 'unknown') as dimension,
-                  coalesce(own.factor, common.factor, 1) as factor,
-                  case coalesce(u.net_metering_type, m.raw ->> 'netMeteringType')
-                    when 'EXPORT' then -1
-                    when 'GENERATION' then 0
-                    else 1
-                  end * case
-                    when u.exclusion then -1
-                    else 1
-                  end as sign,
-                  u.is_estimated,
-                  u.exclusion as is_excluded,
-                  coalesce(u.net_metering_type, m.raw ->> 'netMeteringType') as net_metering_type,
-                  u.billed_demand,
-                  case
-                    when u.start_date is null
-                    or u.end_date is null
-                    or metersync.first_day(u.start_date, u.end_date) is null then 'missing'
-                    when u.end_date < u.start_date then 'inverted'
-                    when u.end_date = u.start_date then 'end_missing'
-                    when u.end_date > current_date then 'future'
-                    when u.end_date - u.start_date >= 65 then 'too_long'
-                    else 'ok'
-                  end as date_quality,
-                  u.raw,
-                  u.created,
-                  u.updated,
-                  u.api_version,
-                  -- Older versions have none. The document is asked for them apart, so that no join carries whole records.
-                  case
-                    when coalesce(d.api_version, 'v2') not in ('v2', 'v2.1') then (
-                      select
-                        analytics.read_demand (
-                          told.raw,
-                          u.id,
-                          coalesce(m.datasource_type, u.raw ->> 'datasourceType') = 'ELECTRICITY'
-                        )
-                      from
-                        utility.documents told
-                      where
-                        told.id = u.document_id
-                        and told.raw -> 'demandMeters' -> 0 is not null
-                    )
-                  end as demand
-                from
-                  utility.usage_data u
-                  left join utility.documents d on d.id = u.document_id
-                  left join utility.meters m on m.id = u.meter_id
-                  left join ops.unit_factors own on own.units = u.usage_units
-                  and own.datasource_type = coalesce(m.datasource_type, u.raw ->> 'datasourceType')
-                  left join ops.unit_factors common on common.units = u.usage_units
-                  and common.datasource_type = ''
-                where
-                  u.deleted_at is null
-                  and d.deleted_at is null
-                  and case
-                    when d.revised_document_id is null then true
-                    else analytics.superseded_by(d.id) is null
-                  end
-              ) record
-          ) neighboured
-      ) bounded
-  ) overlapped;
+            own.standard_units,
+            common.standard_units,
+            u.usage_units
+          ) as standard_units,
+          coalesce(own.dimension, common.dimension, 'unknown') as dimension,
+          coalesce(own.factor, common.factor, 1) as factor,
+          case coalesce(u.net_metering_type, m.raw ->> 'netMeteringType')
+            when 'EXPORT' then -1
+            when 'GENERATION' then 0
+            else 1
+          end * case when u.exclusion then -1 else 1 end as sign,
+          u.is_estimated,
+          u.exclusion as is_excluded,
+          coalesce(u.net_metering_type, m.raw ->> 'netMeteringType') as net_metering_type,
+          u.billed_demand,
+          case
+            when u.start_date is null
+              or u.end_date is null
+              or metersync.first_day(u.start_date, u.end_date) is null then 'missing'
+            when u.end_date < u.start_date then 'inverted'
+            when u.end_date = u.start_date then 'end_missing'
+            when u.end_date > current_date then 'future'
+            when u.end_date - u.start_date >= 65 then 'too_long'
+            else 'ok'
+          end as date_quality,
+          u.raw,
+          u.created,
+          u.updated,
+          u.api_version,
+          -- Older versions have none. The document is asked for them apart, so that no join carries whole records.
+          case
+            when coalesce(d.api_version, 'v2') not in ('v2', 'v2.1') then (
+              select
+                analytics.read_demand(
+                  told.raw,
+                  u.id,
+                  coalesce(m.datasource_type, u.raw ->> 'datasourceType') = 'ELECTRICITY'
+                )
+              from utility.documents told
+              where told.id = u.document_id
+                and told.raw -> 'demandMeters' -> 0 is not null
+            )
+          end as demand
+        from utility.usage_data u
+          left join utility.documents d on d.id = u.document_id
+          left join utility.meters m on m.id = u.meter_id
+          left join ops.unit_factors own on own.units = u.usage_units
+            and own.datasource_type = coalesce(m.datasource_type, u.raw ->> 'datasourceType')
+          left join ops.unit_factors common on common.units = u.usage_units
+            and common.datasource_type = ''
+        where u.deleted_at is null
+          and d.deleted_at is null
+          and case
+            when d.revised_document_id is null then true
+            else analytics.superseded_by(d.id) is null
+          end
+      ) record
+    ) neighboured
+  ) bounded
+) overlapped;
 
-comment on view analytics.usage is 'One row for each usage record that counts: it lives, and so does its bill, which no other superseded.';
-
+comment on view analytics.usage is
+  'One row for each usage record that counts: it lives, and so does its bill, which no other superseded.';
 comment on column analytics.usage.usage_id is 'The usage record.';
-
 comment on column analytics.usage.bill_id is 'Its document.';
-
 comment on column analytics.usage.site_id is 'Site of the meter, else of the document.';
-
-comment on column analytics.usage.datasource_type is 'Commodity of the meter, else of the record, for example ELECTRICITY.';
-
+comment on column analytics.usage.datasource_type is
+  'Commodity of the meter, else of the record, for example ELECTRICITY.';
 comment on column analytics.usage.start_date is 'First day, as the service sent it.';
-
 comment on column analytics.usage.end_date is 'Last day, as the service sent it.';
-
 comment on column analytics.usage.period is 'Days that it is for, half-open.';
-
 comment on column analytics.usage.period_days is 'Days in period.';
-
-comment on column analytics.usage.boundary_rule is 'How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the meter''s next record of the same dimension starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown (so are periods of more than ten years: they count on their last day); dates_swapped: the end was before the start; no_dates: none, or of a year that has not four digits.';
-
-comment on column analytics.usage.date_quality is 'ok, end_missing (start and end are the same), inverted, too_long (more than 65 days), future or missing (also where a year has not four digits).';
-
-comment on column analytics.usage.counted_days is 'The days of period that no newer bill of the meter (or unmetered_source) is for, in the same dimension.';
-
-comment on column analytics.usage.may_overlap is 'Whether another record of the meter (or unmetered_source) and dimension touches its days.';
-
-comment on column analytics.usage.next_start is 'Where the next record of the meter (or unmetered_source) and dimension starts.';
-
-comment on column analytics.usage.usage is 'Amount, in usage_units, as billed; NULL for one of more than a hundred digits, which no unit is turned into.';
-
+comment on column analytics.usage.boundary_rule is
+  'How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the meter''s next record of the same dimension starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown (so are periods of more than ten years: they count on their last day); dates_swapped: the end was before the start; no_dates: none, or of a year that has not four digits.';
+comment on column analytics.usage.date_quality is
+  'ok, end_missing (start and end are the same), inverted, too_long (more than 65 days), future or missing (also where a year has not four digits).';
+comment on column analytics.usage.counted_days is
+  'The days of period that no newer bill of the meter (or unmetered_source) is for, in the same dimension.';
+comment on column analytics.usage.may_overlap is
+  'Whether another record of the meter (or unmetered_source) and dimension touches its days.';
+comment on column analytics.usage.next_start is
+  'Where the next record of the meter (or unmetered_source) and dimension starts.';
+comment on column analytics.usage.usage is
+  'Amount, in usage_units, as billed; NULL for one of more than a hundred digits, which no unit is turned into.';
 comment on column analytics.usage.usage_units is 'Unit, as the service names it.';
-
 comment on column analytics.usage.standard_usage is 'The amount in standard_units.';
-
-comment on column analytics.usage.standard_units is 'Standard unit of the dimension (ops.unit_factors); usage_units where no factor is known.';
-
-comment on column analytics.usage.dimension is 'energy, power, volume, mass, …; unknown where no factor is known.';
-
+comment on column analytics.usage.standard_units is
+  'Standard unit of the dimension (ops.unit_factors); usage_units where no factor is known.';
+comment on column analytics.usage.dimension is
+  'energy, power, volume, mass, …; unknown where no factor is known.';
 comment on column analytics.usage.factor is 'Standard units in one of usage_units.';
-
-comment on column analytics.usage.sign is '1; -1 for what is excluded (subtracted) or exported; 0 for generation, which is neither.';
-
+comment on column analytics.usage.sign is
+  '1; -1 for what is excluded (subtracted) or exported; 0 for generation, which is neither.';
 comment on column analytics.usage.signed_usage is 'standard_usage × sign: what sums are made of.';
-
 comment on column analytics.usage.is_excluded is 'Whether it is subtracted in sums (exclusion).';
-
-comment on column analytics.usage.net_metering_type is 'IMPORT, EXPORT or GENERATION, of the record or its meter; NULL where it isn''t net metered.';
-
-comment on column analytics.usage.billed_demand is 'Demand that was billed, as the service sent it.';
-
-comment on column analytics.usage.is_implied is 'Whether it was derived from another meter, as sewer from water.';
-
-comment on column analytics.usage.electricity_type is 'USAGE or DEMAND rows of electricity, where the API version tells them apart.';
-
-comment on column analytics.usage.time_of_use is 'PEAK, OFF_PEAK, … where a version of the API has a row for each.';
-
+comment on column analytics.usage.net_metering_type is
+  'IMPORT, EXPORT or GENERATION, of the record or its meter; NULL where it isn''t net metered.';
+comment on column analytics.usage.billed_demand is
+  'Demand that was billed, as the service sent it.';
+comment on column analytics.usage.is_implied is
+  'Whether it was derived from another meter, as sewer from water.';
+comment on column analytics.usage.electricity_type is
+  'USAGE or DEMAND rows of electricity, where the API version tells them apart.';
+comment on column analytics.usage.time_of_use is
+  'PEAK, OFF_PEAK, … where a version of the API has a row for each.';
 comment on column analytics.usage.tariff is 'Tariff.';
-
-comment on column analytics.usage.supplier is 'Who supplies the energy, where that is not the utility.';
-
+comment on column analytics.usage.supplier is
+  'Who supplies the energy, where that is not the utility.';
 comment on column analytics.usage.utility is 'Utility that the record names.';
-
-comment on column analytics.usage.provider is 'The same: the utility is the provider in all views.';
-
-comment on column analytics.usage.unmetered_source is 'Of a record without a meter: its commodity and the account of its bill, else the bill, else itself; its days are counted once, as those of a meter are. NULL for one with a meter.';
-
-comment on column analytics.usage.demand_kw is 'Highest demand that its bill tells for it (demandMeters, from v2.2 on), in kW; contracted and allotted capacity (CONTRACT, UCAP, ICAP, TRANSMISSION) left out.';
-
+comment on column analytics.usage.provider is
+  'The same: the utility is the provider in all views.';
+comment on column analytics.usage.unmetered_source is
+  'Of a record without a meter: its commodity and the account of its bill, else the bill, else itself; its days are counted once, as those of a meter are. NULL for one with a meter.';
+comment on column analytics.usage.demand_kw is
+  'Highest demand that its bill tells for it (demandMeters, from v2.2 on), in kW; contracted and allotted capacity (CONTRACT, UCAP, ICAP, TRANSMISSION) left out.';
 comment on column analytics.usage.demand_kva is 'The same, of what is told in kVA.';
-
 comment on column analytics.usage.demand_kvar is 'The same, of what is told in kVAR.';
