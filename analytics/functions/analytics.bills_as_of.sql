@@ -2,7 +2,7 @@
 create or replace function analytics.bills_as_of(at timestamptz) returns setof analytics.bills language sql stable security definer
 set search_path = pg_catalog,
   pg_temp as $$
-  {{bills documents="analytics.documents_at(at)" at="at" more=""}}
+  {{bills documents="analytics.documents_at(at)" at="at"}}
   where
     is_effective
 $$;
@@ -10,7 +10,7 @@ $$;
 create or replace function analytics.bills_as_of(at timestamptz, company uuid) returns setof analytics.bills language sql stable security definer
 set search_path = pg_catalog,
   pg_temp as $$
-  {{bills documents="(select * from analytics.documents_at(at) where company_id = company)" at="at" more=""}}
+  {{bills documents="(select * from analytics.documents_at(at) where company_id = company)" at="at"}}
   where
     is_effective
 $$;
