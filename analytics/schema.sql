@@ -1,36 +1,40 @@
--- What the files of this folder make is made again whenever they change: by metersync migrate, after the migrations, all in one
--- transaction, this file first, then each after those that make what it names, comments last. So each statement can be repeated.
--- Functions that analysts call have their names resolved when they are made (begin atomic), as analysts may not look into schema
--- metersync; those that read history run with its owner's rights.
+-- metersync migrate makes all files of this folder anew whenever they change.
+-- It does so after the migrations, in one transaction, so each statement can be repeated.
+-- This file goes first, then each file after those that make what it names, comments last.
+-- Functions that analysts call resolve names when they are made (begin atomic).
+-- Analysts may not use schema metersync.
+-- Functions that read history run with its owner's rights.
 create schema if not exists analytics;
 
-comment on schema analytics is 'What analysts query: one view a question, over utility, history and ops.';
+comment on schema analytics is
+  'What analysts query: one view a question, over utility, history and ops.';
 
 create schema if not exists fields;
 
-comment on schema fields is 'Each field that the service sends as a column: a view for each resource, for each object and for each array of objects in it. metersync makes them; analytics is what to ask first.';
+comment on schema fields is
+  'Each field that the service sends as a column: a view for each resource, for each object and '
+  'for each array of objects in it. metersync makes them; analytics is what to ask first.';
 
--- Statements that grant again what is granted on a view and on columns of it; none when it isn't there.
-create or replace function metersync.grants_on(view text) returns setof text language sql stable as $$
+-- Returns statements that restore the grants on a view and its columns; none when it is missing.
+create or replace function metersync.grants_on(view text)
+returns setof text
+language sql stable
+as $$
   with
     granted as (
       select
         acl.*,
         null::name as column_name
-      from
-        pg_class c
+      from pg_class c
         cross join lateral aclexplode(c.relacl) acl
-      where
-        c.oid = to_regclass(view)
+      where c.oid = to_regclass(view)
       union all
       select
         acl.*,
         a.attname
-      from
-        pg_attribute a
+      from pg_attribute a
         cross join lateral aclexplode(a.attacl) acl
-      where
-        a.attrelid = to_regclass(view)
+      where a.attrelid = to_regclass(view)
         and a.attnum > 0
         and not a.attisdropped
     )
@@ -38,33 +42,20 @@ create or replace function metersync.grants_on(view text) returns setof text lan
     format(
       'grant %s%s on %s to %s%s',
       g.privilege_type,
-      case
-        when g.column_name is not null then format(' (%I)', g.column_name)
-      end,
+      case when g.column_name is not null then format(' (%I)', g.column_name) end,
       view,
-      case g.grantee
-        when 0 then 'public'
-        else g.grantee::regrole::text
-      end,
-      case
-        when g.is_grantable then ' with grant option'
-      end
+      case g.grantee when 0 then 'public' else g.grantee::regrole::text end,
+      case when g.is_grantable then ' with grant option' end
     )
-  from
-    granted g
-  where
-    g.grantee <> (
-      select
-        relowner
-      from
-        pg_class
-      where
-        oid = to_regclass(view)
-    )
+  from granted g
+  where g.grantee <> (select relowner from pg_class where oid = to_regclass(view))
 $$;
 
--- Comments on the columns of a view, as {"column": "comment"}.
-create or replace function metersync.comment_columns(relation regclass, comments jsonb) returns void language plpgsql as $$
+-- Comments on columns of a view, from {"column": "comment"}.
+create or replace function metersync.comment_columns(relation regclass, comments jsonb)
+returns void
+language plpgsql
+as $$
 declare
   told record;
 begin

@@ -1,61 +1,18 @@
 /**
- * Formats every .sql file, the bodies of SQL functions too; `--check` changes nothing and fails where a file would change.
+ * Formats every .sql file; `--check` changes nothing and fails where a file would change.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { format } from 'sql-formatter';
+import { formatSqlFile } from './sql-style.ts';
 
 const project = join(import.meta.dirname, '..');
 const files = globSync('{analytics,db,docker,sandbox}/**/*.sql', { cwd: project }).sort();
 const check = process.argv.includes('--check');
 
-/** Statements, and between $$ and $$ the bodies of functions in SQL; those in PL/pgSQL stay as they are. */
-export function formatFile(text: string): string {
-  const bodies: string[] = [];
-  const held = text.replace(/\$(\w*)\$\n([\s\S]*?)\n\s*\$\1\$/g, (whole, tag: string, body: string) => {
-    const sql = !/^\s*(declare|begin)\b/im.test(
-      body
-        .replace(/^\s*--.*$/gm, '')
-        .trimStart()
-        .slice(0, 40),
-    );
-    bodies.push(sql ? `$${tag}$\n${indented(formatSql(body))}\n$${tag}$` : whole);
-    return `'@body${bodies.length - 1}@'`;
-  });
-  return `${formatSql(held).replace(/'@body(\d+)@'/g, (_, at: string) => bodies[Number(at)] ?? '')}\n`;
-}
-
-const indented = (text: string): string => text.replace(/^(?=.)/gm, '  ');
-
-function formatSql(text: string): string {
-  return format(text, {
-    language: 'postgresql',
-    keywordCase: 'lower',
-    dataTypeCase: 'lower',
-    tabWidth: 2,
-    expressionWidth: 80,
-    linesBetweenQueries: 1,
-    paramTypes: { custom: [{ regex: String.raw`\{\{.*?\}\}` }] },
-  })
-    .replace(/^set\s+(\w+ = )/gm, 'set $1')
-    .replace(callOrText, (whole, before?: string) =>
-      before === undefined || spaced.has(before) ? whole : `${before}(`,
-    )
-    .replace(/(preceding|following|current row)\s+and /g, '$1 and ');
-}
-
-/** What is before a parenthesis; texts and comments come first, as they stay as they are. */
-const callOrText = /'(?:[^']|'')*'|--.*$|\b([\w.]+) \((?!$)/gm;
-/** Words before a parenthesis that call nothing. */
-const spaced = new Set(
-  'in as over filter values on and or not when then else by exists any all lateral using from join select where table unique check key group range is distinct limit union'.split(
-    ' ',
-  ),
-);
 const wrong = files.filter((file) => {
   const path = join(project, file);
   const text = readFileSync(path, 'utf8');
-  const formatted = formatFile(text);
+  const formatted = formatSqlFile(text);
   if (formatted === text) return false;
   if (!check) writeFileSync(path, formatted);
   return true;

@@ -1,5 +1,7 @@
--- Beside the bill what its lines come to, and the usage that it tells: the record is read once.
-create or replace function metersync.bills_to_check(company uuid) returns table (
+-- Returns the bills of a company with the sum of their lines and the usage that they list.
+-- Each record is unpacked once.
+create or replace function metersync.bills_to_check(company uuid)
+returns table (
   bill_id uuid,
   account_number text,
   provider text,
@@ -16,13 +18,15 @@ create or replace function metersync.bills_to_check(company uuid) returns table 
   lines numeric,
   told jsonb,
   unusable text[]
-) language sql stable rows 1000
+)
+language sql stable rows 1000
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_memoize = off
-set plan_cache_mode = force_generic_plan as $$
+set plan_cache_mode = force_generic_plan
+as $$
   select
     b.bill_id,
     b.account_number,
@@ -40,34 +44,25 @@ set plan_cache_mode = force_generic_plan as $$
     l.amount,
     r.usage_data,
     r.unusable
-  from
-    ({{bills documents="utility.documents" at="null" more=", raw"}}) b
+  from ({{bills documents="utility.documents" at="null" more=", raw"}}) b
     cross join lateral (
       select
         metersync.elements(b.raw -> 'lineItems') as line_items,
         metersync.elements(b.raw -> 'usageData') as usage_data,
         -- What is so long that metersync.number_of takes it for no amount.
         array(
-          select
-            field
-          from
-            unnest(array['currentCharges', 'totalCharges']) as field
-          where
-            length(b.raw ->> field) > 200
+          select field
+          from unnest(array['currentCharges', 'totalCharges']) as field
+          where length(b.raw ->> field) > 200
         ) as unusable
-      offset
-        0
+      offset 0
     ) r
     cross join lateral (
-      select
-        sum(metersync.number_of(item ->> 'totalCharge')) as amount
-      from
-        jsonb_array_elements(r.line_items) as item
-      where
-        coalesce(nullif(item ->> 'billingPeriod', ''), 'CURRENT') = 'CURRENT'
+      select sum(metersync.number_of(item ->> 'totalCharge')) as amount
+      from jsonb_array_elements(r.line_items) as item
+      where metersync.is_current_line(item ->> 'billingPeriod')
     ) l
-  where
-    b.company_id = company
+  where b.company_id = company
     and b.is_effective
 $$;
 

@@ -1,5 +1,6 @@
--- Meter by meter, so that each finds its readings by their key.
-create or replace function metersync.days_to_check(company uuid) returns table (
+-- Goes meter by meter, so that each finds its readings by their key.
+create or replace function metersync.days_to_check(company uuid)
+returns table (
   meter_id text,
   local_date date,
   usage_units text,
@@ -12,25 +13,21 @@ create or replace function metersync.days_to_check(company uuid) returns table (
   day_seconds integer,
   time_zone text,
   time_zone_source text
-) language sql stable rows 1000
+)
+language sql stable rows 1000
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
-set plan_cache_mode = force_generic_plan as $$
-  select
-    d.*
-  from
-    (
-      select
-        id
-      from
-        utility.meters
-      where
-        company_id = company
-      offset
-        0
-    ) m
+set plan_cache_mode = force_generic_plan
+as $$
+  select d.*
+  from (
+    select id
+    from utility.meters
+    where company_id = company
+    offset 0
+  ) m
     cross join lateral (
       select
         d.meter_id,
@@ -45,14 +42,12 @@ set plan_cache_mode = force_generic_plan as $$
         d.day_seconds,
         d.time_zone,
         d.time_zone_source
-      from
-        analytics.interval_daily d
-      where
-        d.company_id = company
+      from analytics.interval_daily d
+      where d.company_id = company
         and d.meter_id = m.id
-      offset
-        0
+      offset 0
     ) d
 $$;
 
-comment on function metersync.days_to_check is 'What checks read of the days of a company''s readings.';
+comment on function metersync.days_to_check is
+  'What checks read of the days of a company''s readings.';

@@ -1,30 +1,24 @@
--- Checks over the bills and the usage of a company: each is a step.
-create or replace function metersync.find_bill_issues(company uuid, today date) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 100
+-- Checks over the bills and the usage of a company: each check is a step.
+create or replace function metersync.find_bill_issues(company uuid, today date)
+returns table (check_name text, entity_id text, subject text, evidence jsonb)
+language sql stable rows 100
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = on
 set enable_mergejoin = on
-set plan_cache_mode = force_generic_plan as $$
+set plan_cache_mode = force_generic_plan
+as $$
   with
     usage as materialized (
-      select
-        *
-      from
-        metersync.usage_to_check(company)
+      select * from metersync.usage_to_check(company)
     ),
     bills as materialized (
-      select
-        *
-      from
-        metersync.bills_to_check(company)
+      select * from metersync.bills_to_check(company)
     ),
     metered as materialized (
-      select
-        *
-      from
-        usage
-      where
-        meter_id is not null
+      select *
+      from usage
+      where meter_id is not null
         and period is not null
     ),
     rates as materialized (
@@ -34,19 +28,12 @@ set plan_cache_mode = force_generic_plan as $$
         standard_units,
         lower(period) as first_day,
         sum(standard_usage) / period_days as per_day
-      from
-        metered
-      where
-        period_days > 1
+      from metered
+      where period_days > 1
         and is_excluded is not true
-        and dimension not in ('power', 'apparent power', 'reactive power')
+        and not metersync.is_power(dimension)
         and standard_usage is not null
-      group by
-        meter_id,
-        bill_id,
-        standard_units,
-        period,
-        period_days
+      group by meter_id, bill_id, standard_units, period, period_days
     ),
     listed as materialized (
       -- What the service lists for each bill, whichever company it lists it for.
@@ -56,27 +43,20 @@ set plan_cache_mode = force_generic_plan as $$
         sum(metersync.amount(r.usage)) as usage,
         sum(abs(metersync.amount(r.usage))) as used,
         count(*) filter (
-          where
-            r.usage is not null
+          where r.usage is not null
             and metersync.amount(r.usage) is null
         ) as unusable
-      from
-        bills b
+      from bills b
         cross join lateral (
           select
             r.usage_units,
             r.usage
-          from
-            utility.usage_data r
-          where
-            r.document_id = b.bill_id
+          from utility.usage_data r
+          where r.document_id = b.bill_id
             and r.deleted_at is null
-          offset
-            0
+          offset 0
         ) r
-      group by
-        b.bill_id,
-        r.usage_units
+      group by b.bill_id, r.usage_units
     ),
     unusable_amount as (
       select
@@ -84,8 +64,7 @@ set plan_cache_mode = force_generic_plan as $$
         b.bill_id::text,
         field,
         jsonb_build_object('field', field)
-      from
-        bills b
+      from bills b
         cross join lateral unnest(b.unusable) as field
       union all
       select
@@ -93,19 +72,15 @@ set plan_cache_mode = force_generic_plan as $$
         bill_id::text,
         'usage ' || coalesce(usage_units, ''),
         jsonb_build_object('field', 'usage', 'units', usage_units, 'records', unusable)
-      from
-        listed
-      where
-        unusable > 0
+      from listed
+      where unusable > 0
     ),
     meter_days as (
       select
         meter_id,
         range_agg(period) as days
-      from
-        metered
-      group by
-        meter_id
+      from metered
+      group by meter_id
     ),
     bill_gap as (
       select
@@ -113,8 +88,7 @@ set plan_cache_mode = force_generic_plan as $$
         m.meter_id,
         lower(gap)::text,
         jsonb_build_object('from', lower(gap), 'until', upper(gap), 'days', upper(gap) - lower(gap))
-      from
-        meter_days m
+      from meter_days m
         cross join lateral unnest(datemultirange(range_merge(m.days)) - m.days) as gap
     ),
     bill_overlap as (
@@ -123,32 +97,21 @@ set plan_cache_mode = force_generic_plan as $$
         u.meter_id,
         lower(part)::text,
         jsonb_build_object(
-          'from',
-          lower(part),
-          'until',
-          upper(part),
-          'days',
-          upper(part) - lower(part),
-          'older_bill',
-          u.bill_id
+          'from', lower(part),
+          'until', upper(part),
+          'days', upper(part) - lower(part),
+          'older_bill', u.bill_id
         )
-      from
-        usage u
+      from usage u
         cross join lateral unnest(datemultirange(u.period) - u.counted_days) as part
-      where
-        u.may_overlap
+      where u.may_overlap
         and u.meter_id is not null
     ),
     costs as (
-      select
-        unnest(array_agg(bill_id)) as bill_id
-      from
-        bills
-      group by
-        currency,
-        cost
-      having
-        count(*) > 1
+      select unnest(array_agg(bill_id)) as bill_id
+      from bills
+      group by currency, cost
+      having count(*) > 1
     ),
     told_alike as (
       select
@@ -156,63 +119,32 @@ set plan_cache_mode = force_generic_plan as $$
         string_agg(
           concat(u.meter_id, u.period, u.usage),
           ','
-          order by
-            u.meter_id,
-            u.period,
-            u.usage
+          order by u.meter_id, u.period, u.usage
         ) as told
-      from
-        costs c
+      from costs c
         join usage u on u.bill_id = c.bill_id
-      group by
-        u.bill_id
+      group by u.bill_id
     ),
     alike as (
       select
         b.bill_id,
         'meters, days and cost' as by,
         first_value(b.bill_id) over (
-          partition by
-            b.currency,
-            b.cost,
-            t.told
-          order by
-            b.created,
-            b.bill_id
+          partition by b.currency, b.cost, t.told
+          order by b.created, b.bill_id
         ) as original
-      from
-        bills b
+      from bills b
         join told_alike t on t.bill_id = b.bill_id
       union all
       select
-        unnest(
-          array_agg(
-            bill_id
-            order by
-              created,
-              bill_id
-          )
-        ),
+        unnest(array_agg(bill_id order by created, bill_id)),
         'account, provider and bill date',
-        (
-          array_agg(
-            bill_id
-            order by
-              created,
-              bill_id
-          )
-        ) [1]
-      from
-        bills
-      where
-        account_number is not null
+        (array_agg(bill_id order by created, bill_id))[1]
+      from bills
+      where account_number is not null
         and bill_date is not null
-      group by
-        account_number,
-        provider,
-        bill_date
-      having
-        count(*) > 1
+      group by account_number, provider, bill_date
+      having count(*) > 1
     ),
     duplicate_bill as (
       select
@@ -220,27 +152,18 @@ set plan_cache_mode = force_generic_plan as $$
         bill_id::text,
         '',
         jsonb_build_object('same_as', original, 'by', by)
-      from
-        alike
-      where
-        original <> bill_id
+      from alike
+      where original <> bill_id
     ),
     usual_periods as (
       select
         account_number,
-        percentile_disc(0.5) within group (
-          order by
-            period_days
-        ) as days
-      from
-        bills
-      where
-        account_number is not null
+        percentile_disc(0.5) within group (order by period_days) as days
+      from bills
+      where account_number is not null
         and boundary_rule <> 'one_day'
-      group by
-        account_number
-      having
-        count(*) >= 3
+      group by account_number
+      having count(*) >= 3
     ),
     unusual_period as (
       select
@@ -248,15 +171,10 @@ set plan_cache_mode = force_generic_plan as $$
         b.bill_id::text,
         '',
         jsonb_build_object('days', b.period_days, 'usual_days', p.days)
-      from
-        bills b
+      from bills b
         join usual_periods p on p.account_number = b.account_number
-      where
-        b.boundary_rule <> 'one_day'
-        and (
-          b.period_days > greatest(65, 1.5 * p.days)
-          or b.period_days < least(20, 0.5 * p.days)
-        )
+      where b.boundary_rule <> 'one_day'
+        and (b.period_days > greatest(65, 1.5 * p.days) or b.period_days < least(20, 0.5 * p.days))
     ),
     future_period as (
       select
@@ -264,10 +182,8 @@ set plan_cache_mode = force_generic_plan as $$
         bill_id::text,
         '',
         jsonb_build_object('period_end', period_end)
-      from
-        bills
-      where
-        period_end > today
+      from bills
+      where period_end > today
     ),
     amount_mismatch as (
       select
@@ -275,22 +191,17 @@ set plan_cache_mode = force_generic_plan as $$
         bill_id::text,
         '',
         jsonb_build_object('current_charges', current_charges, 'lines', lines, 'currency', currency)
-      from
-        bills
-      where
-        abs(current_charges - lines) > 0.01
+      from bills
+      where abs(current_charges - lines) > 0.01
     ),
     told_usage as (
       select
         b.bill_id,
         item ->> 'usageUnits' as units,
         sum(metersync.number_of(item ->> 'usage')) as usage
-      from
-        bills b
+      from bills b
         cross join lateral jsonb_array_elements(b.told) as item
-      group by
-        b.bill_id,
-        item ->> 'usageUnits'
+      group by b.bill_id, item ->> 'usageUnits'
     ),
     usage_mismatch as (
       select
@@ -298,52 +209,35 @@ set plan_cache_mode = force_generic_plan as $$
         t.bill_id::text,
         coalesce(t.units, ''),
         jsonb_build_object('on_document', t.usage, 'in_records', l.usage, 'units', t.units)
-      from
-        told_usage t
+      from told_usage t
         left join listed l on l.bill_id = t.bill_id
-        -- Hashed, as a condition of "is not distinct from" would not be.
-        and coalesce(l.usage_units, '') = coalesce(t.units, '')
-        and l.usage_units is not distinct from t.units
-      where
-        t.usage is not null
+          -- Hashed, as a condition of "is not distinct from" would not be.
+          and coalesce(l.usage_units, '') = coalesce(t.units, '')
+          and l.usage_units is not distinct from t.units
+      where t.usage is not null
         and abs(t.usage - l.usage) > 0.001 is not false
     ),
     rates_before as (
       select
         *,
         array_agg(per_day) over (
-          partition by
-            meter_id,
-            standard_units
+          partition by meter_id, standard_units
           order by
             first_day range between interval '4 years' preceding and interval '1 day' preceding
         ) as before,
-        min(per_day) over (
-          partition by
-            meter_id,
-            standard_units
-        ) as lowest
-      from
-        rates
+        min(per_day) over (partition by meter_id, standard_units) as lowest
+      from rates
     ),
     jumps as materialized (
-      -- At least nine of ten rates before are no more than a third, or the highest of these nine is not
-      -- either: to count them is cheaper than to order them.
-      select
-        r.*
-      from
-        rates_before r
+      -- At least nine of ten rates before are at most a third of the rate.
+      -- To count them is cheaper than to order them.
+      select r.*
+      from rates_before r
         cross join lateral (
-          select
-            count(*) filter (
-              where
-                3 * rate <= r.per_day
-            ) as low
-          from
-            unnest(r.before) as rate
+          select count(*) filter (where 3 * rate <= r.per_day) as low
+          from unnest(r.before) as rate
         ) l
-      where
-        cardinality(r.before) >= 5
+      where cardinality(r.before) >= 5
         -- What is below this is below all others: most bills need no closer look.
         and r.per_day >= 3 * r.lowest
         and r.bill_id is not null
@@ -355,87 +249,50 @@ set plan_cache_mode = force_generic_plan as $$
         r.bill_id::text,
         r.meter_id,
         jsonb_build_object(
-          'per_day',
-          round(r.per_day, 3),
-          'usual_highest',
-          round(h.highest, 3),
-          'units',
-          r.standard_units,
-          'bills_before',
-          h.bills
+          'per_day', round(r.per_day, 3),
+          'usual_highest', round(h.highest, 3),
+          'units', r.standard_units,
+          'bills_before', h.bills
         )
-      from
-        jumps r
+      from jumps r
         cross join lateral (
           select
-            percentile_disc(0.9) within group (
-              order by
-                rate
-            ) as highest,
+            percentile_disc(0.9) within group (order by rate) as highest,
             count(*) as bills
-          from
-            unnest(r.before) as rate
+          from unnest(r.before) as rate
         ) h
-      where
-        h.highest > 0
+      where h.highest > 0
         and r.per_day >= 3 * h.highest
     ),
     repeated as (
       select distinct
         meter_id
-      from
-        (
-          select
-            meter_id
-          from
-            rates
-          where
-            per_day <> 0
-          group by
-            meter_id,
-            standard_units,
-            per_day
-          having
-            count(*) >= 3
-        ) r
+      from (
+        select meter_id
+        from rates
+        where per_day <> 0
+        group by meter_id, standard_units, per_day
+        having count(*) >= 3
+      ) r
     ),
     rate_changes as (
       select
         *,
         per_day is distinct from lag(per_day) over (
-          partition by
-            meter_id,
-            standard_units
-          order by
-            first_day,
-            bill_id
+          partition by meter_id, standard_units
+          order by first_day, bill_id
         ) as changed
-      from
-        rates
-      where
-        meter_id in (
-          select
-            meter_id
-          from
-            repeated
-        )
+      from rates
+      where meter_id in (select meter_id from repeated)
     ),
     stretches as (
       select
         *,
-        count(*) filter (
-          where
-            changed
-        ) over (
-          partition by
-            meter_id,
-            standard_units
-          order by
-            first_day,
-            bill_id
+        count(*) filter (where changed) over (
+          partition by meter_id, standard_units
+          order by first_day, bill_id
         ) as stretch
-      from
-        rate_changes
+      from rate_changes
     ),
     hidden_estimate as (
       select
@@ -443,38 +300,20 @@ set plan_cache_mode = force_generic_plan as $$
         meter_id,
         min(first_day)::text,
         jsonb_build_object(
-          'per_day',
-          round(per_day, 3),
-          'units',
-          standard_units,
-          'bills',
-          array_agg(
-            bill_id
-            order by
-              first_day
-          )
+          'per_day', round(per_day, 3),
+          'units', standard_units,
+          'bills', array_agg(bill_id order by first_day)
         )
-      from
-        stretches
-      where
-        per_day <> 0
-      group by
-        meter_id,
-        standard_units,
-        stretch,
-        per_day
-      having
-        count(distinct bill_id) >= 3
+      from stretches
+      where per_day <> 0
+      group by meter_id, standard_units, stretch, per_day
+      having count(distinct bill_id) >= 3
     ),
     unused as (
-      select
-        bill_id
-      from
-        listed
-      group by
-        bill_id
-      having
-        sum(used) = 0
+      select bill_id
+      from listed
+      group by bill_id
+      having sum(used) = 0
         and sum(unusable) = 0
     ),
     zero_usage_with_cost as (
@@ -483,11 +322,9 @@ set plan_cache_mode = force_generic_plan as $$
         b.bill_id::text,
         '',
         jsonb_build_object('cost', b.cost, 'currency', b.currency)
-      from
-        bills b
+      from bills b
         join unused u on u.bill_id = b.bill_id
-      where
-        b.cost > 0
+      where b.cost > 0
     ),
     negative_usage as (
       select
@@ -495,48 +332,29 @@ set plan_cache_mode = force_generic_plan as $$
         u.usage_id::text,
         '',
         jsonb_build_object('usage', u.usage, 'units', u.usage_units, 'bill', u.bill_id)
-      from
-        usage u
+      from usage u
         left join bills b on b.bill_id = u.bill_id
-      where
-        u.usage < 0
+      where u.usage < 0
         and u.is_excluded is not true
         and u.net_metering_type is distinct from 'EXPORT'
         and coalesce(b.credits, 0) = 0
     ),
     of_several_units as (
-      select
-        meter_id
-      from
-        usage
-      where
-        meter_id is not null
-      group by
-        meter_id
-      having
-        min(usage_units) <> max(usage_units)
+      select meter_id
+      from usage
+      where meter_id is not null
+      group by meter_id
+      having min(usage_units) <> max(usage_units)
     ),
     units_before as (
       select
         *,
         lag(usage_units) over (
-          partition by
-            meter_id,
-            dimension in ('power', 'apparent power', 'reactive power'),
-            electricity_type
-          order by
-            lower(period),
-            usage_id
+          partition by meter_id, metersync.is_power(dimension), electricity_type
+          order by lower(period), usage_id
         ) as before
-      from
-        usage
-      where
-        meter_id in (
-          select
-            meter_id
-          from
-            of_several_units
-        )
+      from usage
+      where meter_id in (select meter_id from of_several_units)
     ),
     unit_changed as (
       select
@@ -544,42 +362,22 @@ set plan_cache_mode = force_generic_plan as $$
         usage_id::text,
         '',
         jsonb_build_object('units', usage_units, 'before', before, 'meter', meter_id)
-      from
-        units_before
-      where
-        usage_units <> before
+      from units_before
+      where usage_units <> before
     ),
     of_several_currencies as (
-      select
-        account_number
-      from
-        bills
-      where
-        account_number is not null
-      group by
-        account_number
-      having
-        min(currency) <> max(currency)
+      select account_number
+      from bills
+      where account_number is not null
+      group by account_number
+      having min(currency) <> max(currency)
     ),
     currencies_before as (
       select
         *,
-        lag(currency) over (
-          partition by
-            account_number
-          order by
-            period_start,
-            created
-        ) as before
-      from
-        bills
-      where
-        account_number in (
-          select
-            account_number
-          from
-            of_several_currencies
-        )
+        lag(currency) over (partition by account_number order by period_start, created) as before
+      from bills
+      where account_number in (select account_number from of_several_currencies)
     ),
     currency_changed as (
       select
@@ -587,52 +385,41 @@ set plan_cache_mode = force_generic_plan as $$
         bill_id::text,
         '',
         jsonb_build_object('currency', currency, 'before', before, 'account', account_number)
-      from
-        currencies_before
-      where
-        currency <> before
+      from currencies_before
+      where currency <> before
     ),
     bad_dates as (
       select
         'bad_dates',
         usage_id::text,
         '',
-        jsonb_build_object('start', start_date, 'end', end_date, 'quality', date_quality, 'bill', bill_id)
-      from
-        usage
-      where
-        date_quality in ('end_missing', 'inverted', 'missing')
+        jsonb_build_object(
+          'start', start_date,
+          'end', end_date,
+          'quality', date_quality,
+          'bill', bill_id
+        )
+      from usage
+      where date_quality in ('end_missing', 'inverted', 'missing')
     ),
     steps as (
       select
         meter_id,
         period,
         nullif(
-          lower(period) - lag(lower(period)) over (
-            partition by
-              meter_id
-            order by
-              lower(period)
-          ),
+          lower(period) - lag(lower(period)) over (partition by meter_id order by lower(period)),
           0
         ) as days
-      from
-        metered
+      from metered
     ),
     usual_steps as (
       select
         meter_id,
         max(upper(period)) as until,
-        percentile_disc(0.5) within group (
-          order by
-            days
-        ) as days
-      from
-        steps
-      group by
-        meter_id
-      having
-        count(days) >= 2
+        percentile_disc(0.5) within group (order by days) as days
+      from steps
+      group by meter_id
+      having count(days) >= 2
     ),
     late_bill as (
       select
@@ -640,36 +427,26 @@ set plan_cache_mode = force_generic_plan as $$
         s.meter_id,
         '',
         jsonb_build_object(
-          'billed_until',
-          s.until,
-          'usual_days',
-          s.days,
-          'days_late',
-          today - s.until - ceil(1.5 * s.days)::integer
+          'billed_until', s.until,
+          'usual_days', s.days,
+          'days_late', today - s.until - metersync.days_to_next_bill(s.days)
         )
-      from
-        usual_steps s
+      from usual_steps s
         cross join lateral (
           select
-          from
-            utility.meters m
-          where
-            m.id = s.meter_id
+          from utility.meters m
+          where m.id = s.meter_id
             and metersync.boolean_of(m.raw ->> 'isTracked') is not false
-          offset
-            0
+          offset 0
         ) tracked
-      where
-        today - s.until > 1.5 * s.days
+      where today - s.until > 1.5 * s.days
     ),
     meters as materialized (
       select
         id,
         datasource_type
-      from
-        utility.meters
-      where
-        company_id = company
+      from utility.meters
+      where company_id = company
         and deleted_at is null
     ),
     without_record as (
@@ -678,42 +455,29 @@ set plan_cache_mode = force_generic_plan as $$
         u.id,
         case
           when b.bill_id is null
-          and d.id is null then u.document_id
+            and d.id is null then u.document_id
         end as document,
-        case
-          when own.id is null
-          and m.id is null then u.meter_id
-        end as meter
-      from
-        utility.usage_data u
+        case when own.id is null and m.id is null then u.meter_id end as meter
+      from utility.usage_data u
         left join bills b on b.bill_id = u.document_id
         left join meters own on own.id = u.meter_id
         left join lateral (
-          select
-            d.id
-          from
-            utility.documents d
-          where
-            b.bill_id is null
+          select d.id
+          from utility.documents d
+          where b.bill_id is null
             and d.id = u.document_id
             and d.deleted_at is null
-          offset
-            0
+          offset 0
         ) d on true
         left join lateral (
-          select
-            m.id
-          from
-            utility.meters m
-          where
-            own.id is null
+          select m.id
+          from utility.meters m
+          where own.id is null
             and m.id = u.meter_id
             and m.deleted_at is null
-          offset
-            0
+          offset 0
         ) m on true
-      where
-        u.company_id = company
+      where u.company_id = company
         and u.deleted_at is null
     ),
     orphan as (
@@ -722,10 +486,8 @@ set plan_cache_mode = force_generic_plan as $$
         id::text,
         '',
         jsonb_strip_nulls(jsonb_build_object('document', document, 'meter', meter))
-      from
-        without_record
-      where
-        document is not null
+      from without_record
+      where document is not null
         or meter is not null
     ),
     unknown_unit as (
@@ -734,14 +496,10 @@ set plan_cache_mode = force_generic_plan as $$
         meter_id,
         coalesce(usage_units, ''),
         jsonb_build_object('units', usage_units, 'records', count(*))
-      from
-        usage
-      where
-        dimension = 'unknown'
+      from usage
+      where dimension = 'unknown'
         and meter_id is not null
-      group by
-        meter_id,
-        usage_units
+      group by meter_id, usage_units
     ),
     unknown_commodity as (
       select
@@ -749,120 +507,62 @@ set plan_cache_mode = force_generic_plan as $$
         id,
         datasource_type,
         jsonb_build_object('datasource_type', datasource_type)
-      from
-        meters
-      where
-        datasource_type not in (
-          'ELECTRICITY',
-          'GAS',
-          'WATER',
-          'DISTRICT',
-          'WASTE',
-          'FUEL',
-          'MISC',
-          'REFRIGERANT',
-          'SOLAR',
-          'TELECOM',
-          'SEWER',
-          'STEAM',
-          'CHILLED_WATER',
-          'HOT_WATER'
-        )
+      from meters
+      where datasource_type not in (
+        'ELECTRICITY',
+        'GAS',
+        'WATER',
+        'DISTRICT',
+        'WASTE',
+        'FUEL',
+        'MISC',
+        'REFRIGERANT',
+        'SOLAR',
+        'TELECOM',
+        'SEWER',
+        'STEAM',
+        'CHILLED_WATER',
+        'HOT_WATER'
+      )
     )
-  select
-    *
-  from
-    bill_gap
+  select * from bill_gap
   union all
-  select
-    *
-  from
-    bill_overlap
+  select * from bill_overlap
   union all
-  select
-    *
-  from
-    duplicate_bill
+  select * from duplicate_bill
   union all
-  select
-    *
-  from
-    unusual_period
+  select * from unusual_period
   union all
-  select
-    *
-  from
-    future_period
+  select * from future_period
   union all
-  select
-    *
-  from
-    amount_mismatch
+  select * from amount_mismatch
   union all
-  select
-    *
-  from
-    usage_mismatch
+  select * from usage_mismatch
   union all
-  select
-    *
-  from
-    usage_spike
+  select * from usage_spike
   union all
-  select
-    *
-  from
-    hidden_estimate
+  select * from hidden_estimate
   union all
-  select
-    *
-  from
-    zero_usage_with_cost
+  select * from zero_usage_with_cost
   union all
-  select
-    *
-  from
-    negative_usage
+  select * from negative_usage
   union all
-  select
-    *
-  from
-    unit_changed
+  select * from unit_changed
   union all
-  select
-    *
-  from
-    currency_changed
+  select * from currency_changed
   union all
-  select
-    *
-  from
-    bad_dates
+  select * from bad_dates
   union all
-  select
-    *
-  from
-    late_bill
+  select * from late_bill
   union all
-  select
-    *
-  from
-    orphan
+  select * from orphan
   union all
-  select
-    *
-  from
-    unknown_unit
+  select * from unknown_unit
   union all
-  select
-    *
-  from
-    unknown_commodity
+  select * from unknown_commodity
   union all
-  select
-    *
-  from
-    unusable_amount
+  select * from unusable_amount
 $$;
 
-comment on function metersync.find_bill_issues is 'Evidence in a company''s data for the checks that run with bills.';
+comment on function metersync.find_bill_issues is
+  'Evidence in a company''s data for the checks that run with bills.';

@@ -1,18 +1,18 @@
--- How far the bills of a connection reach is worked out for those alone that are found.
-create or replace function metersync.find_connection_issues(company uuid, today date) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 20
+-- Works out how far bills reach only for connections that a check finds.
+create or replace function metersync.find_connection_issues(company uuid, today date)
+returns table (check_name text, entity_id text, subject text, evidence jsonb)
+language sql stable rows 20
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = on
 set enable_mergejoin = on
-set plan_cache_mode = force_generic_plan as $$
+set plan_cache_mode = force_generic_plan
+as $$
   with
     found as materialized (
-      select
-        *
-      from
-        metersync.connections_to_check(company)
-      where
-        status_class = 'unknown'
+      select *
+      from metersync.connections_to_check(company)
+      where status_class = 'unknown'
         or since < today - 7
         or since is null
     ),
@@ -20,27 +20,18 @@ set plan_cache_mode = force_generic_plan as $$
       select
         meter_id,
         max(upper(period)) - 1 as until
-      from
-        metersync.usage_to_check(company)
-      where
-        exists (
-          select
-          from
-            found
-        )
-      group by
-        meter_id
+      from metersync.usage_to_check(company)
+      where exists (select from found)
+      group by meter_id
     ),
     reaching as (
       select
         f.connection_id,
         max(b.until) as until
-      from
-        found f
+      from found f
         cross join lateral unnest(f.meters) as m(id)
         join billed b on b.meter_id = m.id
-      group by
-        f.connection_id
+      group by f.connection_id
     )
   select
     case f.status_class
@@ -50,20 +41,15 @@ set plan_cache_mode = force_generic_plan as $$
     f.connection_id::text,
     coalesce(f.status, ''),
     jsonb_build_object(
-      'status',
-      f.status,
-      'since',
-      f.since,
-      'what_to_do',
-      f.what_to_do,
-      'data_until',
-      r.until,
-      'detail',
-      f.detail
+      'status', f.status,
+      'since', f.since,
+      'what_to_do', f.what_to_do,
+      'data_until', r.until,
+      'detail', f.detail
     )
-  from
-    found f
+  from found f
     left join reaching r on r.connection_id = f.connection_id
 $$;
 
-comment on function metersync.find_connection_issues is 'Evidence in a company''s data for the checks that run with connections.';
+comment on function metersync.find_connection_issues is
+  'Evidence in a company''s data for the checks that run with connections.';

@@ -1,11 +1,15 @@
--- Checks over the readings of a company: each is a step. That readings and bills differ is worked
--- out as analytics.bill_interval_comparison does, over days and usage that are there already.
-create or replace function metersync.find_interval_issues(company uuid, today date) returns table (check_name text, entity_id text, subject text, evidence jsonb) language sql stable rows 100
+-- Checks over the readings of a company: each check is a step.
+-- Readings and bills are compared as in analytics.bill_interval_comparison.
+-- The days and the usage are those already gathered here.
+create or replace function metersync.find_interval_issues(company uuid, today date)
+returns table (check_name text, entity_id text, subject text, evidence jsonb)
+language sql stable rows 100
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = on
 set enable_mergejoin = on
-set plan_cache_mode = force_generic_plan as $$
+set plan_cache_mode = force_generic_plan
+as $$
   with
     days as materialized (
       select
@@ -13,26 +17,13 @@ set plan_cache_mode = force_generic_plan as $$
         date_trunc('month', local_date::timestamp)::date as month,
         min(local_date) over meter as first_day,
         max(local_date) over meter as last_day
-      from
-        metersync.days_to_check(company)
-      window
-        meter as (
-          partition by
-            meter_id,
-            usage_units
-        )
+      from metersync.days_to_check(company)
+      window meter as (partition by meter_id, usage_units)
     ),
     usage as materialized (
-      select
-        *
-      from
-        metersync.usage_to_check(company)
-      where
-        exists (
-          select
-          from
-            days
-        )
+      select *
+      from metersync.usage_to_check(company)
+      where exists (select from days)
         and meter_id is not null
         and period is not null
     ),
@@ -45,26 +36,17 @@ set plan_cache_mode = force_generic_plan as $$
         greatest(month, first_day) as first_day,
         least((month + interval '1 month')::date, last_day + 1) as until,
         sum(covered_seconds)::numeric as covered
-      from
-        days
-      group by
-        meter_id,
-        usage_units,
-        time_zone,
-        month,
-        first_day,
-        last_day
+      from days
+      group by meter_id, usage_units, time_zone, month, first_day, last_day
     ),
     covered_months as (
       select
         *,
         extract(
-          epoch
-          from
-            metersync.day_start(until, time_zone) - metersync.day_start(first_day, time_zone)
+          epoch from metersync.day_start(until, time_zone)
+            - metersync.day_start(first_day, time_zone)
         ) as seconds
-      from
-        months
+      from months
     ),
     interval_coverage as (
       select
@@ -72,19 +54,13 @@ set plan_cache_mode = force_generic_plan as $$
         meter_id,
         to_char(month, 'YYYY-MM') || ' ' || usage_units,
         jsonb_build_object(
-          'from',
-          first_day,
-          'until',
-          until,
-          'coverage',
-          round(covered / seconds, 4),
-          'units',
-          usage_units
+          'from', first_day,
+          'until', until,
+          'coverage', round(covered / seconds, 4),
+          'units', usage_units
         )
-      from
-        covered_months
-      where
-        covered < 0.95 * seconds
+      from covered_months
+      where covered < 0.95 * seconds
     ),
     clock_change as (
       select
@@ -92,19 +68,13 @@ set plan_cache_mode = force_generic_plan as $$
         meter_id,
         local_date || ' ' || usage_units,
         jsonb_build_object(
-          'readings',
-          readings,
-          'expected',
-          expected_readings,
-          'time_zone',
-          time_zone,
-          'time_zone_source',
-          time_zone_source
+          'readings', readings,
+          'expected', expected_readings,
+          'time_zone', time_zone,
+          'time_zone_source', time_zone_source
         )
-      from
-        days
-      where
-        day_seconds <> 86400
+      from days
+      where day_seconds <> 86400
         and readings * granularity_seconds = 86400
     ),
     billed_days as (
@@ -118,16 +88,12 @@ set plan_cache_mode = force_generic_plan as $$
         d.covered_seconds,
         d.time_zone,
         d.usage_units,
-        min(d.usage_units) over (
-          partition by
-            u.usage_id
-        ) as one_of
-      from
-        usage u
+        min(d.usage_units) over (partition by u.usage_id) as one_of
+      from usage u
         join days d on d.meter_id = u.meter_id
-        and d.standard_units = u.standard_units
-        and d.local_date >= lower(u.period)
-        and d.local_date < upper(u.period)
+          and d.standard_units = u.standard_units
+          and d.local_date >= lower(u.period)
+          and d.local_date < upper(u.period)
     ),
     billed_readings as (
       select
@@ -138,29 +104,20 @@ set plan_cache_mode = force_generic_plan as $$
         sum(standard_usage) as usage,
         round(
           sum(covered_seconds) / extract(
-            epoch
-            from
-              metersync.day_start(upper(period), min(time_zone)) - metersync.day_start(lower(period), min(time_zone))
+            epoch from metersync.day_start(upper(period), min(time_zone))
+              - metersync.day_start(lower(period), min(time_zone))
           ),
           4
         ) as coverage
-      from
-        billed_days
-      where
-        usage_units = one_of
-      group by
-        usage_id,
-        bill_id,
-        period,
-        billed,
-        standard_units
+      from billed_days
+      where usage_units = one_of
+      group by usage_id, bill_id, period, billed, standard_units
     ),
     compared as (
       select
         *,
         round((usage - billed) / nullif(abs(billed), 0), 4) as relative_difference
-      from
-        billed_readings
+      from billed_readings
     ),
     interval_bill_mismatch as (
       select
@@ -168,49 +125,33 @@ set plan_cache_mode = force_generic_plan as $$
         usage_id::text,
         '',
         jsonb_build_object(
-          'billed',
-          billed,
-          'readings',
-          usage,
-          'units',
-          standard_units,
-          'relative_difference',
-          relative_difference,
-          'bill',
-          bill_id
+          'billed', billed,
+          'readings', usage,
+          'units', standard_units,
+          'relative_difference', relative_difference,
+          'bill', bill_id
         )
-      from
-        compared
-      where
-        coverage = 1
+      from compared
+      where coverage = 1
         and abs(relative_difference) > 0.02
     ),
     qualities as (
       select
         m.id,
         q.*
-      from
-        utility.meters m
+      from utility.meters m
         cross join lateral (
           select
             i.quality,
             count(*) as readings,
             min(i.start_at) as since,
-            count(*) filter (
-              where
-                metersync.amount(i.usage) is null
-            ) as unusable
-          from
-            utility.intervals i
-          where
-            i.meter_id = m.id
-          group by
-            i.quality
-          offset
-            0
+            count(*) filter (where metersync.amount(i.usage) is null) as unusable
+          from utility.intervals i
+          where i.meter_id = m.id
+          group by i.quality
+          offset 0
         ) q
-      where
-        m.company_id = company
+      where m.company_id = company
     ),
     unknown_quality as (
       select
@@ -218,10 +159,8 @@ set plan_cache_mode = force_generic_plan as $$
         id,
         quality,
         jsonb_build_object('quality', quality, 'readings', readings, 'since', since)
-      from
-        qualities
-      where
-        quality is not null
+      from qualities
+      where quality is not null
         and analytics.standard_quality(quality) = 'unknown'
     ),
     unusable_reading as (
@@ -230,37 +169,20 @@ set plan_cache_mode = force_generic_plan as $$
         id,
         '',
         jsonb_build_object('readings', sum(unusable), 'since', min(since))
-      from
-        qualities
-      group by
-        id
-      having
-        sum(unusable) > 0
+      from qualities
+      group by id
+      having sum(unusable) > 0
     )
-  select
-    *
-  from
-    interval_coverage
+  select * from interval_coverage
   union all
-  select
-    *
-  from
-    clock_change
+  select * from clock_change
   union all
-  select
-    *
-  from
-    interval_bill_mismatch
+  select * from interval_bill_mismatch
   union all
-  select
-    *
-  from
-    unknown_quality
+  select * from unknown_quality
   union all
-  select
-    *
-  from
-    unusable_reading
+  select * from unusable_reading
 $$;
 
-comment on function metersync.find_interval_issues is 'Evidence in a company''s data for the checks that run with intervals.';
+comment on function metersync.find_interval_issues is
+  'Evidence in a company''s data for the checks that run with intervals.';

@@ -1,8 +1,10 @@
--- What checks read of one company is gathered by functions whose cost rests on the company alone:
--- each row is looked up by an index, whatever Postgres knows, or thinks to know, of the tables.
--- They join nothing but tables, each by its key. Checks join what was gathered, which is little.
--- metersync.bills_to_check, which does so with bills, stands where bills are made.
-create or replace function metersync.usage_to_check(company uuid) returns table (
+-- Functions named *_to_check gather what checks read of one company.
+-- Their cost depends on the company alone.
+-- Each row is looked up by an index, whatever the statistics of the tables are.
+-- They join only tables, each by its key.
+-- Checks join what was gathered, which is little.
+create or replace function metersync.usage_to_check(company uuid)
+returns table (
   usage_id uuid,
   bill_id uuid,
   meter_id text,
@@ -21,12 +23,14 @@ create or replace function metersync.usage_to_check(company uuid) returns table 
   is_excluded boolean,
   net_metering_type text,
   electricity_type text
-) language sql stable rows 1000
+)
+language sql stable rows 1000
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
-set plan_cache_mode = force_generic_plan as $$
+set plan_cache_mode = force_generic_plan
+as $$
   select
     u.usage_id,
     u.bill_id,
@@ -46,10 +50,8 @@ set plan_cache_mode = force_generic_plan as $$
     u.is_excluded,
     u.net_metering_type,
     u.electricity_type
-  from
-    analytics.usage u
-  where
-    u.company_id = company
+  from analytics.usage u
+  where u.company_id = company
 $$;
 
 comment on function metersync.usage_to_check is 'What checks read of a company''s usage.';

@@ -1,18 +1,23 @@
--- Company by company, in their order. Two that look at the same company at once would open an issue
--- twice, or one that is gone: who notes first that it looks at it goes first, the other looks after
--- that. Others are in nobody's way. No plan rests on what Postgres knows of the tables.
+-- Goes company by company, in the order of their ids.
+-- Two sessions that checked one company at once would open an issue twice.
+-- So the first to note the company goes first, and the other checks after it.
+-- Sessions that check other companies never wait.
+-- No plan depends on the statistics of the tables.
 create or replace function ops.refresh_data_issues (
   companies uuid[],
   kinds text[] default array['bills', 'connections', 'intervals'],
   today date default current_date,
   checks_off text[] default '{}'
-) returns table (opened integer, closed integer, still_open integer) language plpgsql
+)
+returns table (opened integer, closed integer, still_open integer)
+language plpgsql
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set max_parallel_workers_per_gather = 0
-set plan_cache_mode = force_generic_plan as $$
+set plan_cache_mode = force_generic_plan
+as $$
 #variable_conflict use_column
 declare
   company uuid;
@@ -135,7 +140,11 @@ begin
 end
 $$;
 
-comment on function ops.refresh_data_issues is 'Looks at companies with the checks that run with the kinds given: opens an issue for new evidence, keeps those whose evidence is still there, closes the others. Checks that are off open none, and what is open of them is closed, of all companies. One that comes back is a new row.';
+comment on function ops.refresh_data_issues is
+  'Looks at companies with the checks that run with the kinds given: opens an issue for new '
+  'evidence, keeps those whose evidence is still there, closes the others. Checks that are off '
+  'open none, and what is open of them is closed, of all companies. One that comes back is a new '
+  'row.';
 
 -- Views and checks that were made anew may find something else.
 delete from metersync.data_checks;

@@ -1,7 +1,4 @@
-select
-  metersync.comment_columns (
-    view,
-    '{
+select metersync.comment_columns(view, '{
   "bill_id": "The document.",
   "site_id": "Site that the document names; a bill over several sites has one of them: see usage for each meter''s.",
   "account_number": "Account at the provider.",
@@ -39,7 +36,5 @@ select
   "reason": "Why it does not count: deleted, superseded or not_read; NULL when it does.",
   "superseded_by": "The live document at the end of the chain of those that superseded it.",
   "revised_document_id": "The service''s link to the document that superseded it."
-}'
-  )
-from
-  unnest(array['analytics.bills_all', 'analytics.bills']::regclass[]) as view;
+}')
+from unnest(array['analytics.bills_all', 'analytics.bills']::regclass[]) as view;

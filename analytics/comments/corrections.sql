@@ -1,7 +1,4 @@
-select
-  metersync.comment_columns (
-    view,
-    '{
+select metersync.comment_columns(view, '{
   "account_number": "Account at the provider, since.",
   "provider": "Utility that sent the bill.",
   "invoice_id": "The utility''s number of the bill, since.",
@@ -14,7 +11,5 @@ select
   "cost_after": "What it adds since, in the same way.",
   "cost_change": "How much sums changed with it.",
   "reason": "Why: how it was found deleted, the document that superseded it, or what brought it back; NULL for what was corrected in place, as the service tells no reason."
-}'
-  )
-from
-  unnest(array['analytics.bill_changes', 'analytics.bill_corrections']::regclass[]) as view;
+}')
+from unnest(array['analytics.bill_changes', 'analytics.bill_corrections']::regclass[]) as view;

@@ -1,24 +1,22 @@
--- One document at a time; of now when that is NULL.
-create or replace function analytics.document_state(document_id uuid, at timestamptz) returns table (revised_document_id uuid, created timestamptz, deleted_at timestamptz) language sql stable parallel safe security definer
-set search_path = pg_catalog,
-  pg_temp as $$
+-- Reads one document as it was at a time; as it is now when the time is NULL.
+create or replace function analytics.document_state(document_id uuid, at timestamptz)
+returns table (revised_document_id uuid, created timestamptz, deleted_at timestamptz)
+language sql stable parallel safe security definer
+set search_path = pg_catalog, pg_temp
+as $$
   select
     d.revised_document_id,
     d.created,
     d.deleted_at
-  from
-    utility.documents d
-  where
-    d.id = document_id
+  from utility.documents d
+  where d.id = document_id
     and (
       at is null
       or d.first_synced_at <= at
       and not exists (
         select
-        from
-          history.documents h
-        where
-          h.id = d.id
+        from history.documents h
+        where h.id = d.id
           and h.valid_to > at
       )
     )
@@ -27,12 +25,11 @@ set search_path = pg_catalog,
     h.revised_document_id,
     h.created,
     h.deleted_at
-  from
-    history.documents h
-  where
-    h.id = document_id
+  from history.documents h
+  where h.id = document_id
     and h.valid_from <= at
     and at < h.valid_to
 $$;
 
-comment on function analytics.document_state is 'What superseded_by needs of one document at a time.';
+comment on function analytics.document_state is
+  'What superseded_by needs of one document at a time.';

@@ -1,5 +1,6 @@
--- Documents as the warehouse had them at a time.
-create or replace function analytics.documents_at(at timestamptz) returns table (
+-- Returns the documents as the warehouse had them at a time.
+create or replace function analytics.documents_at(at timestamptz)
+returns table (
   id uuid,
   company_id uuid,
   site_id uuid,
@@ -10,7 +11,9 @@ create or replace function analytics.documents_at(at timestamptz) returns table 
   deleted_at timestamptz,
   deleted_reason text,
   revised_document_id uuid
-) language sql stable parallel safe as $$
+)
+language sql stable parallel safe
+as $$
   select
     d.id,
     d.company_id,
@@ -22,16 +25,12 @@ create or replace function analytics.documents_at(at timestamptz) returns table 
     d.deleted_at,
     d.deleted_reason,
     d.revised_document_id
-  from
-    utility.documents d
-  where
-    d.first_synced_at <= at
+  from utility.documents d
+  where d.first_synced_at <= at
     and not exists (
       select
-      from
-        history.documents h
-      where
-        h.id = d.id
+      from history.documents h
+      where h.id = d.id
         and h.valid_to > at
     )
   union all
@@ -46,10 +45,8 @@ create or replace function analytics.documents_at(at timestamptz) returns table 
     h.deleted_at,
     h.deleted_reason,
     h.revised_document_id
-  from
-    history.documents h
-  where
-    h.valid_from <= at
+  from history.documents h
+  where h.valid_from <= at
     and at < h.valid_to
 $$;
 

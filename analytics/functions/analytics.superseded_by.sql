@@ -1,8 +1,12 @@
--- The document that took another's place, at the end of the chain of links: a deleted one passes the place on to the
--- one that superseded it, one that was not seen yet has it. In a ring of links the document created last stands.
-create or replace function analytics.superseded_by(document_id uuid, at timestamptz default null) returns uuid language sql stable parallel safe security definer
-set search_path = pg_catalog,
-  pg_temp as $$
+-- Follows the chain of links to the document that took another's place.
+-- A deleted document passes the place on to the one that superseded it.
+-- A document that was not read yet holds the place.
+-- In a ring of links the document created last stands.
+create or replace function analytics.superseded_by(document_id uuid, at timestamptz default null)
+returns uuid
+language sql stable parallel safe security definer
+set search_path = pg_catalog, pg_temp
+as $$
   with recursive
     chain(id, next, created, live, path) as (
       select
@@ -11,8 +15,7 @@ set search_path = pg_catalog,
         s.created,
         s.deleted_at is null,
         array[document_id]
-      from
-        analytics.document_state(document_id, at) s
+      from analytics.document_state(document_id, at) s
       union all
       select
         c.next,
@@ -20,50 +23,34 @@ set search_path = pg_catalog,
         s.created,
         s.deleted_at is null,
         c.path || c.next
-      from
-        chain c
+      from chain c
         left join lateral analytics.document_state(c.next, at) s on true
-      where
-        c.next is not null
+      where c.next is not null
         and c.next <> all (c.path)
     ),
     ring(closed) as (
-      select
-        coalesce(next = document_id, false)
-      from
-        chain
-      order by
-        cardinality(path) desc
-      limit
-        1
+      select coalesce(next = document_id, false)
+      from chain
+      order by cardinality(path) desc
+      limit 1
     )
   select
     nullif(
       (
-        select
-          c.id
-        from
-          chain c,
-          ring r
-        where
-          c.live
-          and (
-            r.closed
-            or c.id <> document_id
-          )
+        select c.id
+        from chain c, ring r
+        where c.live
+          and (r.closed or c.id <> document_id)
         order by
-          case
-            when r.closed then c.created
-          end desc nulls last,
-          case
-            when r.closed then c.id
-          end desc,
+          case when r.closed then c.created end desc nulls last,
+          case when r.closed then c.id end desc,
           cardinality(c.path) desc
-        limit
-          1
+        limit 1
       ),
       document_id
     )
 $$;
 
-comment on function analytics.superseded_by is 'The live document at the end of the chain of documents that superseded this one; NULL when it stands.';
+comment on function analytics.superseded_by is
+  'The live document at the end of the chain of documents that superseded this one; NULL when it '
+  'stands.';

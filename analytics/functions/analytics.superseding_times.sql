@@ -1,72 +1,58 @@
--- When any of the documents that lead on from this one, by the links of now or of any earlier time,
--- became what it was next: only then can another document change whether this one counts.
-create or replace function analytics.superseding_times(document_id uuid) returns table (at timestamptz, ended_by_kind text, ended_by text) language sql stable parallel safe rows 4 security definer
-set search_path = pg_catalog,
-  pg_temp as $$
+-- Returns when documents changed to which this one leads, by links of now or earlier.
+-- Only such a change decides anew whether this document counts.
+create or replace function analytics.superseding_times(document_id uuid)
+returns table (at timestamptz, ended_by_kind text, ended_by text)
+language sql stable parallel safe rows 4 security definer
+set search_path = pg_catalog, pg_temp
+as $$
   with recursive
     reached(id) as (
-      select
-        document_id
+      select document_id
       union
-      select
-        link.next
-      from
-        reached r
+      select link.next
+      from reached r
         cross join lateral (
-          select
-            d.revised_document_id
-          from
-            utility.documents d
-          where
-            d.id = r.id
+          select d.revised_document_id
+          from utility.documents d
+          where d.id = r.id
           union all
-          select
-            h.revised_document_id
-          from
-            history.documents h
-          where
-            h.id = r.id
+          select h.revised_document_id
+          from history.documents h
+          where h.id = r.id
         ) link(next)
-      where
-        link.next is not null
+      where link.next is not null
     ),
     times as (
       select
         d.first_synced_at as at,
         null as ended_by_kind,
         null as ended_by
-      from
-        reached r
+      from reached r
         join utility.documents d on d.id = r.id
-      where
-        r.id <> document_id
+      where r.id <> document_id
       union all
       select
         h.valid_to,
         h.ended_by_kind,
         h.ended_by
-      from
-        reached r
+      from reached r
         join history.documents h on h.id = r.id
-      where
-        r.id <> document_id
+      where r.id <> document_id
     ),
     final as (
       select
         at,
         min(ended_by_kind) as ended_by_kind,
         min(ended_by) as ended_by
-      from
-        times
-      group by
-        at
+      from times
+      group by at
     )
   select
     at,
     ended_by_kind,
     ended_by
-  from
-    final
+  from final
 $$;
 
-comment on function analytics.superseding_times is 'When the documents changed that take, or took, this one''s place.';
+comment on function analytics.superseding_times is
+  'When the documents changed that take, or took, this one''s place.';

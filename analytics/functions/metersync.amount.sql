@@ -1,9 +1,13 @@
--- An amount that views can multiply and add up: more than a hundred digits before or after the point are no meter's, and two
--- factors beyond that no numeric holds, so that one record would make views fail for everybody. Its record and its column keep it.
-create or replace function metersync.amount(value numeric) returns numeric language sql immutable parallel safe as $$
+-- Returns an amount that views can multiply and sum; NULL where it has over a hundred digits.
+-- No meter has so many before or after the point, and products of them overflow numeric.
+-- One such record would make views fail for everybody; its record and column keep it.
+create or replace function metersync.amount(value numeric)
+returns numeric
+language sql immutable parallel safe
+as $$
   select
     case
       when value between -1e100 and 1e100
-      and scale(value) <= 100 then value
+        and scale(value) <= 100 then value
     end
 $$;

@@ -1,14 +1,21 @@
--- Makes the partition of intervals for the UTC month that holds the given time. It is made apart and attached, which keeps nobody
--- from reading or writing other months. One session at a time does so: the lock is the one that ATTACH takes, and only who may
--- write the table can take it. Months outside the span have two partitions of their own. The writer may call it, as its owner.
-create or replace function metersync.ensure_interval_month(at timestamptz) returns void language plpgsql security definer
-set search_path = pg_catalog,
-  pg_temp as $$
+-- Makes the partition of intervals for the UTC month of a time.
+-- It is made apart and then attached, so nobody waits to read or write other months.
+-- The lock is the one that ATTACH takes, so sessions take turns.
+-- Only who may write the table can take it.
+-- Months outside the span share two partitions.
+-- The writer may call the function, which runs as its owner.
+create or replace function metersync.ensure_interval_month(at timestamptz)
+returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
 declare
   first timestamp := date_trunc('month', at at time zone 'UTC');
   partition text := 'intervals_' || to_char(first, 'YYYY_MM');
 begin
-  if not at <@ metersync.interval_months() or to_regclass(format('utility.%I', partition)) is not null then
+  if not at <@ metersync.interval_months()
+    or to_regclass(format('utility.%I', partition)) is not null
+  then
     return;
   end if;
   lock table utility.intervals in share update exclusive mode;
@@ -16,14 +23,14 @@ begin
     return;
   end if;
   execute format('create table utility.%I (like utility.intervals including all)', partition);
-  execute format('alter table utility.%I alter column meter_id set (n_distinct = -0.002)', partition);
+  execute format(
+    'alter table utility.%I alter column meter_id set (n_distinct = -0.002)',
+    partition
+  );
   execute format(
     'alter table utility.intervals attach partition utility.%I for values from (%L) to (%L)',
     partition, first at time zone 'UTC', (first + interval '1 month') at time zone 'UTC');
 end
 $$;
 
-revoke
-execute on function metersync.ensure_interval_month(timestamptz)
-from
-  public;
+revoke execute on function metersync.ensure_interval_month(timestamptz) from public;

@@ -1,11 +1,14 @@
--- Makes a typed view of what db/fields/view-shape.ts describes: a projection of records, whatever
--- the description says. None but its owner can replace a view, and whoever owns one may have its
--- readers call any function: so the writer, who may not make views, calls this as the owner of them
--- all. With `anew` the view that there is goes first, and what was granted on it comes back.
--- Returns what was built on that view and keeps it: then nothing has changed.
-create or replace function metersync.make_typed_view(shape jsonb, anew boolean) returns text[] language plpgsql security definer
-set search_path = pg_catalog,
-  pg_temp as $make$
+-- Makes a typed view from what db/fields/view-shape.ts describes.
+-- It is a projection of records, whatever the description contains.
+-- Only its owner can replace a view, and the owner of one can make its readers call any function.
+-- So the writer, who may not make views, calls this, which runs as the owner of all of them.
+-- With `anew` an existing view is dropped first, and its grants are restored.
+-- Where something was built on that view, nothing changes, and what was built is returned.
+create or replace function metersync.make_typed_view(shape jsonb, anew boolean)
+returns text[]
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $make$
 declare
   view_name constant text := format('fields.%I', shape ->> 'name');
   about constant text :=
@@ -106,7 +109,4 @@ begin
 end
 $make$;
 
-revoke
-execute on function metersync.make_typed_view(jsonb, boolean)
-from
-  public;
+revoke execute on function metersync.make_typed_view(jsonb, boolean) from public;

@@ -1,29 +1,28 @@
--- A time of the service where it is one, else NULL: one odd value of a record must not make a view unreadable. Without a zone it is
--- one of UTC, whatever zone the reader is in.
-create or replace function metersync.time_of(value text) returns timestamptz language sql stable parallel safe
+-- Reads a time of the service; NULL where it is none, as one odd value must not break a view.
+-- Without a zone it is UTC, whatever the session's time zone is.
+create or replace function metersync.time_of(value text)
+returns timestamptz
+language sql stable parallel safe
 begin atomic
-select
-  case
-    when metersync.date_of(value) is not null
-    and value ~ '^.{10}([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?(Z|[+-](0\d|1[0-4])(:?[0-5]\d)?)?)?$' then (
-      value || case
-        when substr(value, 11) ~ '[Z+-]' then ''
-        else 'Z'
-      end
-    )::timestamptz
-  end;
-
+  select
+    case
+      when metersync.date_of(value) is not null
+        and value ~ '^.{10}([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?(Z|[+-](0\d|1[0-4])(:?[0-5]\d)?)?)?$' then (
+          value || case when substr(value, 11) ~ '[Z+-]' then '' else 'Z' end
+        )::timestamptz
+    end;
 end;
 
--- A time of an ISO 8601 text; one without a zone is of the given zone, whatever the session's is. NULL when it is none.
-create or replace function metersync.time_of(value text, zone text) returns timestamptz language sql stable parallel safe
+-- Reads an ISO 8601 time; NULL where it is none. Without a zone it is of the given one.
+create or replace function metersync.time_of(value text, zone text)
+returns timestamptz
+language sql stable parallel safe
 begin atomic
-select
-  case
-    when metersync.date_of(value) is null
-    or substr(value, 11) !~ '^[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[-+](0\d|1[0-4])(:?[0-5]\d)?)?$' then null
-    when substr(value, 11) ~ '[-Z+]' then value::timestamptz
-    else value::timestamp at time zone zone
-  end;
-
+  select
+    case
+      when metersync.date_of(value) is null
+        or substr(value, 11) !~ '^[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[-+](0\d|1[0-4])(:?[0-5]\d)?)?$' then null
+      when substr(value, 11) ~ '[-Z+]' then value::timestamptz
+      else value::timestamp at time zone zone
+    end;
 end;

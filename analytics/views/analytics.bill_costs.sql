@@ -11,25 +11,16 @@ with
       min(site_id::text)::uuid as site_id,
       min(datasource_type) as datasource_type,
       case
-        when count(period) > 0 then daterange (
+        when count(period) > 0 then daterange(
           metersync.first_day(min(lower(period)), max(upper(period)) - 1),
           max(upper(period))
         )
       end as period,
-      count(*) over (
-        partition by
-          company_id,
-          bill_id
-      ) as meters
-    from
-      analytics.usage
-    where
-      bill_id is not null
+      count(*) over (partition by company_id, bill_id) as meters
+    from analytics.usage
+    where bill_id is not null
       and meter_id is not null
-    group by
-      company_id,
-      bill_id,
-      meter_id
+    group by company_id, bill_id, meter_id
   ),
   charged as (
     select
@@ -49,19 +40,17 @@ with
       b.cost,
       b.cost_source,
       c.charged
-    from
-      analytics.bills b
+    from analytics.bills b
       left join bill_meters m on m.bill_id = b.bill_id
-      and m.company_id = b.company_id
-      -- Documents are read where a bill has several meters: else there is nothing to divide.
+        and m.company_id = b.company_id
+        -- Documents are read where a bill has several meters: else there is nothing to divide.
       left join lateral (
         with
           lines as (
             select
               l.*,
               d.raw
-            from
-              utility.documents d
+            from utility.documents d
               cross join jsonb_array_elements(metersync.elements(d.raw -> 'lineItems')) as i(item)
               cross join lateral (
                 select
@@ -74,11 +63,9 @@ with
                     when i.item ->> 'gasChargeType' <> '' then 'GAS'
                   end as datasource_type,
                   i.item ->> 'quantityUnits' as units
-                offset
-                  0
+                offset 0
               ) l
-            where
-              d.id = b.bill_id
+            where d.id = b.bill_id
               and m.meters > 1
               and l.is_current
           ),
@@ -87,31 +74,25 @@ with
               l.amount,
               p.of_all,
               p.of_meter
-            from
-              lines l
+            from lines l
               cross join lateral (
                 select
                   sum(o.part) as of_all,
-                  sum(o.part) filter (
-                    where
-                      o.meter_id = m.meter_id
-                  ) as of_meter
-                from
-                  (
-                    select
-                      u ->> 'meter' as meter_id,
-                      case
-                        when not l.is_by_use then 1
-                        when l.is_demand then (metersync.number_of(u ->> 'billedDemand') > 0)::int
-                        when l.datasource_type is not null
+                  sum(o.part) filter (where o.meter_id = m.meter_id) as of_meter
+                from (
+                  select
+                    u ->> 'meter' as meter_id,
+                    case
+                      when not l.is_by_use then 1
+                      when l.is_demand then (metersync.number_of(u ->> 'billedDemand') > 0)::int
+                      when l.datasource_type is not null
                         and u ->> 'datasourceType' is distinct from l.datasource_type then 0
-                        when l.datasource_type is null
+                      when l.datasource_type is null
                         and u ->> 'usageUnits' is distinct from l.units then 0
-                        else abs(metersync.number_of(u ->> 'usage'))
-                      end as part
-                    from
-                      jsonb_array_elements(metersync.elements(l.raw -> 'usageData')) as u
-                  ) o
+                      else abs(metersync.number_of(u ->> 'usage'))
+                    end as part
+                  from jsonb_array_elements(metersync.elements(l.raw -> 'usageData')) as u
+                ) o
               ) p
           )
         select
@@ -121,65 +102,30 @@ with
               else 1.0 / m.meters
             end
           ) as charged
-        from
-          parts
+        from parts
       ) c on true
   ),
   placed as (
     select
       *,
-      row_number() over (
-        partition by
-          company_id,
-          bill_id
-        order by
-          meter_id
-      ) as place,
-      count(*) over (
-        partition by
-          company_id,
-          bill_id
-      ) as places,
-      bool_and(coalesce(charged >= 0, false)) over (
-        partition by
-          company_id,
-          bill_id
-      )
-      and sum(charged) over (
-        partition by
-          company_id,
-          bill_id
-      ) > 0 as is_by_lines
-    from
-      charged
+      row_number() over (partition by company_id, bill_id order by meter_id) as place,
+      count(*) over (partition by company_id, bill_id) as places,
+      bool_and(coalesce(charged >= 0, false)) over (partition by company_id, bill_id)
+      and sum(charged) over (partition by company_id, bill_id) > 0 as is_by_lines
+    from charged
   ),
   weighed as (
     select
       *,
-      case
-        when is_by_lines then charged
-        else 1
-      end as weight
-    from
-      placed
+      case when is_by_lines then charged else 1 end as weight
+    from placed
   ),
   added_up as (
     select
       *,
-      sum(weight) over (
-        partition by
-          company_id,
-          bill_id
-        order by
-          meter_id
-      ) as weight_through,
-      sum(weight) over (
-        partition by
-          company_id,
-          bill_id
-      ) as weight_total
-    from
-      weighed
+      sum(weight) over (partition by company_id, bill_id order by meter_id) as weight_through,
+      sum(weight) over (partition by company_id, bill_id) as weight_total
+    from weighed
   ),
   final as (
     select
@@ -210,26 +156,20 @@ with
       cost_source,
       datasource_type as commodity,
       bill_id as document_id
-    from
-      added_up
+    from added_up
   )
-select
-  *
-from
-  final;
+select * from final;
 
-comment on view analytics.bill_costs is 'One row for each bill and meter on it: its part of the bill''s cost. Parts add up to the bill exactly.';
-
+comment on view analytics.bill_costs is
+  'One row for each bill and meter on it: its part of the bill''s cost. Parts add up to the bill exactly.';
 comment on column analytics.bill_costs.site_id is 'Site of the meter, else of the bill.';
-
 comment on column analytics.bill_costs.meter_id is 'Meter; NULL for a bill without usage.';
-
-comment on column analytics.bill_costs.period is 'Days that the meter''s usage on the bill is for, else those of the bill, else its date; half-open. Where they are more than ten years apart, the last of them.';
-
-comment on column analytics.bill_costs.cost is 'The meter''s part of the bill''s cost, in currency.';
-
-comment on column analytics.bill_costs.allocation_method is 'direct: the only meter; line_items: lines by use within their commodity, demand among meters with demand, fixed fees and taxes in equal parts; equal: where lines tell nothing; none: a bill without meters.';
-
+comment on column analytics.bill_costs.period is
+  'Days that the meter''s usage on the bill is for, else those of the bill, else its date; half-open. Where they are more than ten years apart, the last of them.';
+comment on column analytics.bill_costs.cost is
+  'The meter''s part of the bill''s cost, in currency.';
+comment on column analytics.bill_costs.allocation_method is
+  'direct: the only meter; line_items: lines by use within their commodity, demand among meters with demand, fixed fees and taxes in equal parts; equal: where lines tell nothing; none: a bill without meters.';
 comment on column analytics.bill_costs.bill_cost is 'Cost of the whole bill.';
-
-comment on column analytics.bill_costs.cost_source is 'Which of the bill''s fields cost is: see bills.';
+comment on column analytics.bill_costs.cost_source is
+  'Which of the bill''s fields cost is: see bills.';

@@ -24,16 +24,12 @@ select
   r."accountIds" as account_ids,
   c.datasource_type as commodity,
   b.bill_id as document_id
-from
-  analytics.bills b
+from analytics.bills b
   join utility.documents d on d.id = b.bill_id
-  and d.company_id = b.company_id
+    and d.company_id = b.company_id
   cross join jsonb_array_elements(metersync.elements(d.raw -> 'lineItems')) with ordinality as i
   cross join lateral jsonb_to_record(
-    case
-      when jsonb_typeof(i.value) = 'object' then i.value
-      else '{}'
-    end
+    case when jsonb_typeof(i.value) = 'object' then i.value else '{}' end
   ) as r (
     "description" text,
     "chargeType" text,
@@ -52,40 +48,28 @@ from
     select
       case
         when r."electricityChargeType" <> ''
-        or r."electricityIsDemand" <> ''
-        or r."electricityTimeOfUse" <> '' then 'ELECTRICITY'
+          or r."electricityIsDemand" <> ''
+          or r."electricityTimeOfUse" <> '' then 'ELECTRICITY'
         when r."gasChargeType" <> '' then 'GAS'
       end as datasource_type
   ) c;
 
 comment on view analytics.bill_line_items is 'One row for each line of each bill that counts.';
-
 comment on column analytics.bill_line_items.period is 'Days that the bill is for, half-open.';
-
 comment on column analytics.bill_line_items.seq is 'Place on the bill, from 1.';
-
 comment on column analytics.bill_line_items.description is 'What the bill calls it.';
-
 comment on column analytics.bill_line_items.charge_type is 'USAGE, FIXED, TAX, …: an open list.';
-
-comment on column analytics.bill_line_items.supply_or_delivery is 'Of what the utility charges it for: SUPPLY, DELIVERY, …';
-
+comment on column analytics.bill_line_items.supply_or_delivery is
+  'Of what the utility charges it for: SUPPLY, DELIVERY, …';
 comment on column analytics.bill_line_items.datasource_type is 'Commodity, where the line tells.';
-
 comment on column analytics.bill_line_items.is_demand is 'Whether demand is charged.';
-
 comment on column analytics.bill_line_items.time_of_use is 'PEAK, OFF_PEAK, …';
-
 comment on column analytics.bill_line_items.quantity is 'How many of quantity_units.';
-
 comment on column analytics.bill_line_items.quantity_units is 'Unit, as the bill prints it.';
-
 comment on column analytics.bill_line_items.rate is 'Price of a unit.';
-
 comment on column analytics.bill_line_items.amount is 'What it costs, in currency.';
-
-comment on column analytics.bill_line_items.billing_period is 'CURRENT, or the period that the line is of.';
-
-comment on column analytics.bill_line_items.is_current is 'Whether it belongs to this period: lines of others are not part of its cost.';
-
+comment on column analytics.bill_line_items.billing_period is
+  'CURRENT, or the period that the line is of.';
+comment on column analytics.bill_line_items.is_current is
+  'Whether it belongs to this period: lines of others are not part of its cost.';
 comment on column analytics.bill_line_items.account_ids is 'Accounts that the line names.';

@@ -1,9 +1,7 @@
 create or replace view analytics.bills as
-select
-  *
-from
-  analytics.bills_all
-where
-  is_effective;
+select *
+from analytics.bills_all
+where is_effective;
 
-comment on view analytics.bills is 'One row for each bill that counts: it lives, and no live one superseded it.';
+comment on view analytics.bills is
+  'One row for each bill that counts: it lives, and no live one superseded it.';

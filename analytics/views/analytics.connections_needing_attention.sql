@@ -18,54 +18,43 @@ select
   array(
     select distinct
       m.site_id
-    from
-      analytics.connection_meters m
-    where
-      m.company_id = f.company_id
+    from analytics.connection_meters m
+    where m.company_id = f.company_id
       and m.connection_id = f.connection_id
       and m.site_id is not null
   ) as site_ids
-from
-  analytics.freshness f
+from analytics.freshness f
   join utility.connections k on k.id = f.connection_id
   left join utility.companies c on c.id = f.company_id
   left join lateral (
-    select
-      max(h.at) as since
-    from
-      utility.connection_status_changes h
-    where
-      h.connection_id = k.id
+    select max(h.at) as since
+    from utility.connection_status_changes h
+    where h.connection_id = k.id
       and h.status = k.status
   ) s on true
-where
-  f.status_class not in ('healthy')
+where f.status_class not in ('healthy')
   and f.status <> 'PENDING';
 
-comment on view analytics.connections_needing_attention is 'Connections that collect nothing: what is wrong, since when, what a person has to do, and what data is late for it.';
-
+comment on view analytics.connections_needing_attention is
+  'Connections that collect nothing: what is wrong, since when, what a person has to do, and what data is late for it.';
 comment on column analytics.connections_needing_attention.company is 'Name of the company.';
-
 comment on column analytics.connections_needing_attention.provider is 'Utility.';
-
-comment on column analytics.connections_needing_attention.status is 'Status, as the service names it.';
-
+comment on column analytics.connections_needing_attention.status is
+  'Status, as the service names it.';
 comment on column analytics.connections_needing_attention.status_class is 'As in freshness.';
-
-comment on column analytics.connections_needing_attention.since is 'When the status began: as an event told or the service says, whichever is newer, as a status can come back without an event.';
-
-comment on column analytics.connections_needing_attention.what_to_do is 'What a person has to do.';
-
-comment on column analytics.connections_needing_attention.customer_must_act is 'Whether it stays so until somebody does.';
-
+comment on column analytics.connections_needing_attention.since is
+  'When the status began: as an event told or the service says, whichever is newer, as a status can come back without an event.';
+comment on column analytics.connections_needing_attention.what_to_do is
+  'What a person has to do.';
+comment on column analytics.connections_needing_attention.customer_must_act is
+  'Whether it stays so until somebody does.';
 comment on column analytics.connections_needing_attention.detail is 'The service''s own words.';
-
-comment on column analytics.connections_needing_attention.url is 'Address of the provider''s portal.';
-
+comment on column analytics.connections_needing_attention.url is
+  'Address of the provider''s portal.';
 comment on column analytics.connections_needing_attention.owner is 'Who set the connection up.';
-
-comment on column analytics.connections_needing_attention.data_until is 'Last day that a bill of the connection is for.';
-
-comment on column analytics.connections_needing_attention.is_late is 'Whether the next bill should be here.';
-
-comment on column analytics.connections_needing_attention.site_ids is 'Sites that it collects for.';
+comment on column analytics.connections_needing_attention.data_until is
+  'Last day that a bill of the connection is for.';
+comment on column analytics.connections_needing_attention.is_late is
+  'Whether the next bill should be here.';
+comment on column analytics.connections_needing_attention.site_ids is
+  'Sites that it collects for.';

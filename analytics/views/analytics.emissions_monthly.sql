@@ -16,53 +16,46 @@ select
   u.usage * f.kg_co2e_per_unit as kg_co2e,
   coalesce(o.emission_region, c.emission_region) as emission_region,
   u.datasource_type as commodity
-from
-  analytics.monthly_usage u
+from analytics.monthly_usage u
   left join ops.site_overrides o on o.site_id = u.site_id
   left join ops.company_overrides c on c.company_id = u.company_id
   left join ops.emission_factors f on f.datasource_type = u.datasource_type
-  and f.units = u.units
-  and u.month >= f.valid_from
-  and u.month < f.valid_to
-  and (
-    f.region = coalesce(o.emission_region, c.emission_region)
-    or f.region = ''
-    and not exists (
-      select
-      from
-        ops.emission_factors own
-      where
-        own.region = coalesce(o.emission_region, c.emission_region)
-        and own.datasource_type = f.datasource_type
-        and own.units = f.units
-        and own.scope = f.scope
-        and own.method = f.method
-        and own.version = f.version
-        and u.month >= own.valid_from
-        and u.month < own.valid_to
-    )
-  );
+    and f.units = u.units
+    and u.month >= f.valid_from
+    and u.month < f.valid_to
+    and (
+      f.region = coalesce(o.emission_region, c.emission_region)
+      or f.region = ''
+      and not exists (
+        select
+        from ops.emission_factors own
+        where own.region = coalesce(o.emission_region, c.emission_region)
+          and own.datasource_type = f.datasource_type
+          and own.units = f.units
+          and own.scope = f.scope
+          and own.method = f.method
+          and own.version = f.version
+          and u.month >= own.valid_from
+          and u.month < own.valid_to
+      )
+    );
 
-comment on view analytics.emissions_monthly is 'monthly_usage by the emission factors that you supplied (ops.emission_factors): one row for each that applies; NULL emissions, not zero, where none does.';
-
-comment on column analytics.emissions_monthly.month is 'First day of the month; NULL for usage without dates, which no factor applies to.';
-
+comment on view analytics.emissions_monthly is
+  'monthly_usage by the emission factors that you supplied (ops.emission_factors): one row for each that applies; NULL emissions, not zero, where none does.';
+comment on column analytics.emissions_monthly.month is
+  'First day of the month; NULL for usage without dates, which no factor applies to.';
 comment on column analytics.emissions_monthly.usage is 'monthly_usage.usage.';
-
 comment on column analytics.emissions_monthly.units is 'Unit of usage and factor.';
-
-comment on column analytics.emissions_monthly.coverage is 'Part of the month that bills are for: the emissions are of that part.';
-
+comment on column analytics.emissions_monthly.coverage is
+  'Part of the month that bills are for: the emissions are of that part.';
 comment on column analytics.emissions_monthly.scope is 'Scope of the factor.';
-
-comment on column analytics.emissions_monthly.method is 'location or market for scope 2; else empty.';
-
-comment on column analytics.emissions_monthly.version is 'Set of factors: never add emissions of several.';
-
+comment on column analytics.emissions_monthly.method is
+  'location or market for scope 2; else empty.';
+comment on column analytics.emissions_monthly.version is
+  'Set of factors: never add emissions of several.';
 comment on column analytics.emissions_monthly.factor_id is 'The factor; NULL where none applies.';
-
 comment on column analytics.emissions_monthly.kg_co2e_per_unit is 'Its value.';
-
-comment on column analytics.emissions_monthly.kg_co2e is 'Kilograms of CO2 equivalent; NULL without a factor.';
-
-comment on column analytics.emissions_monthly.emission_region is 'Region by which the factor was looked up; NULL: a factor for every site.';
+comment on column analytics.emissions_monthly.kg_co2e is
+  'Kilograms of CO2 equivalent; NULL without a factor.';
+comment on column analytics.emissions_monthly.emission_region is
+  'Region by which the factor was looked up; NULL: a factor for every site.';

@@ -9,17 +9,12 @@ with
       u.created as collected_at,
       r.synced_at as applied_at,
       lower(u.period) - lag(lower(u.period)) over (
-        partition by
-          c.company_id,
-          c.connection_id,
-          c.meter_id
-        order by
-          lower(u.period)
+        partition by c.company_id, c.connection_id, c.meter_id
+        order by lower(u.period)
       ) as days_between
-    from
-      analytics.connection_meters c
+    from analytics.connection_meters c
       join analytics.usage u on u.company_id = c.company_id
-      and u.meter_id = c.meter_id
+        and u.meter_id = c.meter_id
       join utility.usage_data r on r.id = u.usage_id
   ),
   billed as (
@@ -29,30 +24,18 @@ with
       max(last_day) as published_until,
       max(collected_at) as collected_at,
       max(applied_at) as applied_at,
-      round(
-        percentile_cont(0.5) within group (
-          order by
-            days_between
-        )::numeric,
-        1
-      ) as usual_days
-    from
-      connection_bills
-    group by
-      company_id,
-      connection_id
+      round(percentile_cont(0.5) within group (order by days_between)::numeric, 1) as usual_days
+    from connection_bills
+    group by company_id, connection_id
   ),
   pending as (
     select
       owner,
       sum(events) as events,
       min(since) as oldest
-    from
-      metersync.stale_records
-    where
-      kind in ('connection', 'document')
-    group by
-      owner
+    from metersync.stale_records
+    where kind in ('connection', 'document')
+    group by owner
   ),
   connections as (
     select
@@ -68,27 +51,24 @@ with
       p.oldest as oldest_pending_at,
       b.usual_days as usual_days_between_bills,
       b.published_until + metersync.days_to_next_bill(b.usual_days) as next_bill_expected_on
-    from
-      utility.connections k
+    from utility.connections k
       left join billed b on b.company_id = k.company_id
-      and b.connection_id = k.id
+        and b.connection_id = k.id
       left join pending p on p.owner = k.company_id::text
-    where
-      k.deleted_at is null
+    where k.deleted_at is null
   ),
   judged as (
     select
       *,
       next_bill_expected_on < current_date as is_late
-    from
-      connections
+    from connections
   ),
   final as (
     select
       *,
       case
         when pending_events > 0
-        and oldest_pending_at < now() - interval '1 hour' then 'metersync'
+          and oldest_pending_at < now() - interval '1 hour' then 'metersync'
         when is_late is not true then null
         when status_class = 'needs_customer' then 'customer'
         when status_class = 'inactive' then 'inactive'
@@ -96,36 +76,29 @@ with
         when status_class = 'waiting' then 'service'
         else 'utility'
       end as cause_of_lateness
-    from
-      judged
+    from judged
   )
-select
-  *
-from
-  final;
+select * from final;
 
-comment on view analytics.freshness is 'One row for each connection: how far its bills reach, when the service collected them, when they came here, and who is late.';
-
+comment on view analytics.freshness is
+  'One row for each connection: how far its bills reach, when the service collected them, when they came here, and who is late.';
 comment on column analytics.freshness.provider is 'Utility.';
-
 comment on column analytics.freshness.status is 'Status, as the service names it.';
-
-comment on column analytics.freshness.status_class is 'healthy, waiting, needs_customer, provider_problem, inactive; unknown for a status that is none of those documented.';
-
-comment on column analytics.freshness.utility_published_until is 'Last day that a bill of the connection is for.';
-
-comment on column analytics.freshness.service_collected_at is 'When the service made the newest of their records.';
-
+comment on column analytics.freshness.status_class is
+  'healthy, waiting, needs_customer, provider_problem, inactive; unknown for a status that is none of those documented.';
+comment on column analytics.freshness.utility_published_until is
+  'Last day that a bill of the connection is for.';
+comment on column analytics.freshness.service_collected_at is
+  'When the service made the newest of their records.';
 comment on column analytics.freshness.applied_at is 'When the newest read of it began.';
-
-comment on column analytics.freshness.pending_events is 'Events of the company whose records wait to be read.';
-
+comment on column analytics.freshness.pending_events is
+  'Events of the company whose records wait to be read.';
 comment on column analytics.freshness.oldest_pending_at is 'Since when the first of them waits.';
-
-comment on column analytics.freshness.usual_days_between_bills is 'Median days from one bill of a meter to the next.';
-
-comment on column analytics.freshness.next_bill_expected_on is 'One and a half times that after the last bill; 31 days where there is one bill alone.';
-
-comment on column analytics.freshness.is_late is 'Whether that day is past; NULL without any bill.';
-
-comment on column analytics.freshness.cause_of_lateness is 'metersync (events wait for more than an hour), customer, provider, service, inactive, or utility when all else is well; NULL when nothing is late.';
+comment on column analytics.freshness.usual_days_between_bills is
+  'Median days from one bill of a meter to the next.';
+comment on column analytics.freshness.next_bill_expected_on is
+  'One and a half times that after the last bill; 31 days where there is one bill alone.';
+comment on column analytics.freshness.is_late is
+  'Whether that day is past; NULL without any bill.';
+comment on column analytics.freshness.cause_of_lateness is
+  'metersync (events wait for more than an hour), customer, provider, service, inactive, or utility when all else is well; NULL when nothing is late.';

@@ -1,87 +1,85 @@
+-- A month has as many seconds as the site's time zone gives it.
 create or replace view analytics.interval_coverage as
-select
-  company_id,
-  site_id,
-  meter_id,
-  datasource_type,
-  month,
-  usage_units,
-  standard_units,
-  dimension,
-  sum(usage) as usage,
-  sum(standard_usage) as standard_usage,
-  max(max_kw) as max_kw,
-  sum(readings)::integer as readings,
-  sum(covered_seconds) as covered_seconds,
-  month_seconds,
-  round(sum(covered_seconds)::numeric / month_seconds, 4) as coverage,
-  count(*)::integer as days,
-  (
-    count(*) filter (
-      where
-        covered_seconds = day_seconds
-    )
-  )::integer as days_covered,
-  sum(estimated_readings)::integer as estimated_readings,
-  time_zone,
-  time_zone_source,
-  datasource_type as commodity,
-  usage_units as units
-from
-  (
+with
+  days as (
     select
-      d.*,
-      date_trunc('month', d.local_date::timestamp)::date as month,
+      *,
+      date_trunc('month', local_date::timestamp)::date as month
+    from analytics.interval_daily
+  ),
+  next_months as (
+    select
+      *,
+      (month + interval '1 month')::date as next_month
+    from days
+  ),
+  days_of_months as (
+    select
+      *,
       extract(
-        epoch
-        from
-          metersync.day_start (
-            (date_trunc('month', d.local_date::timestamp) + interval '1 month')::date,
-            d.time_zone
-          ) - metersync.day_start(date_trunc('month', d.local_date::timestamp)::date, d.time_zone)
+        epoch from metersync.day_start(next_month, time_zone)
+          - metersync.day_start(month, time_zone)
       )::bigint as month_seconds
-    from
-      analytics.interval_daily d
-  ) dated
-group by
-  company_id,
-  site_id,
-  meter_id,
-  datasource_type,
-  month,
-  month_seconds,
-  usage_units,
-  standard_units,
-  dimension,
-  time_zone,
-  time_zone_source;
+    from next_months
+  ),
+  final as (
+    select
+      company_id,
+      site_id,
+      meter_id,
+      datasource_type,
+      month,
+      usage_units,
+      standard_units,
+      dimension,
+      sum(usage) as usage,
+      sum(standard_usage) as standard_usage,
+      max(max_kw) as max_kw,
+      sum(readings)::integer as readings,
+      sum(covered_seconds) as covered_seconds,
+      month_seconds,
+      round(sum(covered_seconds)::numeric / month_seconds, 4) as coverage,
+      count(*)::integer as days,
+      (count(*) filter (where covered_seconds = day_seconds))::integer as days_covered,
+      sum(estimated_readings)::integer as estimated_readings,
+      time_zone,
+      time_zone_source,
+      datasource_type as commodity,
+      usage_units as units
+    from days_of_months
+    group by
+      company_id,
+      site_id,
+      meter_id,
+      datasource_type,
+      month,
+      month_seconds,
+      usage_units,
+      standard_units,
+      dimension,
+      time_zone,
+      time_zone_source
+  )
+select * from final;
 
-comment on view analytics.interval_coverage is 'One row for each meter, local month and unit with readings: how much of it they cover, and what they add up to.';
-
+comment on view analytics.interval_coverage is
+  'One row for each meter, local month and unit with readings: how much of it they cover, and '
+  'what they add up to.';
 comment on column analytics.interval_coverage.month is 'First day of the month.';
-
 comment on column analytics.interval_coverage.usage_units is 'Unit, as the service names it.';
-
 comment on column analytics.interval_coverage.standard_units is 'Standard unit of the dimension.';
-
-comment on column analytics.interval_coverage.dimension is 'energy, power, volume, …; unknown where no factor is known.';
-
+comment on column analytics.interval_coverage.dimension is
+  'energy, power, volume, …; unknown where no factor is known.';
 comment on column analytics.interval_coverage.usage is 'Sum of the readings, in usage_units.';
-
 comment on column analytics.interval_coverage.standard_usage is 'The same in standard_units.';
-
 comment on column analytics.interval_coverage.max_kw is 'Highest mean power of a reading.';
-
 comment on column analytics.interval_coverage.readings is 'Readings.';
-
-comment on column analytics.interval_coverage.covered_seconds is 'Seconds of the month that readings cover.';
-
-comment on column analytics.interval_coverage.month_seconds is 'Seconds of the month, by the site''s time zone.';
-
+comment on column analytics.interval_coverage.covered_seconds is
+  'Seconds of the month that readings cover.';
+comment on column analytics.interval_coverage.month_seconds is
+  'Seconds of the month, by the site''s time zone.';
 comment on column analytics.interval_coverage.coverage is 'covered_seconds / month_seconds.';
-
 comment on column analytics.interval_coverage.days is 'Days with a reading.';
-
 comment on column analytics.interval_coverage.days_covered is 'Days that readings cover whole.';
-
-comment on column analytics.interval_coverage.estimated_readings is 'Readings that are estimated.';
+comment on column analytics.interval_coverage.estimated_readings is
+  'Readings that are estimated.';

@@ -1,30 +1,7 @@
+-- How far the readings so far reach, beside the start of the next.
 create or replace view analytics.interval_gaps as
-select
-  company_id,
-  site_id,
-  meter_id,
-  usage_units,
-  held_until as gap_start,
-  next_start as gap_end,
-  extract(
-    epoch
-    from
-      next_start - held_until
-  )::bigint as seconds,
-  round(
-    extract(
-      epoch
-      from
-        next_start - held_until
-    ) / granularity_seconds,
-    2
-  ) as missing_readings,
-  granularity_seconds,
-  held_until at time zone time_zone as local_start,
-  time_zone,
-  time_zone_source
-from
-  (
+with
+  followed_readings as (
     select
       company_id,
       site_id,
@@ -33,37 +10,44 @@ from
       granularity_seconds,
       time_zone,
       time_zone_source,
-      max(end_at) over (
-        meter rows between unbounded preceding and current row
-      ) as held_until,
+      max(end_at) over (meter rows between unbounded preceding and current row) as held_until,
       lead(start_at) over meter as next_start
-    from
-      analytics.interval_readings
-    window
-      meter as (
-        partition by
-          company_id,
-          meter_id,
-          usage_units
-        order by
-          start_at
-      )
-  ) held
-where
-  next_start > held_until;
+    from analytics.interval_readings
+    window meter as (partition by company_id, meter_id, usage_units order by start_at)
+  ),
+  gaps as (
+    select
+      *,
+      extract(epoch from next_start - held_until) as seconds
+    from followed_readings
+    where next_start > held_until
+  ),
+  final as (
+    select
+      company_id,
+      site_id,
+      meter_id,
+      usage_units,
+      held_until as gap_start,
+      next_start as gap_end,
+      seconds::bigint as seconds,
+      round(seconds / granularity_seconds, 2) as missing_readings,
+      granularity_seconds,
+      held_until at time zone time_zone as local_start,
+      time_zone,
+      time_zone_source
+    from gaps
+  )
+select * from final;
 
-comment on view analytics.interval_gaps is 'One row for each time between a meter''s first and last reading of a unit that no reading covers, of whatever length.';
-
+comment on view analytics.interval_gaps is
+  'One row for each time between a meter''s first and last reading of a unit that no reading '
+  'covers, of whatever length.';
 comment on column analytics.interval_gaps.usage_units is 'Unit of the readings.';
-
 comment on column analytics.interval_gaps.gap_start is 'Where it begins.';
-
 comment on column analytics.interval_gaps.gap_end is 'Where readings go on.';
-
 comment on column analytics.interval_gaps.seconds is 'Its length.';
-
-comment on column analytics.interval_gaps.missing_readings is 'Readings that would fill it, of the length of the one before.';
-
+comment on column analytics.interval_gaps.missing_readings is
+  'Readings that would fill it, of the length of the one before.';
 comment on column analytics.interval_gaps.granularity_seconds is 'Length of the reading before.';
-
 comment on column analytics.interval_gaps.local_start is 'gap_start in the site''s time zone.';

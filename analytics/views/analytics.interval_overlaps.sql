@@ -1,105 +1,81 @@
+-- Readings that begin in time that an earlier one covers, and how far both cover it.
+-- Those that touch one another are one overlap.
 create or replace view analytics.interval_overlaps as
-select
-  company_id,
-  site_id,
-  meter_id,
-  usage_units,
-  min(start_at) as overlap_start,
-  max(overlap_end) as overlap_end,
-  extract(
-    epoch
-    from
-      max(overlap_end) - min(start_at)
-  )::bigint as seconds,
-  count(*)::integer as readings,
-  array_agg(distinct granularity_seconds) || array_agg(distinct before_seconds) as granularities,
-  bool_or(granularity_seconds <> before_seconds) as mixes_resolutions,
-  time_zone,
-  time_zone_source
-from
-  (
+with
+  followed_readings as (
     select
       *,
-      count(*) filter (
-        where
-          start_at > ends_before
-      ) over (
-        partition by
-          company_id,
-          meter_id,
-          usage_units
-        order by
-          start_at,
-          granularity_seconds
-      ) as island
-    from
-      (
-        select
-          company_id,
-          site_id,
-          meter_id,
-          usage_units,
-          granularity_seconds,
-          before_seconds,
-          start_at,
-          least(end_at, held_until) as overlap_end,
-          time_zone,
-          time_zone_source,
-          max(least(end_at, held_until)) over (
-            partition by
-              company_id,
-              meter_id,
-              usage_units
-            order by
-              start_at,
-              granularity_seconds rows between unbounded preceding and 1 preceding
-          ) as ends_before
-        from
-          (
-            select
-              *,
-              max(end_at) over (
-                meter rows between unbounded preceding and 1 preceding
-              ) as held_until,
-              lag(granularity_seconds) over meter as before_seconds
-            from
-              analytics.interval_readings
-            window
-              meter as (
-                partition by
-                  company_id,
-                  meter_id,
-                  usage_units
-                order by
-                  start_at,
-                  granularity_seconds
-              )
-          ) held
-        where
-          start_at < held_until
-      ) overlapping
-  ) islands
-group by
-  company_id,
-  site_id,
-  meter_id,
-  usage_units,
-  time_zone,
-  time_zone_source,
-  island;
+      max(end_at) over (meter rows between unbounded preceding and 1 preceding) as held_until,
+      lag(granularity_seconds) over meter as before_seconds
+    from analytics.interval_readings
+    window
+      meter as (
+        partition by company_id, meter_id, usage_units
+        order by start_at, granularity_seconds
+      )
+  ),
+  overlapping_readings as (
+    select
+      company_id,
+      site_id,
+      meter_id,
+      usage_units,
+      granularity_seconds,
+      before_seconds,
+      start_at,
+      least(end_at, held_until) as overlap_end,
+      time_zone,
+      time_zone_source
+    from followed_readings
+    where start_at < held_until
+  ),
+  chained_readings as (
+    select
+      *,
+      max(overlap_end) over (
+        partition by company_id, meter_id, usage_units
+        order by start_at, granularity_seconds rows between unbounded preceding and 1 preceding
+      ) as ends_before
+    from overlapping_readings
+  ),
+  numbered_overlaps as (
+    select
+      *,
+      count(*) filter (where start_at > ends_before) over (
+        partition by company_id, meter_id, usage_units
+        order by start_at, granularity_seconds
+      ) as overlap
+    from chained_readings
+  ),
+  final as (
+    select
+      company_id,
+      site_id,
+      meter_id,
+      usage_units,
+      min(start_at) as overlap_start,
+      max(overlap_end) as overlap_end,
+      extract(epoch from max(overlap_end) - min(start_at))::bigint as seconds,
+      count(*)::integer as readings,
+      array_agg(distinct granularity_seconds)
+        || array_agg(distinct before_seconds) as granularities,
+      bool_or(granularity_seconds <> before_seconds) as mixes_resolutions,
+      time_zone,
+      time_zone_source
+    from numbered_overlaps
+    group by company_id, site_id, meter_id, usage_units, time_zone, time_zone_source, overlap
+  )
+select * from final;
 
-comment on view analytics.interval_overlaps is 'One row for each time that more than one reading of a meter and unit covers: other lengths side by side, or readings that were shifted. interval_daily counts one of them.';
-
+comment on view analytics.interval_overlaps is
+  'One row for each time that more than one reading of a meter and unit covers: other lengths '
+  'side by side, or readings that were shifted. interval_daily counts one of them.';
 comment on column analytics.interval_overlaps.usage_units is 'Unit of the readings.';
-
 comment on column analytics.interval_overlaps.overlap_start is 'Where it begins.';
-
 comment on column analytics.interval_overlaps.overlap_end is 'Where it ends.';
-
 comment on column analytics.interval_overlaps.seconds is 'Its length.';
-
-comment on column analytics.interval_overlaps.readings is 'Readings that begin in time that another covers.';
-
+comment on column analytics.interval_overlaps.readings is
+  'Readings that begin in time that another covers.';
 comment on column analytics.interval_overlaps.granularities is 'Lengths of the readings.';
-
-comment on column analytics.interval_overlaps.mixes_resolutions is 'Whether they are of several lengths.';
+comment on column analytics.interval_overlaps.mixes_resolutions is
+  'Whether they are of several lengths.';

@@ -1,3 +1,4 @@
+-- One plain select: Postgres merges it into the queries over it, which `with` would prevent.
 create or replace view analytics.interval_readings as
 select
   m.company_id,
@@ -14,7 +15,10 @@ select
   coalesce(own.dimension, common.dimension, 'unknown') as dimension,
   case coalesce(own.dimension, common.dimension)
     when 'energy' then round(
-      metersync.amount(i.usage) * coalesce(own.factor, common.factor) * 3600 / i.granularity_seconds,
+      metersync.amount(i.usage)
+        * coalesce(own.factor, common.factor)
+        * 3600
+        / i.granularity_seconds,
       6
     )
     when 'power' then metersync.amount(i.usage) * coalesce(own.factor, common.factor)
@@ -28,41 +32,35 @@ select
   i.synced_at,
   m.datasource_type as commodity,
   i.usage_units as units
-from
-  utility.intervals i
+from utility.intervals i
   left join utility.meters m on m.id = i.meter_id
   left join analytics.site_time_zones z on z.site_id = m.site_id
   left join ops.unit_factors own on own.units = i.usage_units
-  and own.datasource_type = m.datasource_type
+    and own.datasource_type = m.datasource_type
   left join ops.unit_factors common on common.units = i.usage_units
-  and common.datasource_type = '';
+    and common.datasource_type = '';
 
-comment on view analytics.interval_readings is 'One row for each interval reading. A condition on start_at reads the months that it is for and no others.';
-
+comment on view analytics.interval_readings is
+  'One row for each interval reading. A condition on start_at reads the months that it is for and '
+  'no others.';
 comment on column analytics.interval_readings.start_at is 'Start.';
-
 comment on column analytics.interval_readings.end_at is 'End, not included.';
-
 comment on column analytics.interval_readings.granularity_seconds is 'Length in seconds.';
-
-comment on column analytics.interval_readings.usage is 'Amount, in usage_units; NULL for one of more than a hundred digits, which no unit is turned into.';
-
+comment on column analytics.interval_readings.usage is
+  'Amount, in usage_units; NULL for one of more than a hundred digits, which no unit is turned '
+  'into.';
 comment on column analytics.interval_readings.usage_units is 'Unit, as the service names it.';
-
 comment on column analytics.interval_readings.standard_usage is 'The amount in standard_units.';
-
-comment on column analytics.interval_readings.standard_units is 'Standard unit of the dimension (ops.unit_factors).';
-
-comment on column analytics.interval_readings.dimension is 'energy, power, volume, …; unknown where no factor is known.';
-
-comment on column analytics.interval_readings.kw is 'Mean power over the reading, of energy and of power; NULL of others.';
-
+comment on column analytics.interval_readings.standard_units is
+  'Standard unit of the dimension (ops.unit_factors).';
+comment on column analytics.interval_readings.dimension is
+  'energy, power, volume, …; unknown where no factor is known.';
+comment on column analytics.interval_readings.kw is
+  'Mean power over the reading, of energy and of power; NULL of others.';
 comment on column analytics.interval_readings.quality is 'Quality, as the service names it.';
-
-comment on column analytics.interval_readings.standard_quality is 'Quality in the terms of the standard list.';
-
+comment on column analytics.interval_readings.standard_quality is
+  'Quality in the terms of the standard list.';
 comment on column analytics.interval_readings.local_start is 'Start in the site''s time zone.';
-
 comment on column analytics.interval_readings.synced_at is 'When the read began that brought it.';
-
-comment on column analytics.interval_readings.updated is 'When the service last changed it, where it says.';
+comment on column analytics.interval_readings.updated is
+  'When the service last changed it, where it says.';

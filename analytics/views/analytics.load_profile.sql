@@ -1,134 +1,115 @@
+-- Readings are summed by the hour first, as hours are fewer: weekdays are those of hours.
+-- Units are looked up for the sums.
 create or replace view analytics.load_profile as
-select
-  r.company_id,
-  r.site_id,
-  r.meter_id,
-  r.weekday,
-  r.hour,
-  r.readings,
-  round(r.usage * r.kw_of_one / r.with_usage, 6) as average_kw,
-  round(r.highest * r.kw_of_one, 6) as max_kw,
-  round(r.lowest * r.kw_of_one, 6) as min_kw,
-  r.time_zone,
-  r.time_zone_source
-from
-  (
+with
+  hours as (
     select
-      g.*,
-      min(granularity_seconds) over (
-        partition by
-          company_id,
-          meter_id,
-          usage_units
-      ) as finest,
-      min(
-        case dimension
-          when 'energy' then usage_units
-        end
-      ) over (
-        partition by
-          company_id,
-          meter_id
+      company_id,
+      site_id,
+      meter_id,
+      datasource_type,
+      usage_units,
+      granularity_seconds,
+      time_zone,
+      time_zone_source,
+      date_trunc('hour', local_start) as local_hour,
+      count(*) as readings,
+      sum(usage) as usage,
+      count(usage) as with_usage,
+      max(usage) as highest,
+      min(usage) as lowest
+    from analytics.interval_readings
+    group by
+      company_id,
+      site_id,
+      meter_id,
+      datasource_type,
+      usage_units,
+      granularity_seconds,
+      time_zone,
+      time_zone_source,
+      local_hour
+  ),
+  hours_of_week as (
+    select
+      company_id,
+      site_id,
+      meter_id,
+      datasource_type,
+      usage_units,
+      granularity_seconds,
+      time_zone,
+      time_zone_source,
+      extract(isodow from local_hour)::integer as weekday,
+      extract(hour from local_hour)::integer as hour,
+      sum(readings)::integer as readings,
+      sum(usage) as usage,
+      nullif(sum(with_usage), 0) as with_usage,
+      max(highest) as highest,
+      min(lowest) as lowest
+    from hours
+    group by
+      company_id,
+      site_id,
+      meter_id,
+      datasource_type,
+      usage_units,
+      granularity_seconds,
+      time_zone,
+      time_zone_source,
+      weekday,
+      hour
+  ),
+  hours_with_unit as (
+    select
+      h.*,
+      coalesce(own.dimension, common.dimension) as dimension,
+      case coalesce(own.dimension, common.dimension)
+        when 'energy' then coalesce(own.factor, common.factor) * 3600 / h.granularity_seconds
+        when 'power' then coalesce(own.factor, common.factor)
+      end as kw_of_one
+    from hours_of_week h
+      left join ops.unit_factors own on own.units = h.usage_units
+        and own.datasource_type = h.datasource_type
+      left join ops.unit_factors common on common.units = h.usage_units
+        and common.datasource_type = ''
+  ),
+  -- Each beside the shortest readings of its unit, and a unit of energy that its meter has.
+  hours_with_others as (
+    select
+      *,
+      min(granularity_seconds) over (partition by company_id, meter_id, usage_units) as finest,
+      min(case dimension when 'energy' then usage_units end) over (
+        partition by company_id, meter_id
       ) as energy_units
-    from
-      (
-        select
-          h.*,
-          coalesce(own.dimension, common.dimension) as dimension,
-          case coalesce(own.dimension, common.dimension)
-            when 'energy' then coalesce(own.factor, common.factor) * 3600 / h.granularity_seconds
-            when 'power' then coalesce(own.factor, common.factor)
-          end as kw_of_one
-        from
-          (
-            select
-              company_id,
-              site_id,
-              meter_id,
-              datasource_type,
-              usage_units,
-              granularity_seconds,
-              time_zone,
-              time_zone_source,
-              extract(
-                isodow
-                from
-                  local_hour
-              )::integer as weekday,
-              extract(
-                hour
-                from
-                  local_hour
-              )::integer as hour,
-              sum(readings)::integer as readings,
-              sum(usage) as usage,
-              nullif(sum(with_usage), 0) as with_usage,
-              max(highest) as highest,
-              min(lowest) as lowest
-            from
-              (
-                select
-                  company_id,
-                  site_id,
-                  meter_id,
-                  datasource_type,
-                  usage_units,
-                  granularity_seconds,
-                  time_zone,
-                  time_zone_source,
-                  date_trunc('hour', local_start) as local_hour,
-                  count(*) as readings,
-                  sum(usage) as usage,
-                  count(usage) as with_usage,
-                  max(usage) as highest,
-                  min(usage) as lowest
-                from
-                  analytics.interval_readings
-                group by
-                  company_id,
-                  site_id,
-                  meter_id,
-                  datasource_type,
-                  usage_units,
-                  granularity_seconds,
-                  time_zone,
-                  time_zone_source,
-                  local_hour
-              ) hours
-            group by
-              company_id,
-              site_id,
-              meter_id,
-              datasource_type,
-              usage_units,
-              granularity_seconds,
-              time_zone,
-              time_zone_source,
-              weekday,
-              hour
-          ) h
-          left join ops.unit_factors own on own.units = h.usage_units
-          and own.datasource_type = h.datasource_type
-          left join ops.unit_factors common on common.units = h.usage_units
-          and common.datasource_type = ''
-      ) g
-    where
-      dimension in ('energy', 'power')
-  ) r
-where
-  r.granularity_seconds = r.finest
-  and r.usage_units = coalesce(r.energy_units, r.usage_units);
+    from hours_with_unit
+    where dimension in ('energy', 'power')
+  ),
+  final as (
+    select
+      company_id,
+      site_id,
+      meter_id,
+      weekday,
+      hour,
+      readings,
+      round(usage * kw_of_one / with_usage, 6) as average_kw,
+      round(highest * kw_of_one, 6) as max_kw,
+      round(lowest * kw_of_one, 6) as min_kw,
+      time_zone,
+      time_zone_source
+    from hours_with_others
+    where granularity_seconds = finest
+      and usage_units = coalesce(energy_units, usage_units)
+  )
+select * from final;
 
-comment on view analytics.load_profile is 'Mean and highest power of each meter by hour and weekday of its site, from its shortest readings of energy, else of power.';
-
+comment on view analytics.load_profile is
+  'Mean and highest power of each meter by hour and weekday of its site, from its shortest '
+  'readings of energy, else of power.';
 comment on column analytics.load_profile.weekday is '1 Monday to 7 Sunday.';
-
 comment on column analytics.load_profile.hour is 'Hour of the day, 0 to 23.';
-
 comment on column analytics.load_profile.readings is 'Readings that it is made of.';
-
 comment on column analytics.load_profile.average_kw is 'Mean power.';
-
 comment on column analytics.load_profile.max_kw is 'Highest mean power of a reading.';
-
 comment on column analytics.load_profile.min_kw is 'Lowest mean power of a reading.';

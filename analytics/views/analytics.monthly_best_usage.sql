@@ -10,17 +10,10 @@ with
       standard_units as units,
       sum(standard_usage) as usage,
       max(coverage) as coverage
-    from
-      analytics.interval_coverage
-    where
-      not metersync.is_power(dimension)
-    group by
-      company_id,
-      meter_id,
-      month,
-      standard_units
-    having
-      count(*) = 1
+    from analytics.interval_coverage
+    where not metersync.is_power(dimension)
+    group by company_id, meter_id, month, standard_units
+    having count(*) = 1
   ),
   final as (
     select
@@ -30,10 +23,7 @@ with
       coalesce(b.datasource_type, i.datasource_type) as datasource_type,
       month,
       units,
-      case
-        when i.coverage >= 0.95 then i.usage
-        else b.usage
-      end as usage,
+      case when i.coverage >= 0.95 then i.usage else b.usage end as usage,
       case
         when i.coverage >= 0.95 then 'interval'
         when b.usage is not null then 'bill_proration'
@@ -46,35 +36,27 @@ with
       i.usage as interval_usage,
       i.coverage as interval_coverage,
       coalesce(b.datasource_type, i.datasource_type) as commodity
-    from
-      analytics.monthly_usage b
+    from analytics.monthly_usage b
       full join interval_months i using (company_id, meter_id, month, units)
   )
-select
-  *
-from
-  final;
+select * from final;
 
-comment on view analytics.monthly_best_usage is 'Usage of each meter in each month by readings where they cover at least 95 % of it, else by bills.';
-
-comment on column analytics.monthly_best_usage.month is 'First day of the month; NULL for usage without dates.';
-
+comment on view analytics.monthly_best_usage is
+  'Usage of each meter in each month by readings where they cover at least 95 % of it, else by bills.';
+comment on column analytics.monthly_best_usage.month is
+  'First day of the month; NULL for usage without dates.';
 comment on column analytics.monthly_best_usage.units is 'Standard unit of the amounts.';
-
-comment on column analytics.monthly_best_usage.usage is 'interval_usage or billed_usage, as method says.';
-
-comment on column analytics.monthly_best_usage.method is 'interval: readings cover at least 95 % of the month; bill_proration: bills spread over their days, or without any; NULL: neither tells it.';
-
+comment on column analytics.monthly_best_usage.usage is
+  'interval_usage or billed_usage, as method says.';
+comment on column analytics.monthly_best_usage.method is
+  'interval: readings cover at least 95 % of the month; bill_proration: bills spread over their days, or without any; NULL: neither tells it.';
 comment on column analytics.monthly_best_usage.billed_usage is 'monthly_usage.usage.';
-
-comment on column analytics.monthly_best_usage.billed_coverage is 'Part of the month that bills are for.';
-
-comment on column analytics.monthly_best_usage.is_complete is 'Whether each day is billed, and once.';
-
+comment on column analytics.monthly_best_usage.billed_coverage is
+  'Part of the month that bills are for.';
+comment on column analytics.monthly_best_usage.is_complete is
+  'Whether each day is billed, and once.';
 comment on column analytics.monthly_best_usage.bills is 'Bills that have days in the month.';
-
 comment on column analytics.monthly_best_usage.bill_ids is 'Their documents.';
-
 comment on column analytics.monthly_best_usage.interval_usage is 'What readings add up to.';
-
-comment on column analytics.monthly_best_usage.interval_coverage is 'Part of the month that readings cover.';
+comment on column analytics.monthly_best_usage.interval_coverage is
+  'Part of the month that readings cover.';

@@ -16,18 +16,11 @@ with
       null as currency,
       null::numeric as cost,
       row_number() over (
-        partition by
-          company_id,
-          site_id,
-          datasource_type,
-          month
-        order by
-          units
+        partition by company_id, site_id, datasource_type, month
+        order by units
       ) as place
-    from
-      analytics.monthly_usage_by_site
-    where
-      units is null
+    from analytics.monthly_usage_by_site
+    where units is null
       or units not in ('kW', 'kVA', 'kVAR')
     union all
     select
@@ -42,22 +35,11 @@ with
       currency,
       sum(cost),
       row_number() over (
-        partition by
-          company_id,
-          site_id,
-          datasource_type,
-          month
-        order by
-          currency
+        partition by company_id, site_id, datasource_type, month
+        order by currency
       )
-    from
-      analytics.monthly_cost
-    group by
-      company_id,
-      site_id,
-      datasource_type,
-      month,
-      currency
+    from analytics.monthly_cost
+    group by company_id, site_id, datasource_type, month, currency
   ),
   placed as (
     select
@@ -72,14 +54,8 @@ with
       min(currency) as currency,
       min(coverage) as coverage,
       bool_and(is_complete) as is_complete
-    from
-      told
-    group by
-      company_id,
-      site_id,
-      commodity,
-      month,
-      place
+    from told
+    group by company_id, site_id, commodity, month, place
   ),
   final as (
     select
@@ -96,34 +72,28 @@ with
       p.coverage,
       p.is_complete,
       p.commodity as datasource_type
-    from
-      placed p
+    from placed p
       left join utility.companies c on c.id = p.company_id
       left join utility.sites s on s.id = p.site_id
   )
-select
-  *
-from
-  final;
+select * from final;
 
-comment on view analytics.monthly_by_site is 'Usage and cost of each site, commodity and month, with names. Sums over any rows are right: where there are several units or currencies, each has a row of its own, and stands once.';
-
+comment on view analytics.monthly_by_site is
+  'Usage and cost of each site, commodity and month, with names. Sums over any rows are right: where there are several units or currencies, each has a row of its own, and stands once.';
 comment on column analytics.monthly_by_site.company is 'Its name.';
-
 comment on column analytics.monthly_by_site.site is 'Its name.';
-
-comment on column analytics.monthly_by_site.commodity is 'ELECTRICITY, GAS, WATER, …; NULL for the cost of bills without usage.';
-
-comment on column analytics.monthly_by_site.month is 'First day of the month; NULL for what has no dates.';
-
-comment on column analytics.monthly_by_site.usage is 'Usage, each day counted once (monthly_usage_by_site); NULL where none is known, and in rows of a further currency.';
-
+comment on column analytics.monthly_by_site.commodity is
+  'ELECTRICITY, GAS, WATER, …; NULL for the cost of bills without usage.';
+comment on column analytics.monthly_by_site.month is
+  'First day of the month; NULL for what has no dates.';
+comment on column analytics.monthly_by_site.usage is
+  'Usage, each day counted once (monthly_usage_by_site); NULL where none is known, and in rows of a further currency.';
 comment on column analytics.monthly_by_site.units is 'Standard unit of usage.';
-
-comment on column analytics.monthly_by_site.cost is 'Cost of the commodity''s meters alone, in currency; NULL where none is known, and in rows of a further unit.';
-
-comment on column analytics.monthly_by_site.currency is 'Currency of cost: never add those of several.';
-
-comment on column analytics.monthly_by_site.coverage is 'Part of the days of all its meters that bills are for.';
-
-comment on column analytics.monthly_by_site.is_complete is 'Whether each day of each meter is billed, and once.';
+comment on column analytics.monthly_by_site.cost is
+  'Cost of the commodity''s meters alone, in currency; NULL where none is known, and in rows of a further unit.';
+comment on column analytics.monthly_by_site.currency is
+  'Currency of cost: never add those of several.';
+comment on column analytics.monthly_by_site.coverage is
+  'Part of the days of all its meters that bills are for.';
+comment on column analytics.monthly_by_site.is_complete is
+  'Whether each day of each meter is billed, and once.';

@@ -6,18 +6,16 @@ with
       c.*,
       m.month,
       m.next_month
-    from
-      analytics.bill_costs c
+    from analytics.bill_costs c
       left join lateral (
         select
           first::date as month,
           (first + interval '1 month')::date as next_month
-        from
-          generate_series(
-            date_trunc('month', lower(c.period)::timestamp),
-            upper(c.period) - 1,
-            interval '1 month'
-          ) as first
+        from generate_series(
+          date_trunc('month', lower(c.period)::timestamp),
+          upper(c.period) - 1,
+          interval '1 month'
+        ) as first
       ) m on true
   ),
   spread as (
@@ -28,8 +26,7 @@ with
       least(next_month, upper(period)) - lower(period) as through,
       upper(period) - lower(period) as total,
       least(next_month, upper(period)) - greatest(month, lower(period)) as days
-    from
-      cost_months
+    from cost_months
   ),
   shares as (
     select
@@ -47,8 +44,7 @@ with
         when period is null then cost
         when days > 0 then metersync.share(cost, before, through, total, greatest(scale(cost), 2))
       end as share
-    from
-      spread
+    from spread
   ),
   monthly as (
     select
@@ -67,21 +63,9 @@ with
           else metersync.days_in(range_agg(days_here))
         end
       )::integer as days_covered,
-      array_agg(distinct bill_id) filter (
-        where
-          days > 0
-          or month is null
-      ) as bill_ids
-    from
-      shares
-    group by
-      company_id,
-      meter_id,
-      month,
-      currency,
-      site_id,
-      datasource_type,
-      days_in_month
+      array_agg(distinct bill_id) filter (where days > 0 or month is null) as bill_ids
+    from shares
+    group by company_id, meter_id, month, currency, site_id, datasource_type, days_in_month
   ),
   final as (
     select
@@ -99,24 +83,16 @@ with
       coalesce(cardinality(bill_ids), 0) as bills,
       bill_ids,
       datasource_type as commodity
-    from
-      monthly
+    from monthly
   )
-select
-  *
-from
-  final;
+select * from final;
 
-comment on view analytics.monthly_cost is 'Cost of each meter in each calendar month and currency, from its bills spread evenly over their days. Months of a bill add up to its cost exactly.';
-
+comment on view analytics.monthly_cost is
+  'Cost of each meter in each calendar month and currency, from its bills spread evenly over their days. Months of a bill add up to its cost exactly.';
 comment on column analytics.monthly_cost.meter_id is 'Meter; NULL for bills without usage.';
-
 comment on column analytics.monthly_cost.days_in_month is 'Days of the month.';
-
 comment on column analytics.monthly_cost.days_covered is 'Days that at least one bill is for.';
-
 comment on column analytics.monthly_cost.days_overlapped is 'Days that bills are for once more.';
-
-comment on column analytics.monthly_cost.bills is 'Bills that have days in the month, or no dates where month is NULL.';
-
+comment on column analytics.monthly_cost.bills is
+  'Bills that have days in the month, or no dates where month is NULL.';
 comment on column analytics.monthly_cost.bill_ids is 'Their documents.';

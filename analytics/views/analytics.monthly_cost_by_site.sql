@@ -7,12 +7,7 @@ select
   sum(cost) as cost,
   count(distinct meter_id)::integer as meters,
   round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage
-from
-  analytics.monthly_cost
-group by
-  company_id,
-  site_id,
-  currency,
-  month;
+from analytics.monthly_cost
+group by company_id, site_id, currency, month;
 
 comment on view analytics.monthly_cost_by_site is 'monthly_cost of the meters of each site.';

@@ -8,36 +8,32 @@ with
       u.*,
       m.month,
       m.next_month
-    from
-      analytics.usage u
+    from analytics.usage u
       left join lateral (
         select
           first::date as month,
           (first + interval '1 month')::date as next_month
-        from
-          generate_series(
-            date_trunc('month', lower(u.period)::timestamp),
-            greatest(
-              upper(u.period) - 1,
-              case
-                when u.next_start - upper(u.period) <= 3660 then least(
-                  (date_trunc('month', u.next_start::timestamp) - interval '1 day')::date,
-                  current_date
-                )
-              end
-            ),
-            interval '1 month'
-          ) as first
-        offset
-          0
+        from generate_series(
+          date_trunc('month', lower(u.period)::timestamp),
+          greatest(
+            upper(u.period) - 1,
+            case
+              when u.next_start - upper(u.period) <= 3660 then least(
+                (date_trunc('month', u.next_start::timestamp) - interval '1 day')::date,
+                current_date
+              )
+            end
+          ),
+          interval '1 month'
+        ) as first
+        offset 0
       ) m on true
   ),
   spread as (
     select
       u.*,
       d.*
-    from
-      usage_months u
+    from usage_months u
       -- Worked out once a row, not wherever it is used.
       cross join lateral (
         select
@@ -48,8 +44,7 @@ with
           daterange(month, next_month) as dates,
           greatest(scale(standard_usage), 6) as places,
           metersync.is_power(dimension) as is_power
-        offset
-          0
+        offset 0
       ) d
   ),
   shares as (
@@ -70,14 +65,14 @@ with
       is_power,
       case
         when days = 0
-        and month is not null then null
+          and month is not null then null
         when is_power then greatest(standard_usage, billed_demand * factor)
         else billed_demand
       end as billed_demand,
       -- After the rank of its unit: kW before kVA before kVAR, as they are not compared.
       case
         when days = 0
-        and month is not null then null
+          and month is not null then null
         when demand_kw is not null then array[3, demand_kw]
         when demand_kva is not null then array[2, demand_kva]
         when demand_kvar is not null then array[1, demand_kvar]
@@ -89,9 +84,9 @@ with
       end as share,
       case
         when sign <> 0
-        or is_power then null
+          or is_power then null
         when month is null then standard_usage
-        when days > 0 then metersync.share (
+        when days > 0 then metersync.share(
           standard_usage,
           before,
           through,
@@ -107,14 +102,13 @@ with
       end as overlapped_days,
       case
         when may_overlap
-        and days > 0
-        and not is_power then round(
-          signed_usage * metersync.days_in(counted_days * datemultirange(dates)) / period_days,
-          places
-        )
+          and days > 0
+          and not is_power then round(
+            signed_usage * metersync.days_in(counted_days * datemultirange(dates)) / period_days,
+            places
+          )
       end as counted_share
-    from
-      spread
+    from spread
   ),
   monthly as (
     select
@@ -127,10 +121,7 @@ with
       days_in_month,
       unmetered_source,
       sum(share) as billed_usage,
-      sum(share - counted_share) filter (
-        where
-          overlapped_days is not null
-      ) as uncounted_usage,
+      sum(share - counted_share) filter (where overlapped_days is not null) as uncounted_usage,
       min(factor) as factor,
       min(usage_units) as first_units,
       max(usage_units) as last_units,
@@ -139,60 +130,28 @@ with
       max(billed_demand) as billed_demand,
       max(metered_demand) as metered_demand,
       (
-        coalesce(
-          sum(days) filter (
-            where
-              overlapped_days is null
-          ),
-          0
-        ) + coalesce(
-          metersync.days_in (
-            range_agg(days_here) filter (
-              where
-                overlapped_days is not null
-            )
-          ),
+        coalesce(sum(days) filter (where overlapped_days is null), 0) + coalesce(
+          metersync.days_in(range_agg(days_here) filter (where overlapped_days is not null)),
           0
         )
       )::integer as days_covered,
       coalesce(
-        metersync.days_in (
-          range_agg(overlapped_days) filter (
-            where
-              overlapped_days is not null
-          )
-        ),
+        metersync.days_in(range_agg(overlapped_days) filter (where overlapped_days is not null)),
         0
       ) as days_overlapped,
       (
-        coalesce(
-          sum(days) filter (
-            where
-              overlapped_days is null
-              and is_estimated
-          ),
-          0
-        ) + coalesce(
-          metersync.days_in (
-            range_agg(days_here) filter (
-              where
-                overlapped_days is not null
-                and is_estimated
-            )
+        coalesce(sum(days) filter (where overlapped_days is null and is_estimated), 0) + coalesce(
+          metersync.days_in(
+            range_agg(days_here) filter (where overlapped_days is not null and is_estimated)
           ),
           0
         )
       )::integer as estimated_days,
       array_agg(distinct bill_id) filter (
-        where
-          (
-            days > 0
-            or month is null
-          )
+        where (days > 0 or month is null)
           and bill_id is not null
       ) as bill_ids
-    from
-      shares
+    from shares
     group by
       company_id,
       meter_id,
@@ -220,14 +179,12 @@ with
       case
         when first_units = last_units then round(billed_usage / factor, 6)
       end as original_usage,
-      case
-        when first_units = last_units then first_units
-      end as original_units,
+      case when first_units = last_units then first_units end as original_units,
       generated_usage,
       -- A demand with its unit goes before one without.
       case
         when is_power
-        or metered_demand is null then billed_demand
+          or metered_demand is null then billed_demand
         else metered_demand[2]
       end as peak_demand,
       days_in_month,
@@ -245,50 +202,39 @@ with
       end as peak_demand_units,
       unmetered_source,
       datasource_type as commodity
-    from
-      monthly
+    from monthly
   )
-select
-  *
-from
-  final;
+select * from final;
 
-comment on view analytics.monthly_usage is 'Usage of each meter in each calendar month, from its bills spread evenly over their days. Months without any day billed are NULL, not zero.';
-
-comment on column analytics.monthly_usage.month is 'First day of the month; NULL for usage without dates, of which no days are known.';
-
+comment on view analytics.monthly_usage is
+  'Usage of each meter in each calendar month, from its bills spread evenly over their days. Months without any day billed are NULL, not zero.';
+comment on column analytics.monthly_usage.month is
+  'First day of the month; NULL for usage without dates, of which no days are known.';
 comment on column analytics.monthly_usage.units is 'Standard unit of the amounts.';
-
-comment on column analytics.monthly_usage.billed_usage is 'Share of every bill that counts: the months of a bill add up to it exactly, what rounding leaves falls in its last month. Where bills overlap, their days are in it twice.';
-
-comment on column analytics.monthly_usage.usage is 'The same with each day counted once, from the newest bill that is for it. NULL when no day of the month is billed; for part of the month when coverage is below 1.';
-
-comment on column analytics.monthly_usage.extrapolated_usage is 'usage by the days covered, for the days of the whole month: an estimate.';
-
-comment on column analytics.monthly_usage.original_usage is 'billed_usage in the unit of the bills; NULL where they use several.';
-
+comment on column analytics.monthly_usage.billed_usage is
+  'Share of every bill that counts: the months of a bill add up to it exactly, what rounding leaves falls in its last month. Where bills overlap, their days are in it twice.';
+comment on column analytics.monthly_usage.usage is
+  'The same with each day counted once, from the newest bill that is for it. NULL when no day of the month is billed; for part of the month when coverage is below 1.';
+comment on column analytics.monthly_usage.extrapolated_usage is
+  'usage by the days covered, for the days of the whole month: an estimate.';
+comment on column analytics.monthly_usage.original_usage is
+  'billed_usage in the unit of the bills; NULL where they use several.';
 comment on column analytics.monthly_usage.original_units is 'That unit.';
-
-comment on column analytics.monthly_usage.generated_usage is 'Generation (net metering), which usage leaves out.';
-
-comment on column analytics.monthly_usage.peak_demand is 'Highest demand that a bill of the month has, never a share. Rows of a unit of power are the service''s rows of demand: theirs is in peak_demand_units. Elsewhere it is the highest of the bill''s demand meters (v2.2), which tell their unit, else what was billed (billed_demand), in the bill''s own unit, which the service does not tell.';
-
+comment on column analytics.monthly_usage.generated_usage is
+  'Generation (net metering), which usage leaves out.';
+comment on column analytics.monthly_usage.peak_demand is
+  'Highest demand that a bill of the month has, never a share. Rows of a unit of power are the service''s rows of demand: theirs is in peak_demand_units. Elsewhere it is the highest of the bill''s demand meters (v2.2), which tell their unit, else what was billed (billed_demand), in the bill''s own unit, which the service does not tell.';
 comment on column analytics.monthly_usage.days_in_month is 'Days of the month.';
-
 comment on column analytics.monthly_usage.days_covered is 'Days that at least one bill is for.';
-
 comment on column analytics.monthly_usage.coverage is 'days_covered / days_in_month.';
-
-comment on column analytics.monthly_usage.days_overlapped is 'Days that more than one bill is for.';
-
+comment on column analytics.monthly_usage.days_overlapped is
+  'Days that more than one bill is for.';
 comment on column analytics.monthly_usage.estimated_days is 'Days whose bill is estimated.';
-
 comment on column analytics.monthly_usage.is_complete is 'Whether each day is billed, and once.';
-
-comment on column analytics.monthly_usage.bills is 'Bills that have days in the month, or no dates where month is NULL.';
-
+comment on column analytics.monthly_usage.bills is
+  'Bills that have days in the month, or no dates where month is NULL.';
 comment on column analytics.monthly_usage.bill_ids is 'Their documents.';
-
-comment on column analytics.monthly_usage.peak_demand_units is 'Standard unit of peak_demand, kW, kVA or kVAR: where several are told, the first of these; NULL where the service does not tell it.';
-
-comment on column analytics.monthly_usage.unmetered_source is 'Of records without a meter: their commodity and account, else their bill (see usage); NULL for a meter.';
+comment on column analytics.monthly_usage.peak_demand_units is
+  'Standard unit of peak_demand, kW, kVA or kVAR: where several are told, the first of these; NULL where the service does not tell it.';
+comment on column analytics.monthly_usage.unmetered_source is
+  'Of records without a meter: their commodity and account, else their bill (see usage); NULL for a meter.';

@@ -8,28 +8,14 @@ select
   sum(usage) as usage,
   sum(generated_usage) as generated_usage,
   coalesce(
-    max(peak_demand) filter (
-      where
-        peak_demand_units = 'kW'
-    ),
-    max(peak_demand) filter (
-      where
-        peak_demand_units = 'kVA'
-    ),
-    max(peak_demand) filter (
-      where
-        peak_demand_units = 'kVAR'
-    ),
+    max(peak_demand) filter (where peak_demand_units = 'kW'),
+    max(peak_demand) filter (where peak_demand_units = 'kVA'),
+    max(peak_demand) filter (where peak_demand_units = 'kVAR'),
     max(peak_demand)
   ) as peak_demand,
   count(distinct site_id)::integer as sites,
   count(*)::integer as meters,
-  (
-    count(*) filter (
-      where
-        is_complete
-    )
-  )::integer as meters_complete,
+  (count(*) filter (where is_complete))::integer as meters_complete,
   round(sum(days_covered)::numeric / sum(days_in_month), 4) as coverage,
   sum(days_overlapped)::integer as days_overlapped,
   sum(estimated_days)::integer as estimated_days,
@@ -39,12 +25,8 @@ select
     else min(peak_demand_units)
   end as peak_demand_units,
   datasource_type as commodity
-from
-  analytics.monthly_usage
-group by
-  company_id,
-  datasource_type,
-  month,
-  units;
+from analytics.monthly_usage
+group by company_id, datasource_type, month, units;
 
-comment on view analytics.monthly_usage_by_company is 'monthly_usage of the meters of each company, net: what was exported is subtracted.';
+comment on view analytics.monthly_usage_by_company is
+  'monthly_usage of the meters of each company, net: what was exported is subtracted.';

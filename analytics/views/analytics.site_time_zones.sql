@@ -9,13 +9,12 @@ select
     when c.time_zone is not null then 'company'
     else 'default'
   end as time_zone_source
-from
-  utility.sites s
+from utility.sites s
   left join ops.site_overrides o on o.site_id = s.id
   left join ops.company_overrides c on c.company_id = s.company_id;
 
-comment on view analytics.site_time_zones is 'The time zone that is used for each site: the service tells none.';
-
+comment on view analytics.site_time_zones is
+  'The time zone that is used for each site: the service tells none.';
 comment on column analytics.site_time_zones.time_zone is 'IANA name.';
-
-comment on column analytics.site_time_zones.time_zone_source is 'Where it is from: site (ops.site_overrides), company (ops.company_overrides) or default (UTC).';
+comment on column analytics.site_time_zones.time_zone_source is
+  'Where it is from: site (ops.site_overrides), company (ops.company_overrides) or default (UTC).';

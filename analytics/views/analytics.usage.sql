@@ -20,12 +20,9 @@ with
           coalesce(
             nullif(
               (
-                select
-                  raw ->> 'accountNumber'
-                from
-                  utility.documents
-                where
-                  id = u.document_id
+                select raw ->> 'accountNumber'
+                from utility.documents
+                where id = u.document_id
               ),
               ''
             ),
@@ -51,12 +48,10 @@ with
       u.created,
       u.updated,
       u.api_version
-    from
-      utility.usage_data u
+    from utility.usage_data u
       left join utility.documents d on d.id = u.document_id
       left join utility.meters m on m.id = u.meter_id
-    where
-      u.deleted_at is null
+    where u.deleted_at is null
       and d.deleted_at is null
       and case
         when d.revised_document_id is null then true
@@ -71,14 +66,11 @@ with
         when 'EXPORT' then -1
         when 'GENERATION' then 0
         else 1
-      end * case
-        when is_excluded then -1
-        else 1
-      end as sign,
+      end * case when is_excluded then -1 else 1 end as sign,
       case
         when start_date is null
-        or end_date is null
-        or first_day is null then 'missing'
+          or end_date is null
+          or first_day is null then 'missing'
         when end_date < start_date then 'inverted'
         when end_date = start_date then 'end_missing'
         when end_date > current_date then 'future'
@@ -88,56 +80,36 @@ with
       -- Bills of older versions have no demand meters.
       case
         when coalesce(bill_api_version, 'v2') not in ('v2', 'v2.1') then (
-          select
-            analytics.read_demand(d.raw, s.usage_id, s.own_commodity = 'ELECTRICITY')
-          from
-            utility.documents d
-          where
-            d.id = s.bill_id
+          select analytics.read_demand(d.raw, s.usage_id, s.own_commodity = 'ELECTRICITY')
+          from utility.documents d
+          where d.id = s.bill_id
             and d.raw -> 'demandMeters' -> 0 is not null
         )
       end as demand
-    from
-      standardized s
+    from standardized s
   ),
   neighboured as (
     select
       *,
       min(first_day) over (
-        partition by
-          company_id,
-          meter_id,
-          unmetered,
-          dimension
-        order by
-          first_day groups between 1 following and 1 following
+        partition by company_id, meter_id, unmetered, dimension
+        order by first_day groups between 1 following and 1 following
       ) as next_start,
       coalesce(
         lead(first_day) over (
-          partition by
-            company_id,
-            meter_id,
-            unmetered,
-            dimension
-          order by
-            first_day groups between 1 following and 1 following
+          partition by company_id, meter_id, unmetered, dimension
+          order by first_day groups between 1 following and 1 following
         ),
         'infinity'
       ) as next_first,
       coalesce(
         max(last_day) over (
-          partition by
-            company_id,
-            meter_id,
-            unmetered,
-            dimension
-          order by
-            first_day rows between unbounded preceding and 1 preceding
+          partition by company_id, meter_id, unmetered, dimension
+          order by first_day rows between unbounded preceding and 1 preceding
         ),
         '-infinity'
       ) as last_before
-    from
-      described
+    from described
   ),
   bounded as (
     select
@@ -150,38 +122,27 @@ with
       case
         when first_day is null then 'no_dates'
         when last_day > first_day
-        and last_day = next_start then 'shared_day_to_next'
+          and last_day = next_start then 'shared_day_to_next'
         when end_date < start_date then 'dates_swapped'
         when first_day = last_day then 'one_day'
         else 'end_inclusive'
       end as boundary_rule,
-      coalesce(
-        next_first <= last_day
-        or last_before >= first_day,
-        true
-      ) as may_overlap
-    from
-      neighboured
+      coalesce(next_first <= last_day or last_before >= first_day, true) as may_overlap
+    from neighboured
   ),
   overlapped as (
     select
       *,
       range_agg(daterange(first_day, until_day)) filter (
-        where
-          may_overlap
+        where may_overlap
           and first_day is not null
       ) over (
-        partition by
-          company_id,
-          meter_id,
-          unmetered,
-          dimension
+        partition by company_id, meter_id, unmetered, dimension
         order by
           billed_at desc nulls last,
           bill_key desc groups between unbounded preceding and 1 preceding
       ) as newer_days
-    from
-      bounded
+    from bounded
   ),
   final as (
     select
@@ -235,82 +196,63 @@ with
       usage_units as units,
       bill_id as document_id,
       raw ->> 'utilityName' as provider
-    from
-      overlapped
+    from overlapped
   )
-select
-  *
-from
-  final;
+select * from final;
 
-comment on view analytics.usage is 'One row for each usage record that counts: it lives, and so does its bill, which no other superseded.';
-
+comment on view analytics.usage is
+  'One row for each usage record that counts: it lives, and so does its bill, which no other superseded.';
 comment on column analytics.usage.usage_id is 'The usage record.';
-
 comment on column analytics.usage.bill_id is 'Its document.';
-
 comment on column analytics.usage.site_id is 'Site of the meter, else of the document.';
-
-comment on column analytics.usage.datasource_type is 'Commodity of the meter, else of the record, for example ELECTRICITY.';
-
+comment on column analytics.usage.datasource_type is
+  'Commodity of the meter, else of the record, for example ELECTRICITY.';
 comment on column analytics.usage.start_date is 'First day, as the service sent it.';
-
 comment on column analytics.usage.end_date is 'Last day, as the service sent it.';
-
 comment on column analytics.usage.period is 'Days that it is for, half-open.';
-
 comment on column analytics.usage.period_days is 'Days in period.';
-
-comment on column analytics.usage.boundary_rule is 'How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the meter''s next record of the same dimension starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown (so are periods of more than ten years: they count on their last day); dates_swapped: the end was before the start; no_dates: none, or of a year that has not four digits.';
-
-comment on column analytics.usage.date_quality is 'ok, end_missing (start and end are the same), inverted, too_long (more than 65 days), future or missing (also where a year has not four digits).';
-
-comment on column analytics.usage.counted_days is 'The days of period that no newer bill of the meter (or unmetered_source) is for, in the same dimension.';
-
-comment on column analytics.usage.may_overlap is 'Whether another record of the meter (or unmetered_source) and dimension touches its days.';
-
-comment on column analytics.usage.next_start is 'Where the next record of the meter (or unmetered_source) and dimension starts.';
-
-comment on column analytics.usage.usage is 'Amount, in usage_units, as billed; NULL for one of more than a hundred digits, which no unit is turned into.';
-
+comment on column analytics.usage.boundary_rule is
+  'How period was made of the dates: end_inclusive: the end is the last day; shared_day_to_next: the meter''s next record of the same dimension starts on the end day, which belongs to that one; one_day: start and end are the same, as the service sends when the end is unknown (so are periods of more than ten years: they count on their last day); dates_swapped: the end was before the start; no_dates: none, or of a year that has not four digits.';
+comment on column analytics.usage.date_quality is
+  'ok, end_missing (start and end are the same), inverted, too_long (more than 65 days), future or missing (also where a year has not four digits).';
+comment on column analytics.usage.counted_days is
+  'The days of period that no newer bill of the meter (or unmetered_source) is for, in the same dimension.';
+comment on column analytics.usage.may_overlap is
+  'Whether another record of the meter (or unmetered_source) and dimension touches its days.';
+comment on column analytics.usage.next_start is
+  'Where the next record of the meter (or unmetered_source) and dimension starts.';
+comment on column analytics.usage.usage is
+  'Amount, in usage_units, as billed; NULL for one of more than a hundred digits, which no unit is turned into.';
 comment on column analytics.usage.usage_units is 'Unit, as the service names it.';
-
 comment on column analytics.usage.standard_usage is 'The amount in standard_units.';
-
-comment on column analytics.usage.standard_units is 'Standard unit of the dimension (ops.unit_factors); usage_units where no factor is known.';
-
-comment on column analytics.usage.dimension is 'energy, power, volume, mass, …; unknown where no factor is known.';
-
+comment on column analytics.usage.standard_units is
+  'Standard unit of the dimension (ops.unit_factors); usage_units where no factor is known.';
+comment on column analytics.usage.dimension is
+  'energy, power, volume, mass, …; unknown where no factor is known.';
 comment on column analytics.usage.factor is 'Standard units in one of usage_units.';
-
-comment on column analytics.usage.sign is '1; -1 for what is excluded (subtracted) or exported; 0 for generation, which is neither.';
-
+comment on column analytics.usage.sign is
+  '1; -1 for what is excluded (subtracted) or exported; 0 for generation, which is neither.';
 comment on column analytics.usage.signed_usage is 'standard_usage × sign: what sums are made of.';
-
 comment on column analytics.usage.is_excluded is 'Whether it is subtracted in sums (exclusion).';
-
-comment on column analytics.usage.net_metering_type is 'IMPORT, EXPORT or GENERATION, of the record or its meter; NULL where it isn''t net metered.';
-
-comment on column analytics.usage.billed_demand is 'Demand that was billed, as the service sent it.';
-
-comment on column analytics.usage.is_implied is 'Whether it was derived from another meter, as sewer from water.';
-
-comment on column analytics.usage.electricity_type is 'USAGE or DEMAND rows of electricity, where the API version tells them apart.';
-
-comment on column analytics.usage.time_of_use is 'PEAK, OFF_PEAK, … where a version of the API has a row for each.';
-
+comment on column analytics.usage.net_metering_type is
+  'IMPORT, EXPORT or GENERATION, of the record or its meter; NULL where it isn''t net metered.';
+comment on column analytics.usage.billed_demand is
+  'Demand that was billed, as the service sent it.';
+comment on column analytics.usage.is_implied is
+  'Whether it was derived from another meter, as sewer from water.';
+comment on column analytics.usage.electricity_type is
+  'USAGE or DEMAND rows of electricity, where the API version tells them apart.';
+comment on column analytics.usage.time_of_use is
+  'PEAK, OFF_PEAK, … where a version of the API has a row for each.';
 comment on column analytics.usage.tariff is 'Tariff.';
-
-comment on column analytics.usage.supplier is 'Who supplies the energy, where that is not the utility.';
-
+comment on column analytics.usage.supplier is
+  'Who supplies the energy, where that is not the utility.';
 comment on column analytics.usage.utility is 'Utility that the record names.';
-
-comment on column analytics.usage.provider is 'The same: the utility is the provider in all views.';
-
-comment on column analytics.usage.unmetered_source is 'Of a record without a meter: its commodity and the account of its bill, else the bill, else itself; its days are counted once, as those of a meter are. NULL for one with a meter.';
-
-comment on column analytics.usage.demand_kw is 'Highest demand that its bill tells for it (demandMeters, from v2.2 on), in kW; contracted and allotted capacity (CONTRACT, UCAP, ICAP, TRANSMISSION) left out.';
-
+comment on column analytics.usage.provider is
+  'The same: the utility is the provider in all views.';
+comment on column analytics.usage.unmetered_source is
+  'Of a record without a meter: its commodity and the account of its bill, else the bill, else itself; its days are counted once, as those of a meter are. NULL for one with a meter.';
+comment on column analytics.usage.demand_kw is
+  'Highest demand that its bill tells for it (demandMeters, from v2.2 on), in kW; contracted and allotted capacity (CONTRACT, UCAP, ICAP, TRANSMISSION) left out.';
 comment on column analytics.usage.demand_kva is 'The same, of what is told in kVA.';
-
 comment on column analytics.usage.demand_kvar is 'The same, of what is told in kVAR.';

@@ -1,30 +1,24 @@
--- What was announced again after it was fetched is missing again until it was fetched again.
+-- What was announced again after it was fetched is missing until it was fetched again.
 create or replace view metersync.interval_ledger as
 with
-  told as (
+  announcements as (
+    select
+      *,
+      tstzrange(range_start, range_end, '[]') as span
+    from metersync.events
+    where kind = 'interval'
+      and outcome in ('pending', 'applied')
+  ),
+  announced_readings as (
     select
       record_id as meter_id,
       range_agg(span) as announced,
-      range_agg(span) filter (
-        where
-          outcome = 'pending'
-      ) as waiting,
+      range_agg(span) filter (where outcome = 'pending') as waiting,
       sum(interval_count)::bigint as readings_told,
       sum(intervals_found)::bigint as readings_found,
       sum(greatest(interval_count - intervals_found, 0))::bigint as shortfall
-    from
-      (
-        select
-          *,
-          tstzrange(range_start, range_end, '[]') as span
-        from
-          metersync.events
-        where
-          kind = 'interval'
-          and outcome in ('pending', 'applied')
-      ) announcement
-    group by
-      record_id
+    from announcements
+    group by record_id
   ),
   ledger as (
     select
@@ -34,33 +28,33 @@ with
       coalesce(readings_told, 0) as readings_told,
       coalesce(readings_found, 0) as readings_found,
       coalesce(shortfall, 0) as shortfall
-    from
-      told
+    from announced_readings
       full join metersync.interval_fetches using (meter_id)
+  ),
+  final as (
+    select
+      meter_id,
+      announced,
+      fetched,
+      announced - fetched as missing,
+      readings_told,
+      readings_found,
+      shortfall
+    from ledger
   )
-select
-  meter_id,
-  announced,
-  fetched,
-  announced - fetched as missing,
-  readings_told,
-  readings_found,
-  shortfall
-from
-  ledger;
+select * from final;
 
-comment on view metersync.interval_ledger is 'What of each meter''s readings events announced, what was fetched since, and what is missing.';
-
+comment on view metersync.interval_ledger is
+  'What of each meter''s readings events announced, what was fetched since, and what is missing.';
 comment on column metersync.interval_ledger.meter_id is 'The meter.';
-
-comment on column metersync.interval_ledger.announced is 'All ranges that events announced, merged.';
-
-comment on column metersync.interval_ledger.fetched is 'Ranges that were fetched, less those that were announced again since.';
-
+comment on column metersync.interval_ledger.announced is
+  'All ranges that events announced, merged.';
+comment on column metersync.interval_ledger.fetched is
+  'Ranges that were fetched, less those that were announced again since.';
 comment on column metersync.interval_ledger.missing is 'announced less fetched.';
-
-comment on column metersync.interval_ledger.readings_told is 'Readings that the events told of; those in several ranges count each time.';
-
-comment on column metersync.interval_ledger.readings_found is 'Readings that the warehouse has in the ranges of the events, counted when each was fetched.';
-
-comment on column metersync.interval_ledger.shortfall is 'Readings that events told of and their ranges did not show.';
+comment on column metersync.interval_ledger.readings_told is
+  'Readings that the events told of; those in several ranges count each time.';
+comment on column metersync.interval_ledger.readings_found is
+  'Readings that the warehouse has in the ranges of the events, counted when each was fetched.';
+comment on column metersync.interval_ledger.shortfall is
+  'Readings that events told of and their ranges did not show.';

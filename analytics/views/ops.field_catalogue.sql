@@ -8,38 +8,34 @@ select
   f.last_seen_at,
   f.records,
   round(f.records::numeric / nullif(root.records, 0), 4) as share,
-  case
-    when hidden.hidden then null
-    else f.example
-  end as example,
+  case when hidden.hidden then null else f.example end as example,
   case
     when hidden.hidden then null
     else nullif(f.enum_values, '{}')
   end as enum_values,
   f.collapsed
-from
-  metersync.field_catalogue f
+from metersync.field_catalogue f
   join metersync.field_catalogue root on root.resource = f.resource
-  and root.api_version = f.api_version
-  and root.path = ''
+    and root.api_version = f.api_version
+    and root.path = ''
   cross join lateral (
     select
       f.resource like 'events/%'
-      or f.path ~* 'secret|password|passphrase|passcode|token|credential|api[-_ ]?key|security[-_ ]?(question|answer)|mfa' as hidden
+      or f.path ~* 'secret|password|passphrase|passcode|token|credential|'
+        'api[-_ ]?key|security[-_ ]?(question|answer)|mfa' as hidden
   ) hidden;
 
-comment on view ops.field_catalogue is 'Every field that a record was ever seen to have, for each resource and version of the API: what the service sends, learnt from what it sent.';
+comment on view ops.field_catalogue is
+  'Every field that a record was ever seen to have, for each resource and version of the API: '
+  'what the service sends, learnt from what it sent.';
 
 select
-  metersync.comment_columns (
+  metersync.comment_columns(
     'ops.field_catalogue',
     jsonb_build_object('share', 'Share of the resource''s records that have it, as read.') || (
-      select
-        jsonb_object_agg(a.attname, col_description(a.attrelid, a.attnum))
-      from
-        pg_attribute a
-      where
-        a.attrelid = 'metersync.field_catalogue'::regclass
+      select jsonb_object_agg(a.attname, col_description(a.attrelid, a.attnum))
+      from pg_attribute a
+      where a.attrelid = 'metersync.field_catalogue'::regclass
         and a.attnum > 0
     )
   );

@@ -1,44 +1,97 @@
 -- What was read and applied of each company and resource, and when.
 create or replace view ops.freshness as
-select
-  c.id as company_id,
-  c.name as company,
-  r.resource,
-  r.last_complete_at,
-  r.last_run_at,
-  r.last_run_kind,
-  r.last_run_state,
-  e.last_event_received_at,
-  e.last_event_applied_at,
-  coalesce(e.pending_events, 0)::integer as pending_events,
-  e.oldest_pending_at,
-  now() - e.oldest_pending_at as behind_by
-from
-  utility.companies c
-  join lateral (
-    select distinct
-      on (r.resource) r.resource,
-      r.started_at as last_run_at,
-      r.kind as last_run_kind,
-      r.state as last_run_state,
-      max(r.finished_at) filter (
-        where
-          r.state = 'complete'
-          and r.kind = 'full'
-      ) over (
-        partition by
-          r.resource
-      ) as last_complete_at
-    from
-      metersync.runs r
-    where
-      r.company_id = c.id
-      and r.resource is not null
-    order by
-      r.resource,
-      r.started_at desc
-  ) r on true
-  left join (
+with
+  last_runs as (
+    select
+      c.id as company_id,
+      c.name as company,
+      r.*
+    from utility.companies c
+      join lateral (
+        select distinct on (r.resource)
+          r.resource,
+          r.started_at as last_run_at,
+          r.kind as last_run_kind,
+          r.state as last_run_state,
+          max(r.finished_at) filter (where r.state = 'complete' and r.kind = 'full') over (
+            partition by r.resource
+          ) as last_complete_at
+        from metersync.runs r
+        where r.company_id = c.id
+          and r.resource is not null
+        order by r.resource, r.started_at desc
+      ) r on true
+    where c.deleted_at is null
+  ),
+  received as (
+    select
+      coalesce(j.company_id, m.company_id) as company_id,
+      j.kind || 's' as resource,
+      max(j.received_at) as last_received_at,
+      max(j.recorded_at) filter (where j.arrived_as = 'applied') as last_applied_at
+    from metersync.journal j
+      left join utility.meters m on j.kind = 'interval'
+        and m.id = j.record_id
+    where j.kind in ('connection', 'document', 'interval')
+    group by 1, 2
+  ),
+  settled as (
+    select
+      case s.kind
+        when 'interval' then m.company_id
+        else metersync.uuid_of(s.owner)
+      end as company_id,
+      s.kind || 's' as resource,
+      max(s.settled_at) as last_applied_at
+    from metersync.settlements s
+      left join utility.meters m on s.kind = 'interval'
+        and m.id = s.owner
+    where s.outcome in ('applied', 'superseded')
+    group by 1, 2
+  ),
+  waiting as (
+    select
+      case s.kind
+        when 'interval' then m.company_id
+        else metersync.uuid_of(s.owner)
+      end as company_id,
+      s.kind || 's' as resource,
+      sum(s.events) as pending,
+      min(s.since) as oldest
+    from metersync.stale_records s
+      left join utility.meters m on s.kind = 'interval'
+        and m.id = s.owner
+    group by 1, 2
+  ),
+  all_events as (
+    select
+      company_id,
+      resource,
+      last_received_at,
+      last_applied_at,
+      null::bigint as pending,
+      null::timestamptz as oldest
+    from received
+    union all
+    select
+      company_id,
+      resource,
+      null,
+      last_applied_at,
+      null,
+      null
+    from settled
+    union all
+    select
+      company_id,
+      resource,
+      null,
+      null,
+      pending,
+      oldest
+    from waiting
+  ),
+  events as (
     select
       company_id,
       resource,
@@ -46,94 +99,44 @@ from
       max(last_applied_at) as last_event_applied_at,
       sum(pending) as pending_events,
       min(oldest) as oldest_pending_at
-    from
-      (
-        select
-          coalesce(j.company_id, m.company_id) as company_id,
-          j.kind || 's' as resource,
-          max(j.received_at) as last_received_at,
-          max(j.recorded_at) filter (
-            where
-              j.arrived_as = 'applied'
-          ) as last_applied_at,
-          null::bigint as pending,
-          null::timestamptz as oldest
-        from
-          metersync.journal j
-          left join utility.meters m on j.kind = 'interval'
-          and m.id = j.record_id
-        where
-          j.kind in ('connection', 'document', 'interval')
-        group by
-          1,
-          2
-        union all
-        select
-          case s.kind
-            when 'interval' then m.company_id
-            else metersync.uuid_of(s.owner)
-          end,
-          s.kind || 's',
-          null,
-          max(s.settled_at),
-          null,
-          null
-        from
-          metersync.settlements s
-          left join utility.meters m on s.kind = 'interval'
-          and m.id = s.owner
-        where
-          s.outcome in ('applied', 'superseded')
-        group by
-          1,
-          2
-        union all
-        select
-          case s.kind
-            when 'interval' then m.company_id
-            else metersync.uuid_of(s.owner)
-          end,
-          s.kind || 's',
-          null,
-          null,
-          sum(s.events),
-          min(s.since)
-        from
-          metersync.stale_records s
-          left join utility.meters m on s.kind = 'interval'
-          and m.id = s.owner
-        group by
-          1,
-          2
-      ) told
-    group by
-      company_id,
-      resource
-  ) e on e.company_id = c.id
-  and e.resource = r.resource
-where
-  c.deleted_at is null;
+    from all_events
+    group by company_id, resource
+  ),
+  final as (
+    select
+      r.company_id,
+      r.company,
+      r.resource,
+      r.last_complete_at,
+      r.last_run_at,
+      r.last_run_kind,
+      r.last_run_state,
+      e.last_event_received_at,
+      e.last_event_applied_at,
+      coalesce(e.pending_events, 0)::integer as pending_events,
+      e.oldest_pending_at,
+      now() - e.oldest_pending_at as behind_by
+    from last_runs r
+      left join events e on e.company_id = r.company_id
+        and e.resource = r.resource
+  )
+select * from final;
 
-comment on view ops.freshness is 'One row for each company and resource that was read: the last run, the last event, and what waits.';
-
+comment on view ops.freshness is
+  'One row for each company and resource that was read: the last run, the last event, and what '
+  'waits.';
 comment on column ops.freshness.company is 'Name of the company.';
-
-comment on column ops.freshness.resource is 'connections, meters, documents, usageData or intervals.';
-
-comment on column ops.freshness.last_complete_at is 'End of the last backfill that read all of it.';
-
+comment on column ops.freshness.resource is
+  'connections, meters, documents, usageData or intervals.';
+comment on column ops.freshness.last_complete_at is
+  'End of the last backfill that read all of it.';
 comment on column ops.freshness.last_run_at is 'Start of the last run that read of it.';
-
 comment on column ops.freshness.last_run_kind is 'full or reconcile.';
-
-comment on column ops.freshness.last_run_state is 'How that run stands: running, complete, partial, suspect or failed.';
-
+comment on column ops.freshness.last_run_state is
+  'How that run stands: running, complete, partial, suspect or failed.';
 comment on column ops.freshness.last_event_received_at is 'When the last event about it came.';
-
-comment on column ops.freshness.last_event_applied_at is 'When an event about it was last applied.';
-
+comment on column ops.freshness.last_event_applied_at is
+  'When an event about it was last applied.';
 comment on column ops.freshness.pending_events is 'Events whose records wait to be read.';
-
 comment on column ops.freshness.oldest_pending_at is 'Since when the first of them waits.';
-
 comment on column ops.freshness.behind_by is 'For how long it waits; NULL when nothing does.';

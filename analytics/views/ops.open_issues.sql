@@ -1,4 +1,5 @@
--- Open issues with the names that a person knows. Each looks its own record up by its key.
+-- Open issues with the names that a person knows.
+-- Each issue looks its own record up by its key.
 create or replace view ops.open_issues as
 with
   issues as (
@@ -7,10 +8,8 @@ with
       case
         when entity_type in ('document', 'usage', 'connection') then metersync.uuid_of(entity_id)
       end as record_id
-    from
-      ops.data_issues
-    where
-      closed_at is null
+    from ops.data_issues
+    where closed_at is null
   ),
   placed as (
     select
@@ -22,19 +21,15 @@ with
       coalesce(b.provider, k.provider) as provider,
       b.bill_id,
       b.invoice_id
-    from
-      issues i
+    from issues i
       left join lateral (
         select
           u.document_id,
           u.meter_id
-        from
-          utility.usage_data u
-        where
-          i.entity_type = 'usage'
+        from utility.usage_data u
+        where i.entity_type = 'usage'
           and u.id = i.record_id
-        offset
-          0
+        offset 0
       ) u on true
       left join lateral (
         select
@@ -42,15 +37,12 @@ with
           m.site_id,
           m.account_id,
           coalesce(nullif(m.raw -> 'identifiers' -> 0 ->> 'value', ''), m.id) as identifier
-        from
-          utility.meters m
-        where
-          m.id = case i.entity_type
-            when 'meter' then i.entity_id
-            else u.meter_id
-          end
-        offset
-          0
+        from utility.meters m
+        where m.id = case i.entity_type
+          when 'meter' then i.entity_id
+          else u.meter_id
+        end
+        offset 0
       ) m on true
       left join lateral (
         select
@@ -59,39 +51,29 @@ with
           nullif(d.raw ->> 'accountNumber', '') as account_number,
           nullif(d.raw ->> 'utilityCompany', '') as provider,
           nullif(d.raw ->> 'invoiceId', '') as invoice_id
-        from
-          utility.documents d
-        where
-          d.id = case i.entity_type
-            when 'document' then i.record_id
-            else u.document_id
-          end
-        offset
-          0
+        from utility.documents d
+        where d.id = case i.entity_type
+          when 'document' then i.record_id
+          else u.document_id
+        end
+        offset 0
       ) b on true
       left join lateral (
-        select
-          k.datasource as provider
-        from
-          utility.connections k
-        where
-          i.entity_type = 'connection'
+        select k.datasource as provider
+        from utility.connections k
+        where i.entity_type = 'connection'
           and k.id = i.record_id
-        offset
-          0
+        offset 0
       ) k on true
       left join (
         select
           company_id,
           meter_id,
           min(account_number) as account_number
-        from
-          analytics.connection_meters
-        group by
-          company_id,
-          meter_id
+        from analytics.connection_meters
+        group by company_id, meter_id
       ) a on a.company_id = i.company_id
-      and a.meter_id = m.meter_id
+        and a.meter_id = m.meter_id
   ),
   final as (
     select
@@ -112,44 +94,33 @@ with
       p.opened_at as since,
       p.acknowledged_at,
       p.acknowledged_note
-    from
-      placed p
+    from placed p
       left join utility.companies c on c.id = p.company_id
       left join utility.sites s on s.id = p.site_id
   )
-select
-  *
-from
-  final;
+select * from final;
 
-comment on view ops.open_issues is 'One row for each open issue of the data: a sentence, and the names of what it is about.';
-
-comment on column ops.open_issues.issue_id is 'Id of the row of data_issues, which metersync checks acknowledge takes.';
-
+comment on view ops.open_issues is
+  'One row for each open issue of the data: a sentence, and the names of what it is about.';
+comment on column ops.open_issues.issue_id is
+  'Id of the row of data_issues, which metersync checks acknowledge takes.';
 comment on column ops.open_issues.company is 'Name of the company.';
-
-comment on column ops.open_issues.site_id is 'Site of the meter, else of the bill; NULL where neither tells one.';
-
+comment on column ops.open_issues.site_id is
+  'Site of the meter, else of the bill; NULL where neither tells one.';
 comment on column ops.open_issues.site is 'Its name.';
-
-comment on column ops.open_issues.meter_id is 'Meter that it is about; NULL for bills as a whole and connections.';
-
-comment on column ops.open_issues.meter is 'The first of its identifiers at the utility, else its id.';
-
-comment on column ops.open_issues.account is 'Account number at the utility, of the bill, else of the meter.';
-
+comment on column ops.open_issues.meter_id is
+  'Meter that it is about; NULL for bills as a whole and connections.';
+comment on column ops.open_issues.meter is
+  'The first of its identifiers at the utility, else its id.';
+comment on column ops.open_issues.account is
+  'Account number at the utility, of the bill, else of the meter.';
 comment on column ops.open_issues.provider is 'Utility of the bill or the connection.';
-
 comment on column ops.open_issues.invoice_id is 'The utility''s number of the bill.';
-
-comment on column ops.open_issues.severity is 'error: numbers are wrong; warning: look at it; info: good to know.';
-
+comment on column ops.open_issues.severity is
+  'error: numbers are wrong; warning: look at it; info: good to know.';
 comment on column ops.open_issues.check_name is 'The check that found it: see data_issue_checks.';
-
 comment on column ops.open_issues.sentence is 'What it found.';
-
 comment on column ops.open_issues.since is 'When it was first found.';
-
-comment on column ops.open_issues.acknowledged_at is 'When somebody said that it may stay; NULL: nobody did.';
-
+comment on column ops.open_issues.acknowledged_at is
+  'When somebody said that it may stay; NULL: nobody did.';
 comment on column ops.open_issues.acknowledged_note is 'What they said of it.';

@@ -19,21 +19,18 @@ select
   rows_rejected,
   rows_missed,
   error
-from
-  metersync.runs;
+from metersync.runs;
 
-comment on view ops.runs is 'Backfills: one row for the run, one for each company and resource in it.';
+comment on view ops.runs is
+  'Backfills: one row for the run, one for each company and resource in it.';
 
 select
-  metersync.comment_columns (
+  metersync.comment_columns(
     'ops.runs',
     jsonb_build_object('took', 'From start to end.') || (
-      select
-        jsonb_object_agg(a.attname, col_description(a.attrelid, a.attnum))
-      from
-        pg_attribute a
-      where
-        a.attrelid = 'metersync.runs'::regclass
+      select jsonb_object_agg(a.attname, col_description(a.attrelid, a.attnum))
+      from pg_attribute a
+      where a.attrelid = 'metersync.runs'::regclass
         and a.attname in (
           'run_id',
           'company_id',

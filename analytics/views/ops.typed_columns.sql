@@ -7,27 +7,22 @@ select
   c.type,
   not exists (
     select
-    from
-      pg_attribute a
-    where
-      a.attrelid = to_regclass(format('fields.%I', c.view_name))
+    from pg_attribute a
+    where a.attrelid = to_regclass(format('fields.%I', c.view_name))
       and a.attname = c.name
       and a.atttypid = to_regtype(c.type)
   ) as is_narrow
-from
-  metersync.typed_columns c
+from metersync.typed_columns c
   join metersync.typed_views v on v.name = c.view_name;
 
-comment on view ops.typed_columns is 'Which field each column of the typed views of schema fields shows.';
-
+comment on view ops.typed_columns is
+  'Which field each column of the typed views of schema fields shows.';
 comment on column ops.typed_columns.view_name is 'View of schema fields.';
-
 comment on column ops.typed_columns.column_name is 'Its column.';
-
 comment on column ops.typed_columns.resource is 'Resource of the field.';
-
-comment on column ops.typed_columns.path is 'The field, as in field_catalogue; /* of a record: all fields that have no column.';
-
+comment on column ops.typed_columns.path is
+  'The field, as in field_catalogue; /* of a record: all fields that have no column.';
 comment on column ops.typed_columns.type is 'Type that holds every value that was seen.';
-
-comment on column ops.typed_columns.is_narrow is 'Whether the column has a narrower type, as something was built on the view: other values show NULL there until metersync views refresh can widen it.';
+comment on column ops.typed_columns.is_narrow is
+  'Whether the column has a narrower type, as something was built on the view: other values show '
+  'NULL there until metersync views refresh can widen it.';

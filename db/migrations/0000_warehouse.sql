@@ -12,7 +12,8 @@ create schema "ops";
 --> statement-breakpoint
 -- A time of the service: ISO 8601, or Unix seconds. What is finer than a microsecond is cut off and not rounded: an event may
 -- tell a time more finely than its record does, which must not count as older for it.
-create function metersync.read_time(value text) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE as $$
+create function metersync.read_time(value text) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
+as $$
   select
     case
       when value ~ '^\d{4}-\d\d-\d\d' then case
@@ -26,17 +27,15 @@ $$;
 
 --> statement-breakpoint
 -- What should be an array and isn't counts as empty: one odd record must not make its page unreadable.
-create function metersync.elements(value jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE as $$
-  select
-    case
-      when jsonb_typeof(value) = 'array' then value
-      else '[]'::jsonb
-    end
+create function metersync.elements(value jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
+as $$
+  select case when jsonb_typeof(value) = 'array' then value else '[]'::jsonb end
 $$;
 
 --> statement-breakpoint
 -- A reference is an object with an id, or the id itself.
-create function metersync.id_of(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE as $$
+create function metersync.id_of(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+as $$
   select
     case jsonb_typeof(value)
       when 'object' then value ->> 'id'
@@ -45,31 +44,26 @@ create function metersync.id_of(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE
 $$;
 
 --> statement-breakpoint
-create function metersync.text_array(value jsonb) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE as $$
-  select
-    coalesce(
-      array_agg(
-        item
-        order by
-          place
-      ),
-      '{}'
-    )
-  from
-    jsonb_array_elements_text(metersync.elements(value)) with ordinality as t(item, place)
+create function metersync.text_array(value jsonb) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+as $$
+  select coalesce(array_agg(item order by place), '{}')
+  from jsonb_array_elements_text(metersync.elements(value)) with ordinality as t(item, place)
 $$;
 
 --> statement-breakpoint
 -- However a UUID is spelled: in capitals, without hyphens, in braces.
-create function metersync.uuid_of(value text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE as $$
+create function metersync.uuid_of(value text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE
+as $$
   select
     case
-      when value ~ '^(\{[0-9a-fA-F]{4}(-?[0-9a-fA-F]{4}){7}\}|[0-9a-fA-F]{4}(-?[0-9a-fA-F]{4}){7})$' then value::uuid
+      when value ~ '^(\{[0-9a-fA-F]{4}(-?[0-9a-fA-F]{4}){7}\}|[0-9a-fA-F]{4}(-?[0-9a-fA-F]{4}){7})$'
+        then value::uuid
     end
 $$;
 
 --> statement-breakpoint
-create function metersync.boolean_of(value text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE as $$
+create function metersync.boolean_of(value text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+as $$
   select
     case lower(value)
       when 'true' then true
@@ -78,28 +72,31 @@ create function metersync.boolean_of(value text) RETURNS boolean LANGUAGE sql IM
 $$;
 
 --> statement-breakpoint
-create function metersync.number_of(value text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE as $$
+create function metersync.number_of(value text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
+as $$
   select
     case
       when length(value) <= 200
-      and value ~ '^-?(\d+\.?\d*|\.\d+)([eE][-+]?\d\d?)?$' then value::numeric
+        and value ~ '^-?(\d+\.?\d*|\.\d+)([eE][-+]?\d\d?)?$' then value::numeric
     end
 $$;
 
 --> statement-breakpoint
 -- As before, in a third of the time: without a cast that depends on the session's DateStyle it is made part of the statement.
-create function metersync.date_of(value text) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE as $$
+create function metersync.date_of(value text) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE
+as $$
   select
     case
       when value ~ '^[0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)([T ]|$)'
-      and substr(value, 1, 4) <> '0000'
-      or value ~ '^([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)-02-29([T ]|$)' then make_date(substr(value, 1, 4)::int, substr(value, 6, 2)::int, substr(value, 9, 2)::int)
+        and substr(value, 1, 4) <> '0000'
+        or value ~ '^([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)-02-29([T ]|$)' then make_date(substr(value, 1, 4)::int, substr(value, 6, 2)::int, substr(value, 9, 2)::int)
     end
 $$;
 
 --> statement-breakpoint
 -- Postgres's own words (time zone "..." not recognized) say more than a violated constraint would.
-create function metersync.is_time_zone(name text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE as $$
+create function metersync.is_time_zone(name text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+as $$
   select
     name is null
     or timezone(name, timestamptz '2000-01-01 00:00Z') is not null
@@ -107,46 +104,45 @@ $$;
 
 --> statement-breakpoint
 -- Texts of both, the first as it is when it has all of the second's.
-create function metersync.union_of(known text[], more text[]) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE as $$
+create function metersync.union_of(known text[], more text[]) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+as $$
   select
     case
       when more <@ known then known
       else known || array(
-        select
-          unnest(more)
+        select unnest(more)
         except
-        select
-          unnest(known)
-        order by
-          1
+        select unnest(known)
+        order by 1
       )
     end
 $$;
 
 --> statement-breakpoint
 -- Texts that a field has: NULL once they are more than an enumeration has.
-create function metersync.enum_union(known text[], more text[]) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE as $$
+create function metersync.enum_union(known text[], more text[]) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+as $$
   select
     case
       when known is not null
-      and more is not null
-      and cardinality(metersync.union_of(known, more)) <= 20 then metersync.union_of(known, more)
+        and more is not null
+        and cardinality(metersync.union_of(known, more)) <= 20 then metersync.union_of(known, more)
     end
 $$;
 
 --> statement-breakpoint
 -- Readings of any year may come, and a partition of each of their months would take more locks than a server has. Months within
 -- this span have one each; what lies before and after it stands in two partitions of their own.
-create function metersync.interval_months() RETURNS tstzrange LANGUAGE sql IMMUTABLE PARALLEL SAFE as $$
-  select
-    '[2000-01-01 00:00:00+00,2050-01-01 00:00:00+00)'::tstzrange
+create function metersync.interval_months() RETURNS tstzrange LANGUAGE sql IMMUTABLE PARALLEL SAFE
+as $$
+  select '[2000-01-01 00:00:00+00,2050-01-01 00:00:00+00)'::tstzrange
 $$;
 
 --> statement-breakpoint
 -- An id that may be any text: of a UUID its one spelling.
-create function metersync.canonical_id(value text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE as $$
-  select
-    coalesce(metersync.uuid_of(value)::text, value)
+create function metersync.canonical_id(value text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+as $$
+  select coalesce(metersync.uuid_of(value)::text, value)
 $$;
 
 --> statement-breakpoint
@@ -179,7 +175,11 @@ create table "utility"."connection_status_changes" (
   "status" text not null,
   "at" timestamp(6) with time zone not null,
   "event_id" text not null,
-  constraint "connection_status_changes_connection_id_at_status_pk" primary key ("connection_id", "at", "status")
+  constraint "connection_status_changes_connection_id_at_status_pk" primary key (
+    "connection_id",
+    "at",
+    "status"
+  )
 );
 
 --> statement-breakpoint
@@ -200,10 +200,7 @@ create table "utility"."connections" (
   "deleted_at" timestamp(6) with time zone,
   "deleted_reason" text,
   "digest" "bytea",
-  constraint "connections_times_are_finite" check (
-    isfinite(created)
-    and isfinite(updated)
-  )
+  constraint "connections_times_are_finite" check (isfinite(created) and isfinite(updated))
 );
 
 --> statement-breakpoint
@@ -221,12 +218,11 @@ create table "utility"."documents" (
   "synced_at" timestamp(6) with time zone,
   "deleted_at" timestamp(6) with time zone,
   "deleted_reason" text,
-  "revised_document_id" uuid GENERATED ALWAYS as (metersync.uuid_of(raw ->> 'revisedDocumentId')) STORED,
+  "revised_document_id" uuid GENERATED ALWAYS as (
+    metersync.uuid_of(raw ->> 'revisedDocumentId')
+  ) STORED,
   "digest" "bytea",
-  constraint "documents_times_are_finite" check (
-    isfinite(created)
-    and isfinite(updated)
-  )
+  constraint "documents_times_are_finite" check (isfinite(created) and isfinite(updated))
 );
 
 --> statement-breakpoint
@@ -240,15 +236,16 @@ create table "utility"."intervals" (
   "quality" text,
   "updated" timestamp(6) with time zone,
   "synced_at" timestamp(6) with time zone not null,
-  constraint "intervals_meter_id_start_at_granularity_seconds_usage_units_pk" primary key ("meter_id", "start_at", "granularity_seconds", "usage_units"),
-  constraint "intervals_usage_is_finite" check (
-    usage > '-Infinity'
-    and usage < 'Infinity'
+  constraint "intervals_meter_id_start_at_granularity_seconds_usage_units_pk" primary key (
+    "meter_id",
+    "start_at",
+    "granularity_seconds",
+    "usage_units"
   ),
+  constraint "intervals_usage_is_finite" check (usage > '-Infinity' and usage < 'Infinity'),
   constraint "intervals_granularity_is_positive" check (granularity_seconds > 0)
 )
-partition by
-  RANGE("start_at");
+partition by RANGE("start_at");
 
 --> statement-breakpoint
 create table "utility"."meters" (
@@ -300,12 +297,11 @@ create table "utility"."usage_data" (
   "is_estimated" boolean GENERATED ALWAYS as (metersync.boolean_of(raw ->> 'isEstimated')) STORED,
   "exclusion" boolean GENERATED ALWAYS as (metersync.boolean_of(raw ->> 'exclusion')) STORED,
   "net_metering_type" text GENERATED ALWAYS as (raw ->> 'netMeteringType') STORED,
-  "billed_demand" numeric GENERATED ALWAYS as (metersync.number_of(raw ->> 'billedDemand')) STORED,
+  "billed_demand" numeric GENERATED ALWAYS as (
+    metersync.number_of(raw ->> 'billedDemand')
+  ) STORED,
   "digest" "bytea",
-  constraint "usage_data_usage_is_finite" check (
-    usage > '-Infinity'
-    and usage < 'Infinity'
-  )
+  constraint "usage_data_usage_is_finite" check (usage > '-Infinity' and usage < 'Infinity')
 );
 
 --> statement-breakpoint
@@ -313,7 +309,11 @@ create table "metersync"."also_listed" (
   "resource" text not null,
   "record_id" text not null,
   "company_id" uuid not null,
-  constraint "also_listed_resource_record_id_company_id_pk" primary key ("resource", "record_id", "company_id")
+  constraint "also_listed_resource_record_id_company_id_pk" primary key (
+    "resource",
+    "record_id",
+    "company_id"
+  )
 );
 
 --> statement-breakpoint
@@ -341,7 +341,11 @@ create table "metersync"."deletes" (
   "absent_since" timestamp(6) with time zone not null,
   "noted_at" timestamp(6) with time zone default now() not null,
   "decided_at" timestamp(6) with time zone,
-  constraint "deletes_run_id_resource_record_id_pk" primary key ("run_id", "resource", "record_id"),
+  constraint "deletes_run_id_resource_record_id_pk" primary key (
+    "run_id",
+    "resource",
+    "record_id"
+  ),
   constraint "deletes_state" check (state in ('quarantined', 'applied', 'rejected', 'undone')),
   constraint "deletes_reason" check (reason in ('absent', 'listed'))
 );
@@ -358,7 +362,11 @@ create table "metersync"."field_catalogue" (
   "example" text,
   "enum_values" text[],
   "collapsed" boolean default false not null,
-  constraint "field_catalogue_resource_api_version_path_pk" primary key ("resource", "api_version", "path")
+  constraint "field_catalogue_resource_api_version_path_pk" primary key (
+    "resource",
+    "api_version",
+    "path"
+  )
 );
 
 --> statement-breakpoint
@@ -389,12 +397,11 @@ create table "metersync"."journal" (
   "workflow_id" text,
   "workflow_run_id" text,
   "payload_dropped_at" timestamp(6) with time zone,
-  constraint "journal_arrived_as" check (arrived_as in ('pending', 'applied', 'superseded', 'ignored', 'dead')),
-  constraint "journal_ranges_have_a_length" check (range_end >= range_start),
-  constraint "journal_dead_say_why" check (
-    arrived_as <> 'dead'
-    or error is not null
+  constraint "journal_arrived_as" check (
+    arrived_as in ('pending', 'applied', 'superseded', 'ignored', 'dead')
   ),
+  constraint "journal_ranges_have_a_length" check (range_end >= range_start),
+  constraint "journal_dead_say_why" check (arrived_as <> 'dead' or error is not null),
   constraint "journal_keeps_bytes" check (
     payload is not null
     or body is not null
@@ -415,7 +422,13 @@ create unlogged table "metersync"."pages" (
   "has_next" boolean not null,
   "ids" text[] not null,
   "read_at" timestamp(6) with time zone not null,
-  constraint "pages_run_id_company_id_resource_pass_asked_pk" primary key ("run_id", "company_id", "resource", "pass", "asked")
+  constraint "pages_run_id_company_id_resource_pass_asked_pk" primary key (
+    "run_id",
+    "company_id",
+    "resource",
+    "pass",
+    "asked"
+  )
 );
 
 --> statement-breakpoint
@@ -604,7 +617,9 @@ create table "history"."documents" (
   "synced_at" timestamp(6) with time zone,
   "deleted_at" timestamp(6) with time zone,
   "deleted_reason" text,
-  "revised_document_id" uuid GENERATED ALWAYS as (metersync.uuid_of(raw ->> 'revisedDocumentId')) STORED,
+  "revised_document_id" uuid GENERATED ALWAYS as (
+    metersync.uuid_of(raw ->> 'revisedDocumentId')
+  ) STORED,
   "valid_from" timestamp(6) with time zone not null,
   "valid_to" timestamp(6) with time zone not null,
   "ended_by_kind" text,
@@ -668,7 +683,9 @@ create table "history"."usage_data" (
   "is_estimated" boolean GENERATED ALWAYS as (metersync.boolean_of(raw ->> 'isEstimated')) STORED,
   "exclusion" boolean GENERATED ALWAYS as (metersync.boolean_of(raw ->> 'exclusion')) STORED,
   "net_metering_type" text GENERATED ALWAYS as (raw ->> 'netMeteringType') STORED,
-  "billed_demand" numeric GENERATED ALWAYS as (metersync.number_of(raw ->> 'billedDemand')) STORED,
+  "billed_demand" numeric GENERATED ALWAYS as (
+    metersync.number_of(raw ->> 'billedDemand')
+  ) STORED,
   "valid_from" timestamp(6) with time zone not null,
   "valid_to" timestamp(6) with time zone not null,
   "ended_by_kind" text,
@@ -787,8 +804,7 @@ create index "documents_company" on "utility"."documents" using btree("company_i
 
 --> statement-breakpoint
 create index "documents_revised" on "utility"."documents" using btree("company_id")
-where
-  revised_document_id is not null;
+where revised_document_id is not null;
 
 --> statement-breakpoint
 create index "intervals_start" on "utility"."intervals" using brin("start_at");
@@ -813,8 +829,7 @@ create index "also_listed_company" on "metersync"."also_listed" using btree("com
 
 --> statement-breakpoint
 create index "deletes_undecided" on "metersync"."deletes" using btree("company_id", "resource")
-where
-  state = 'quarantined';
+where state = 'quarantined';
 
 --> statement-breakpoint
 create index "deletes_record" on "metersync"."deletes" using btree("resource", "record_id");
@@ -827,21 +842,18 @@ create index "journal_received" on "metersync"."journal" using btree("received_a
 
 --> statement-breakpoint
 create index "journal_unhappy" on "metersync"."journal" using btree("arrived_as", "recorded_at")
-where
-  arrived_as in ('dead', 'ignored');
+where arrived_as in ('dead', 'ignored');
 
 --> statement-breakpoint
 create index "journal_with_payload" on "metersync"."journal" using btree("received_at")
-where
-  payload_dropped_at is null;
+where payload_dropped_at is null;
 
 --> statement-breakpoint
 create index "runs_company" on "metersync"."runs" using btree("company_id", "resource", "finished_at");
 
 --> statement-breakpoint
 create index "runs_under_way" on "metersync"."runs" using btree("run_id")
-where
-  finished_at is null;
+where finished_at is null;
 
 --> statement-breakpoint
 create index "settlements_record" on "metersync"."settlements" using btree("kind", "record_id", "read_at");
@@ -851,13 +863,11 @@ create index "settlements_settled" on "metersync"."settlements" using btree("set
 
 --> statement-breakpoint
 create index "settlements_unhappy" on "metersync"."settlements" using btree("outcome", "error_code")
-where
-  outcome <> 'applied';
+where outcome <> 'applied';
 
 --> statement-breakpoint
 create index "settlements_short" on "metersync"."settlements" using btree("owner")
-where
-  intervals_found < intervals_told;
+where intervals_found < intervals_told;
 
 --> statement-breakpoint
 create index "stale_records_queue" on "metersync"."stale_records" using btree("queue", "due_at");
@@ -867,8 +877,7 @@ create index "stale_records_due" on "metersync"."stale_records" using btree("kin
 
 --> statement-breakpoint
 create index "stale_records_failed" on "metersync"."stale_records" using btree("error_code")
-where
-  error_code is not null;
+where error_code is not null;
 
 --> statement-breakpoint
 create index "history_companies_id" on "history"."companies" using btree("id", "valid_to");
@@ -896,8 +905,7 @@ create index "contract_changes_seen" on "ops"."contract_changes" using btree("se
 
 --> statement-breakpoint
 create unique index "data_issues_open" on "ops"."data_issues" using btree("check_name", "entity_type", "entity_id", "subject")
-where
-  closed_at is null;
+where closed_at is null;
 
 --> statement-breakpoint
 create index "data_issues_company" on "ops"."data_issues" using btree("company_id", "check_name");
@@ -907,7 +915,8 @@ create index "data_issues_company" on "ops"."data_issues" using btree("company_i
 -- or that came in this transaction, else for the run that is reading the company. A statement that changes no record
 -- costs a look at an empty table. Arguments: the column that names the record in the journal, '' for none; the columns
 -- whose change makes another state, separated by commas.
-create function metersync.keep_history() RETURNS trigger LANGUAGE plpgsql as $$
+create function metersync.keep_history() RETURNS trigger LANGUAGE plpgsql
+as $$
 declare
   kept text;
   event text := 'null::text';
@@ -953,7 +962,8 @@ $$;
 --> statement-breakpoint
 -- What a row of the catalogue says more than before. Until a run has ended that began after the resource was first seen, it is
 -- the baseline: everything is new then.
-create function metersync.note_contract_changes() RETURNS trigger LANGUAGE plpgsql as $$
+create function metersync.note_contract_changes() RETURNS trigger LANGUAGE plpgsql
+as $$
 declare
   baseline boolean := not exists (
     select from metersync.field_catalogue root join metersync.runs r
@@ -979,8 +989,8 @@ $$;
 --> statement-breakpoint
 -- What people tell of sites and units is part of what the checks compare. Who tells it need not know of the checks.
 create function metersync.check_all_again() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-set search_path = pg_catalog,
-  pg_temp as $$
+set search_path = pg_catalog, pg_temp
+as $$
 begin
   delete from metersync.data_checks;
   return null;
@@ -990,7 +1000,10 @@ $$;
 --> statement-breakpoint
 create trigger keep_history
 after update on utility.companies REFERENCING OLD table as old_rows NEW table as new_rows for EACH STATEMENT
-execute function metersync.keep_history('', 'external_id,public_id,name,raw,api_version,deleted_at');
+execute function metersync.keep_history(
+  '',
+  'external_id,public_id,name,raw,api_version,deleted_at'
+);
 
 --> statement-breakpoint
 create trigger keep_history
@@ -1000,7 +1013,10 @@ execute function metersync.keep_history('', 'company_id,name,raw,api_version,del
 --> statement-breakpoint
 create trigger keep_history
 after update on utility.connections REFERENCING OLD table as old_rows NEW table as new_rows for EACH STATEMENT
-execute function metersync.keep_history('id', 'company_id,external_id,datasource,status,url,raw,api_version,deleted_at');
+execute function metersync.keep_history(
+  'id',
+  'company_id,external_id,datasource,status,url,raw,api_version,deleted_at'
+);
 
 --> statement-breakpoint
 create trigger keep_history
@@ -1010,7 +1026,7 @@ execute function metersync.keep_history('id', 'company_id,site_id,raw,api_versio
 --> statement-breakpoint
 create trigger keep_history
 after update on utility.usage_data REFERENCING OLD table as old_rows NEW table as new_rows for EACH STATEMENT
-execute function metersync.keep_history (
+execute function metersync.keep_history(
   'document_id',
   'company_id,document_id,meter_id,start_date,end_date,usage,usage_units,raw,api_version,deleted_at'
 );
@@ -1018,7 +1034,10 @@ execute function metersync.keep_history (
 --> statement-breakpoint
 create trigger keep_history
 after update on utility.meters REFERENCING OLD table as old_rows NEW table as new_rows for EACH STATEMENT
-execute function metersync.keep_history('', 'company_id,site_id,account_id,datasource_type,raw,api_version,deleted_at');
+execute function metersync.keep_history(
+  '',
+  'company_id,site_id,account_id,datasource_type,raw,api_version,deleted_at'
+);
 
 --> statement-breakpoint
 create trigger note_contract_changes_of_new
@@ -1122,12 +1141,7 @@ from
           12.66067023144 / 3.6
         ]
       ),
-      (
-        'power',
-        'kW',
-        array['W', 'KW', 'kW', 'MW', 'GW'],
-        array[0.001, 1, 1, 1000, 1000000]
-      ),
+      ('power', 'kW', array['W', 'KW', 'kW', 'MW', 'GW'], array[0.001, 1, 1, 1000, 1000000]),
       ('apparent power', 'kVA', array['kVA'], array[1]),
       ('reactive power', 'kVAR', array['kVAR'], array[1]),
       (
@@ -1237,13 +1251,11 @@ create table utility.intervals_from_2050(like utility.intervals INCLUDING all);
 
 alter table utility.intervals ATTACH PARTITION utility.intervals_before_2000 for
 values
-from
-  (MINVALUE) to('2000-01-01 00:00:00+00');
+from (MINVALUE) to('2000-01-01 00:00:00+00');
 
 alter table utility.intervals ATTACH PARTITION utility.intervals_from_2050 for
 values
-from
-  ('2050-01-01 00:00:00+00') to(MAXVALUE);
+from ('2050-01-01 00:00:00+00') to(MAXVALUE);
 
 --> statement-breakpoint
 -- How many rows a look for one meter finds in a month. Counting what is there would say as many as a meter with readings has,
@@ -1288,588 +1300,425 @@ $$;
 
 --> statement-breakpoint
 comment on SCHEMA utility is 'Current state of every resource, as the service sent it.';
-
 comment on table utility.companies is 'Companies of the organization.';
-
 comment on column utility.companies.id is 'The service''s identifier.';
-
 comment on column utility.companies.external_id is 'Identifier chosen by the customer.';
-
-comment on column utility.companies.public_id is 'The service''s public identifier; webhook events tell it.';
-
+comment on column utility.companies.public_id is
+  'The service''s public identifier; webhook events tell it.';
 comment on column utility.companies.name is 'Name of the company.';
-
-comment on table utility.connection_sites is 'Which sites a connection serves, through which accounts.';
-
+comment on table utility.connection_sites is
+  'Which sites a connection serves, through which accounts.';
 comment on column utility.connection_sites.connection_id is 'The connection.';
-
 comment on column utility.connection_sites.site_id is 'The site.';
-
-comment on column utility.connection_sites.account_ids is 'Accounts at the provider, as the service names them.';
-
-comment on column utility.connection_sites.datasource_types is 'Commodities, for example ELECTRICITY.';
-
-comment on table utility.connection_status_changes is 'Every status change that an event told of.';
-
+comment on column utility.connection_sites.account_ids is
+  'Accounts at the provider, as the service names them.';
+comment on column utility.connection_sites.datasource_types is
+  'Commodities, for example ELECTRICITY.';
+comment on table utility.connection_status_changes is
+  'Every status change that an event told of.';
 comment on column utility.connection_status_changes.connection_id is 'The connection.';
-
-comment on column utility.connection_status_changes.old_status is 'Status before; NULL for the status at creation.';
-
+comment on column utility.connection_status_changes.old_status is
+  'Status before; NULL for the status at creation.';
 comment on column utility.connection_status_changes.status is 'Status after.';
-
-comment on column utility.connection_status_changes.at is 'updated of the connection in the event.';
-
-comment on column utility.connection_status_changes.event_id is 'The event that told of it; the smallest id where several did.';
-
+comment on column utility.connection_status_changes.at is
+  'updated of the connection in the event.';
+comment on column utility.connection_status_changes.event_id is
+  'The event that told of it; the smallest id where several did.';
 comment on table utility.connections is 'Connections to utility providers.';
-
 comment on column utility.connections.id is 'The service''s identifier.';
-
 comment on column utility.connections.company_id is 'Company that the connection belongs to.';
-
 comment on column utility.connections.external_id is 'Identifier chosen by the customer.';
-
 comment on column utility.connections.datasource is 'Name of the utility provider.';
-
-comment on column utility.connections.status is 'Status, as the service names it: an open list (PENDING, CONNECTED, MFA_TOKEN_EXPIRED, ...).';
-
+comment on column utility.connections.status is
+  'Status, as the service names it: an open list (PENDING, CONNECTED, MFA_TOKEN_EXPIRED, ...).';
 comment on column utility.connections.url is 'Web address of the provider.';
-
 comment on column utility.connections.created is 'When the service created the record.';
-
-comment on column utility.connections.updated is 'When the service last changed the record: the newest that an event or a read told.';
-
-comment on column utility.connections.raw_updated is 'updated of the state in raw; older than updated while an event waits for the record to be read again.';
-
-comment on column utility.connections.digest is 'SHA-256 of the text of the record in raw and of what else the row was made of: a record that still has it is not written again. For metersync alone.';
-
+comment on column utility.connections.updated is
+  'When the service last changed the record: the newest that an event or a read told.';
+comment on column utility.connections.raw_updated is
+  'updated of the state in raw; older than updated while an event waits for the record to be read again.';
+comment on column utility.connections.digest is
+  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that still has it is not written again. For metersync alone.';
 comment on table utility.documents is 'Utility bills.';
-
 comment on column utility.documents.id is 'The service''s identifier.';
-
 comment on column utility.documents.company_id is 'Company that the bill belongs to.';
-
 comment on column utility.documents.site_id is 'Site that an event or the record names.';
-
 comment on column utility.documents.created is 'When the service created the record.';
-
-comment on column utility.documents.updated is 'When the service last changed the record: the newest that an event or a read told.';
-
-comment on column utility.documents.raw_updated is 'updated of the state in raw; older than updated while an event waits for the record to be read again.';
-
-comment on column utility.documents.usage_read_at is 'When the last read of all its usage began: a usage row that was read before and is not known by then is gone.';
-
-comment on column utility.documents.revised_document_id is 'revisedDocumentId of raw: the bill that supersedes this one.';
-
-comment on column utility.documents.digest is 'SHA-256 of the text of the record in raw and of what else the row was made of: a record that still has it is not written again. For metersync alone.';
-
-comment on table utility.intervals is 'Interval readings, partitioned by month (UTC) of start_at from 2000 to 2049; earlier and later ones stand in a partition each.';
-
+comment on column utility.documents.updated is
+  'When the service last changed the record: the newest that an event or a read told.';
+comment on column utility.documents.raw_updated is
+  'updated of the state in raw; older than updated while an event waits for the record to be read again.';
+comment on column utility.documents.usage_read_at is
+  'When the last read of all its usage began: a usage row that was read before and is not known by then is gone.';
+comment on column utility.documents.revised_document_id is
+  'revisedDocumentId of raw: the bill that supersedes this one.';
+comment on column utility.documents.digest is
+  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that still has it is not written again. For metersync alone.';
+comment on table utility.intervals is
+  'Interval readings, partitioned by month (UTC) of start_at from 2000 to 2049; earlier and later ones stand in a partition each.';
 comment on column utility.intervals.meter_id is 'Meter.';
-
 comment on column utility.intervals.start_at is 'Start of the interval.';
-
 comment on column utility.intervals.granularity_seconds is 'Length of the interval, in seconds.';
-
 comment on column utility.intervals.usage_units is 'Unit, as the service names it.';
-
 comment on column utility.intervals.usage is 'Amount, exact, in usage_units.';
-
 comment on column utility.intervals.quality is 'Quality, as the service names it: an open list.';
-
-comment on column utility.intervals.updated is 'When the service last changed the reading, where it says so.';
-
+comment on column utility.intervals.updated is
+  'When the service last changed the reading, where it says so.';
 comment on column utility.intervals.synced_at is 'When the read began that brought this row.';
-
 comment on table utility.meters is 'Meters.';
-
 comment on column utility.meters.id is 'The service''s identifier.';
-
 comment on column utility.meters.company_id is 'Company in whose listing the meter stands.';
-
 comment on column utility.meters.site_id is 'Site of the meter.';
-
 comment on column utility.meters.account_id is 'Account at the provider.';
-
 comment on column utility.meters.datasource_type is 'Commodity, for example ELECTRICITY.';
-
-comment on column utility.meters.digest is 'SHA-256 of the text of the record in raw and of what else the row was made of: a record that still has it is not written again. For metersync alone.';
-
+comment on column utility.meters.digest is
+  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that still has it is not written again. For metersync alone.';
 comment on table utility.sites is 'Sites of companies.';
-
 comment on column utility.sites.id is 'The service''s identifier.';
-
 comment on column utility.sites.company_id is 'Company that the site belongs to.';
-
 comment on column utility.sites.name is 'Name of the site.';
-
-comment on table utility.usage_data is 'Usage of one meter over one billing period, from one bill.';
-
+comment on table utility.usage_data is
+  'Usage of one meter over one billing period, from one bill.';
 comment on column utility.usage_data.id is 'The service''s identifier.';
-
 comment on column utility.usage_data.company_id is 'Company that the usage belongs to.';
-
 comment on column utility.usage_data.document_id is 'Bill that the usage was read from.';
-
 comment on column utility.usage_data.meter_id is 'Meter.';
-
 comment on column utility.usage_data.start_date is 'First day, as the service sent it.';
-
 comment on column utility.usage_data.end_date is 'Last day, as the service sent it.';
-
 comment on column utility.usage_data.usage is 'Amount, exact, in usage_units.';
-
 comment on column utility.usage_data.usage_units is 'Unit, as the service names it.';
-
 comment on column utility.usage_data.created is 'When the service created the record.';
-
 comment on column utility.usage_data.updated is 'When the service last changed the record.';
-
 comment on column utility.usage_data.is_estimated is 'isEstimated of raw.';
-
-comment on column utility.usage_data.exclusion is 'exclusion of raw: the usage is subtracted in sums.';
-
-comment on column utility.usage_data.net_metering_type is 'netMeteringType of raw, for example EXPORT.';
-
+comment on column utility.usage_data.exclusion is
+  'exclusion of raw: the usage is subtracted in sums.';
+comment on column utility.usage_data.net_metering_type is
+  'netMeteringType of raw, for example EXPORT.';
 comment on column utility.usage_data.billed_demand is 'billedDemand of raw.';
-
-comment on column utility.usage_data.digest is 'SHA-256 of the text of the record in raw and of what else the row was made of: a record that still has it is not written again. For metersync alone.';
-
---> statement-breakpoint
-comment on SCHEMA history is 'Earlier states of the records of utility, one table a resource: each row is what utility said from valid_from until valid_to. The state of now is in utility alone.';
+comment on column utility.usage_data.digest is
+  'SHA-256 of the text of the record in raw and of what else the row was made of: a record that still has it is not written again. For metersync alone.';
 
 --> statement-breakpoint
-comment on SCHEMA metersync is 'The pipeline''s own state: the journal of events, runs, what was refused.';
+comment on SCHEMA history is
+  'Earlier states of the records of utility, one table a resource: each row is what utility said from valid_from until valid_to. The state of now is in utility alone.';
 
-comment on table metersync.also_listed is 'Records that the listing of a company shows though another company is their owner. They live as long as any listing shows them.';
-
+--> statement-breakpoint
+comment on SCHEMA metersync is
+  'The pipeline''s own state: the journal of events, runs, what was refused.';
+comment on table metersync.also_listed is
+  'Records that the listing of a company shows though another company is their owner. They live as long as any listing shows them.';
 comment on column metersync.also_listed.resource is 'Kind of the record.';
-
 comment on column metersync.also_listed.record_id is 'Id of the record.';
-
-comment on column metersync.also_listed.company_id is 'The company whose listing shows it, and that is not its owner.';
-
+comment on column metersync.also_listed.company_id is
+  'The company whose listing shows it, and that is not its owner.';
 comment on table metersync.catch_ups is 'Whether the catch-up workflow of each kind is awake.';
-
 comment on column metersync.catch_ups.kind is 'connections, documents or intervals.';
-
-comment on column metersync.catch_ups.awake is 'True while the workflow runs; who records an event wakes it when false.';
-
-comment on table metersync.data_checks is 'Companies whose data was checked, one row for each kind of checks: while it is there, nothing is known to have changed since that they would see.';
-
+comment on column metersync.catch_ups.awake is
+  'True while the workflow runs; who records an event wakes it when false.';
+comment on table metersync.data_checks is
+  'Companies whose data was checked, one row for each kind of checks: while it is there, nothing is known to have changed since that they would see.';
 comment on column metersync.data_checks.company_id is 'The company.';
-
-comment on column metersync.data_checks.run_with is 'Which of ops.data_issue_checks were made: those that run with bills, connections or intervals.';
-
-comment on column metersync.data_checks.seen_until is 'Nothing that changed before was left out: the check began then, or it was found later that nothing had changed.';
-
+comment on column metersync.data_checks.run_with is
+  'Which of ops.data_issue_checks were made: those that run with bills, connections or intervals.';
+comment on column metersync.data_checks.seen_until is
+  'Nothing that changed before was left out: the check began then, or it was found later that nothing had changed.';
 comment on column metersync.data_checks.today is 'The date that the check took for today.';
-
 comment on column metersync.data_checks.checks_off is 'Checks that were left out.';
-
-comment on table metersync.deletes is 'Rows that a run found gone from the service: tombstoned, or kept until somebody decides.';
-
+comment on table metersync.deletes is
+  'Rows that a run found gone from the service: tombstoned, or kept until somebody decides.';
 comment on column metersync.deletes.run_id is 'The run.';
-
 comment on column metersync.deletes.company_id is 'Company of the row.';
-
 comment on column metersync.deletes.resource is 'Resource of the row.';
-
 comment on column metersync.deletes.record_id is 'Id of the row.';
-
-comment on column metersync.deletes.state is 'quarantined: more rows than the cap, kept until somebody decides; applied: tombstoned; rejected: kept; undone: revived.';
-
-comment on column metersync.deletes.reason is 'absent: no pass of a backfill, or look of an audit, showed it; listed: a reconcile saw it among deleted documents.';
-
-comment on column metersync.deletes.updated is 'The updated of the record where the service lists it as deleted.';
-
-comment on column metersync.deletes.absent_since is 'When the first of the reads began that did not see it, or saw it among deleted ones.';
-
+comment on column metersync.deletes.state is
+  'quarantined: more rows than the cap, kept until somebody decides; applied: tombstoned; rejected: kept; undone: revived.';
+comment on column metersync.deletes.reason is
+  'absent: no pass of a backfill, or look of an audit, showed it; listed: a reconcile saw it among deleted documents.';
+comment on column metersync.deletes.updated is
+  'The updated of the record where the service lists it as deleted.';
+comment on column metersync.deletes.absent_since is
+  'When the first of the reads began that did not see it, or saw it among deleted ones.';
 comment on column metersync.deletes.noted_at is 'When the run noted it.';
-
 comment on column metersync.deletes.decided_at is 'When somebody decided.';
-
-comment on table metersync.field_catalogue is 'Every field that a record was ever seen to have, for each resource and version of the API. Analysts read ops.field_catalogue.';
-
-comment on column metersync.field_catalogue.resource is 'documents, usageData and so on; events/TYPE for the payloads of events.';
-
-comment on column metersync.field_catalogue.api_version is 'Version of the API that it was read from; webhooks for events.';
-
-comment on column metersync.field_catalogue.path is 'Where it stands: a JSON Pointer in which * is any element of an array, or any field of a map (~2 is an asterisk in a name). Empty for the record itself.';
-
-comment on column metersync.field_catalogue.types is 'Kinds of values it had, null aside: boolean, number, decimal (a number as text), timestamp, date, uuid, text, object, array.';
-
-comment on column metersync.field_catalogue.records is 'How many records had it, each time that they were read; about, as a killed process loses some seconds of counts.';
-
+comment on table metersync.field_catalogue is
+  'Every field that a record was ever seen to have, for each resource and version of the API. Analysts read ops.field_catalogue.';
+comment on column metersync.field_catalogue.resource is
+  'documents, usageData and so on; events/TYPE for the payloads of events.';
+comment on column metersync.field_catalogue.api_version is
+  'Version of the API that it was read from; webhooks for events.';
+comment on column metersync.field_catalogue.path is
+  'Where it stands: a JSON Pointer in which * is any element of an array, or any field of a map (~2 is an asterisk in a name). Empty for the record itself.';
+comment on column metersync.field_catalogue.types is
+  'Kinds of values it had, null aside: boolean, number, decimal (a number as text), timestamp, date, uuid, text, object, array.';
+comment on column metersync.field_catalogue.records is
+  'How many records had it, each time that they were read; about, as a killed process loses some seconds of counts.';
 comment on column metersync.field_catalogue.first_seen_at is 'When it was first seen.';
-
 comment on column metersync.field_catalogue.last_seen_at is 'When it was last seen.';
-
-comment on column metersync.field_catalogue.example is 'The first value that was seen, cut short; NULL for objects, arrays and what may be secret.';
-
-comment on column metersync.field_catalogue.enum_values is 'Its texts, while they are few and short; NULL when they are no enumeration.';
-
-comment on column metersync.field_catalogue.collapsed is 'Whether its own fields are not told apart, as they are too many, or keys that are data, or too deep: those of a map stand under its *.';
-
-comment on table metersync.interval_fetches is 'Ranges of each meter''s readings that were fetched.';
-
+comment on column metersync.field_catalogue.example is
+  'The first value that was seen, cut short; NULL for objects, arrays and what may be secret.';
+comment on column metersync.field_catalogue.enum_values is
+  'Its texts, while they are few and short; NULL when they are no enumeration.';
+comment on column metersync.field_catalogue.collapsed is
+  'Whether its own fields are not told apart, as they are too many, or keys that are data, or too deep: those of a map stand under its *.';
+comment on table metersync.interval_fetches is
+  'Ranges of each meter''s readings that were fetched.';
 comment on column metersync.interval_fetches.meter_id is 'The meter.';
-
 comment on column metersync.interval_fetches.fetched is 'All ranges that were fetched, merged.';
-
 comment on column metersync.interval_fetches.updated_at is 'When the last one was added.';
-
-comment on table metersync.journal is 'The log of events: every verified event once, by its id, as it came. What became of it is told by the view metersync.events.';
-
-comment on column metersync.journal.id is 'Message id of the delivery: the same on every attempt.';
-
-comment on column metersync.journal.type is 'Type of the event; told by its shape where the payload names none; unknown where neither tells.';
-
+comment on table metersync.journal is
+  'The log of events: every verified event once, by its id, as it came. What became of it is told by the view metersync.events.';
+comment on column metersync.journal.id is
+  'Message id of the delivery: the same on every attempt.';
+comment on column metersync.journal.type is
+  'Type of the event; told by its shape where the payload names none; unknown where neither tells.';
 comment on column metersync.journal.kind is 'connection, document, interval or ignored.';
-
-comment on column metersync.journal.record_id is 'Connection, document or meter that the event is about.';
-
+comment on column metersync.journal.record_id is
+  'Connection, document or meter that the event is about.';
 comment on column metersync.journal.company_id is 'Company that the payload names.';
-
 comment on column metersync.journal.occurred_at is 'updated of the record in the payload.';
-
 comment on column metersync.journal.range_start is 'Start of a synced interval range.';
-
 comment on column metersync.journal.range_end is 'End of a synced interval range.';
-
-comment on column metersync.journal.received_at is 'When the receiver had the request (its clock).';
-
-comment on column metersync.journal.recorded_at is 'When the event entered the journal (the warehouse''s clock).';
-
-comment on column metersync.journal.payload is 'The payload; NULL where Postgres cannot hold it: then body has its bytes.';
-
-comment on column metersync.journal.body is 'The exact bytes of a payload that jsonb cannot hold.';
-
-comment on column metersync.journal.arrived_as is 'What it was when it came: pending (its record had to be read), applied (nothing was left to read), ignored (unknown type), dead (it cannot be applied, see error), superseded (as an earlier version noted it).';
-
+comment on column metersync.journal.received_at is
+  'When the receiver had the request (its clock).';
+comment on column metersync.journal.recorded_at is
+  'When the event entered the journal (the warehouse''s clock).';
+comment on column metersync.journal.payload is
+  'The payload; NULL where Postgres cannot hold it: then body has its bytes.';
+comment on column metersync.journal.body is
+  'The exact bytes of a payload that jsonb cannot hold.';
+comment on column metersync.journal.arrived_as is
+  'What it was when it came: pending (its record had to be read), applied (nothing was left to read), ignored (unknown type), dead (it cannot be applied, see error), superseded (as an earlier version noted it).';
 comment on column metersync.journal.error is 'Why it was dead when it came.';
-
-comment on column metersync.journal.error_code is 'Code of the failure in error, as docs/failures.md lists them.';
-
-comment on column metersync.journal.interval_count is 'Readings that the event said its range has.';
-
+comment on column metersync.journal.error_code is
+  'Code of the failure in error, as docs/failures.md lists them.';
+comment on column metersync.journal.interval_count is
+  'Readings that the event said its range has.';
 comment on column metersync.journal.workflow_id is 'Temporal workflow that recorded the event.';
-
 comment on column metersync.journal.workflow_run_id is 'Its run.';
-
-comment on column metersync.journal.payload_dropped_at is 'When payload or body was dropped for its age: the id stays.';
-
-comment on table metersync.pages is 'Manifest of a running pass; unlogged: after a crash of Postgres the pass is simply read again.';
-
+comment on column metersync.journal.payload_dropped_at is
+  'When payload or body was dropped for its age: the id stays.';
+comment on table metersync.pages is
+  'Manifest of a running pass; unlogged: after a crash of Postgres the pass is simply read again.';
 comment on column metersync.pages.run_id is 'The run.';
-
 comment on column metersync.pages.company_id is 'The company.';
-
 comment on column metersync.pages.resource is 'The resource.';
-
 comment on column metersync.pages.pass is 'Which pass over the listing.';
-
 comment on column metersync.pages.asked is 'Page asked for.';
-
 comment on column metersync.pages.current_page is 'Page that the service said it answered with.';
-
 comment on column metersync.pages.total is 'Total that the service said.';
-
 comment on column metersync.pages.has_next is 'Whether the service said that a page follows.';
-
 comment on column metersync.pages.ids is 'Ids on the page.';
-
 comment on column metersync.pages.read_at is 'When the read began.';
-
-comment on table metersync.parked is 'Why nothing at all is asked of the service, for example as it refuses the API key; empty while all is well.';
-
+comment on table metersync.parked is
+  'Why nothing at all is asked of the service, for example as it refuses the API key; empty while all is well.';
 comment on column metersync.parked.code is 'Code of the failure, as docs/failures.md lists them.';
-
 comment on column metersync.parked.message is 'The failure in words.';
-
 comment on column metersync.parked.since is 'When it was first met.';
-
-comment on column metersync.parked.attempts is 'How often it was met since, or since the last metersync resume.';
-
+comment on column metersync.parked.attempts is
+  'How often it was met since, or since the last metersync resume.';
 comment on column metersync.parked.next_attempt_at is 'Nothing is asked before this time.';
-
-comment on table metersync.rejected_records is 'Records of the API that Postgres refused (NUL, impossible date, overflow); their neighbours were written.';
-
+comment on table metersync.rejected_records is
+  'Records of the API that Postgres refused (NUL, impossible date, overflow); their neighbours were written.';
 comment on column metersync.rejected_records.resource is 'Resource.';
-
-comment on column metersync.rejected_records.record_id is 'Id of the record, or a hash of its text where it has none.';
-
+comment on column metersync.rejected_records.record_id is
+  'Id of the record, or a hash of its text where it has none.';
 comment on column metersync.rejected_records.company_id is 'Company in whose listing it stood.';
-
 comment on column metersync.rejected_records.error is 'Postgres''s words.';
-
-comment on column metersync.rejected_records.record is 'The record''s text, with each \u0000 as the service sent it.';
-
+comment on column metersync.rejected_records.record is
+  'The record''s text, with each \u0000 as the service sent it.';
 comment on column metersync.rejected_records.rejected_at is 'When.';
-
-comment on table metersync.run_companies is 'Companies that were chosen for a run; a run of all has none.';
-
+comment on table metersync.run_companies is
+  'Companies that were chosen for a run; a run of all has none.';
 comment on column metersync.run_companies.run_id is 'The run.';
-
 comment on column metersync.run_companies.company_id is 'The company.';
-
-comment on column metersync.run_companies.refused is 'Whether the service does not have it: it was not read.';
-
-comment on table metersync.runs is 'Backfills: one row for the run, one for each company and resource in it.';
-
+comment on column metersync.run_companies.refused is
+  'Whether the service does not have it: it was not read.';
+comment on table metersync.runs is
+  'Backfills: one row for the run, one for each company and resource in it.';
 comment on column metersync.runs.run_id is 'The run.';
-
-comment on column metersync.runs.company_id is 'NULL for the row of the run itself and for its list of companies.';
-
+comment on column metersync.runs.company_id is
+  'NULL for the row of the run itself and for its list of companies.';
 comment on column metersync.runs.resource is 'NULL for the row of the run itself.';
-
-comment on column metersync.runs.kind is 'full: everything that the service has; reconcile: what was updated lately.';
-
-comment on column metersync.runs.workflow_id is 'Temporal workflow of the run, as temporal workflow show -w takes it; NULL for parts.';
-
-comment on column metersync.runs.state is 'running, complete, partial (some failed), suspect (fewer rows than said), failed.';
-
+comment on column metersync.runs.kind is
+  'full: everything that the service has; reconcile: what was updated lately.';
+comment on column metersync.runs.workflow_id is
+  'Temporal workflow of the run, as temporal workflow show -w takes it; NULL for parts.';
+comment on column metersync.runs.state is
+  'running, complete, partial (some failed), suspect (fewer rows than said), failed.';
 comment on column metersync.runs.started_at is 'Start.';
-
 comment on column metersync.runs.finished_at is 'End.';
-
 comment on column metersync.runs.pages is 'Pages read.';
-
 comment on column metersync.runs.passes is 'Passes over the listing until one was stable.';
-
 comment on column metersync.runs.total_said is 'Total that the service said in the last pass.';
-
 comment on column metersync.runs.distinct_ids is 'Distinct ids seen in the last pass.';
-
 comment on column metersync.runs.rows_inserted is 'Rows that were new.';
-
 comment on column metersync.runs.rows_changed is 'Rows that were changed.';
-
-comment on column metersync.runs.rows_unchanged is 'Rows that already were as the service has them.';
-
+comment on column metersync.runs.rows_unchanged is
+  'Rows that already were as the service has them.';
 comment on column metersync.runs.rows_tombstoned is 'Rows that a stable pass no longer saw.';
-
-comment on column metersync.runs.rows_rejected is 'Records that Postgres refused, kept in rejected_records.';
-
-comment on column metersync.runs.rows_missed is 'Rows that the run had to change though an event should have told of it.';
-
-comment on column metersync.runs.drift is 'Pages that moved while they were read, over all passes.';
-
+comment on column metersync.runs.rows_rejected is
+  'Records that Postgres refused, kept in rejected_records.';
+comment on column metersync.runs.rows_missed is
+  'Rows that the run had to change though an event should have told of it.';
+comment on column metersync.runs.drift is
+  'Pages that moved while they were read, over all passes.';
 comment on column metersync.runs.requests is 'Requests that were sent to the service.';
-
 comment on column metersync.runs.error is 'What went wrong.';
-
-comment on column metersync.runs.error_code is 'Code of the failure in error, as docs/failures.md lists them.';
-
-comment on table metersync.service_gate is 'The gate of the service: until when all workers wait.';
-
+comment on column metersync.runs.error_code is
+  'Code of the failure in error, as docs/failures.md lists them.';
+comment on table metersync.service_gate is
+  'The gate of the service: until when all workers wait.';
 comment on column metersync.service_gate.one is 'Always true: there is one row.';
-
-comment on column metersync.service_gate.closed_until is 'Nobody sends a request before this time.';
-
+comment on column metersync.service_gate.closed_until is
+  'Nobody sends a request before this time.';
 comment on column metersync.service_gate.updated_at is 'When a worker last changed it.';
-
-comment on table metersync.service_workers is 'Workers that share the one limit of requests to the service.';
-
+comment on table metersync.service_workers is
+  'Workers that share the one limit of requests to the service.';
 comment on column metersync.service_workers.worker_id is 'A worker process.';
-
 comment on column metersync.service_workers.seen_at is 'When it last said that it lives.';
-
-comment on column metersync.service_workers.held is 'Requests at once that are its part of the limit, or that it still has in flight.';
-
-comment on table metersync.settlements is 'How events were settled: a row for each time that a record was read for them, or that they were given up.';
-
+comment on column metersync.service_workers.held is
+  'Requests at once that are its part of the limit, or that it still has in flight.';
+comment on table metersync.settlements is
+  'How events were settled: a row for each time that a record was read for them, or that they were given up.';
 comment on column metersync.settlements.kind is 'connection, document or interval.';
-
 comment on column metersync.settlements.record_id is 'As in stale_records.';
-
 comment on column metersync.settlements.owner is 'As in stale_records.';
-
-comment on column metersync.settlements.since is 'When the first of the events that waited was recorded.';
-
-comment on column metersync.settlements.read_at is 'When the read began: it settles events that were recorded from since until then.';
-
-comment on column metersync.settlements.shown is 'The state that the read showed: it settles events that told of no newer one.';
-
+comment on column metersync.settlements.since is
+  'When the first of the events that waited was recorded.';
+comment on column metersync.settlements.read_at is
+  'When the read began: it settles events that were recorded from since until then.';
+comment on column metersync.settlements.shown is
+  'The state that the read showed: it settles events that told of no newer one.';
 comment on column metersync.settlements.settled_at is 'When that was known.';
-
-comment on column metersync.settlements.outcome is 'applied: their state, or a newer one, is in the warehouse; superseded: a newer state was already known, or the record is gone; missing: the service never showed it; dead: Postgres cannot hold it.';
-
-comment on column metersync.settlements.updates_only is 'Whether a deletion that waits for its company is not settled by it.';
-
+comment on column metersync.settlements.outcome is
+  'applied: their state, or a newer one, is in the warehouse; superseded: a newer state was already known, or the record is gone; missing: the service never showed it; dead: Postgres cannot hold it.';
+comment on column metersync.settlements.updates_only is
+  'Whether a deletion that waits for its company is not settled by it.';
 comment on column metersync.settlements.error is 'Why they are dead or missing.';
-
-comment on column metersync.settlements.error_code is 'Code of the failure in error, as docs/failures.md lists them.';
-
-comment on column metersync.settlements.attempts is 'How often the record was looked at in vain before.';
-
-comment on column metersync.settlements.intervals_told is 'Readings that the event said its range has.';
-
-comment on column metersync.settlements.intervals_found is 'Readings that the warehouse had in the range when it was last fetched.';
-
-comment on table metersync.stale_records is 'What has to be read again: a row for each record, and each range of readings, that events wait for.';
-
+comment on column metersync.settlements.error_code is
+  'Code of the failure in error, as docs/failures.md lists them.';
+comment on column metersync.settlements.attempts is
+  'How often the record was looked at in vain before.';
+comment on column metersync.settlements.intervals_told is
+  'Readings that the event said its range has.';
+comment on column metersync.settlements.intervals_found is
+  'Readings that the warehouse had in the range when it was last fetched.';
+comment on table metersync.stale_records is
+  'What has to be read again: a row for each record, and each range of readings, that events wait for.';
 comment on column metersync.stale_records.key is 'kind and record_id: one record.';
-
 comment on column metersync.stale_records.queue is 'kind and owner: what one catch-up reads.';
-
 comment on column metersync.stale_records.kind is 'connection, document or interval.';
-
-comment on column metersync.stale_records.record_id is 'Connection or document; of an interval the id of its event.';
-
-comment on column metersync.stale_records.owner is 'Company whose listings show the record; of an interval the meter.';
-
+comment on column metersync.stale_records.record_id is
+  'Connection or document; of an interval the id of its event.';
+comment on column metersync.stale_records.owner is
+  'Company whose listings show the record; of an interval the meter.';
 comment on column metersync.stale_records.events is 'Events that wait for it.';
-
 comment on column metersync.stale_records.since is 'When the first of them was recorded.';
-
-comment on column metersync.stale_records.told_at is 'When the last of them was recorded: a read that began later settles them all.';
-
+comment on column metersync.stale_records.told_at is
+  'When the last of them was recorded: a read that began later settles them all.';
 comment on column metersync.stale_records.wanted is 'The newest state that they tell of.';
-
 comment on column metersync.stale_records.due_at is 'Not read again before this time.';
-
-comment on column metersync.stale_records.attempts is 'How often it was looked at in vain for the reason in error_code.';
-
-comment on column metersync.stale_records.tried_since is 'When the first of these attempts began: what was recorded later was not looked for as often.';
-
+comment on column metersync.stale_records.attempts is
+  'How often it was looked at in vain for the reason in error_code.';
+comment on column metersync.stale_records.tried_since is
+  'When the first of these attempts began: what was recorded later was not looked for as often.';
 comment on column metersync.stale_records.error is 'Why it still waits.';
-
-comment on column metersync.stale_records.error_code is 'Code of the failure in error, as docs/failures.md lists them.';
-
-comment on table metersync.typed_columns is 'Columns of the typed views: a name, once given, stays with its field.';
-
+comment on column metersync.stale_records.error_code is
+  'Code of the failure in error, as docs/failures.md lists them.';
+comment on table metersync.typed_columns is
+  'Columns of the typed views: a name, once given, stays with its field.';
 comment on column metersync.typed_columns.view_name is 'The view.';
-
 comment on column metersync.typed_columns.position is 'Order in which the columns came.';
-
 comment on column metersync.typed_columns.name is 'Name of the column.';
-
 comment on column metersync.typed_columns.path is 'The field, as in ops.field_catalogue.';
-
 comment on column metersync.typed_columns.type is 'Type that holds every value that was seen.';
-
-comment on table metersync.typed_views is 'The typed views of schema fields, made from the field catalogue.';
-
+comment on table metersync.typed_views is
+  'The typed views of schema fields, made from the field catalogue.';
 comment on column metersync.typed_views.name is 'Name of the view.';
-
 comment on column metersync.typed_views.resource is 'Resource whose records it shows.';
-
-comment on column metersync.typed_views.path is 'What of them it shows, as in ops.field_catalogue; empty: the records themselves.';
-
+comment on column metersync.typed_views.path is
+  'What of them it shows, as in ops.field_catalogue; empty: the records themselves.';
 comment on column metersync.typed_views.definition is 'Digest of what it was made by.';
-
 comment on column metersync.typed_views.made_at is 'When it was last made.';
 
 --> statement-breakpoint
-comment on SCHEMA ops is 'What analysts may see of the pipeline, and what you tell it: overrides, factors, issues of the data.';
-
-comment on table ops.company_overrides is 'The same for every site of a company that has none of its own; yours to fill.';
-
+comment on SCHEMA ops is
+  'What analysts may see of the pipeline, and what you tell it: overrides, factors, issues of the data.';
+comment on table ops.company_overrides is
+  'The same for every site of a company that has none of its own; yours to fill.';
 comment on column ops.company_overrides.company_id is 'Company.';
-
 comment on column ops.company_overrides.time_zone is 'IANA name; NULL: UTC.';
-
-comment on column ops.company_overrides.emission_region is 'Region by which emission factors are looked up.';
-
-comment on table ops.contract_changes is 'What the service was first seen to send: a resource, a field, a type of a field, a value of an enumeration.';
-
+comment on column ops.company_overrides.emission_region is
+  'Region by which emission factors are looked up.';
+comment on table ops.contract_changes is
+  'What the service was first seen to send: a resource, a field, a type of a field, a value of an enumeration.';
 comment on column ops.contract_changes.id is 'Number of the row.';
-
 comment on column ops.contract_changes.seen_at is 'When it was first seen.';
-
-comment on column ops.contract_changes.resource is 'documents, usageData and so on; events/TYPE for the payloads of events.';
-
+comment on column ops.contract_changes.resource is
+  'documents, usageData and so on; events/TYPE for the payloads of events.';
 comment on column ops.contract_changes.api_version is 'Version of the API; webhooks for events.';
-
 comment on column ops.contract_changes.path is 'The field, as in ops.field_catalogue.';
-
 comment on column ops.contract_changes.change is 'resource, path, type or value.';
-
-comment on column ops.contract_changes.value is 'The type or the value; of a path the types it came with.';
-
-comment on column ops.contract_changes.is_baseline is 'Whether it was seen before a backfill had ended that began to read the resource: what came later is a change of the service''s.';
-
-comment on table ops.data_issues is 'What the checks of ops.refresh_data_issues() found: one row an issue, open while closed_at is NULL.';
-
+comment on column ops.contract_changes.value is
+  'The type or the value; of a path the types it came with.';
+comment on column ops.contract_changes.is_baseline is
+  'Whether it was seen before a backfill had ended that began to read the resource: what came later is a change of the service''s.';
+comment on table ops.data_issues is
+  'What the checks of ops.refresh_data_issues() found: one row an issue, open while closed_at is NULL.';
 comment on column ops.data_issues.id is 'Identifier.';
-
 comment on column ops.data_issues.check_name is 'Check, as ops.data_issue_checks lists them.';
-
-comment on column ops.data_issues.severity is 'error: numbers are wrong; warning: look at it; info: good to know.';
-
+comment on column ops.data_issues.severity is
+  'error: numbers are wrong; warning: look at it; info: good to know.';
 comment on column ops.data_issues.company_id is 'Company.';
-
 comment on column ops.data_issues.entity_type is 'document, usage, meter, connection or site.';
-
 comment on column ops.data_issues.entity_id is 'Its id.';
-
-comment on column ops.data_issues.subject is 'What of it, where one can have several issues of a kind: a period or another id.';
-
+comment on column ops.data_issues.subject is
+  'What of it, where one can have several issues of a kind: a period or another id.';
 comment on column ops.data_issues.evidence is 'The figures that show it.';
-
 comment on column ops.data_issues.opened_at is 'When a check first found it.';
-
 comment on column ops.data_issues.last_seen_at is 'When a check last found it.';
-
-comment on column ops.data_issues.closed_at is 'When a check no longer found it, or its check was left out; NULL while it is open.';
-
-comment on column ops.data_issues.closed_reason is 'evidence_gone: what showed it is no longer there; check_off: its check is in CHECKS_OFF; check_removed: there is no such check any more. NULL while it is open, and where it was closed before this was noted.';
-
-comment on column ops.data_issues.acknowledged_at is 'When somebody said to know of it, by metersync checks acknowledge; it stays open.';
-
+comment on column ops.data_issues.closed_at is
+  'When a check no longer found it, or its check was left out; NULL while it is open.';
+comment on column ops.data_issues.closed_reason is
+  'evidence_gone: what showed it is no longer there; check_off: its check is in CHECKS_OFF; check_removed: there is no such check any more. NULL while it is open, and where it was closed before this was noted.';
+comment on column ops.data_issues.acknowledged_at is
+  'When somebody said to know of it, by metersync checks acknowledge; it stays open.';
 comment on column ops.data_issues.acknowledged_note is 'What they said to it.';
-
-comment on table ops.emission_factors is 'Emission factors that you supply: there are none from the start, and without one emissions are NULL.';
-
+comment on table ops.emission_factors is
+  'Emission factors that you supply: there are none from the start, and without one emissions are NULL.';
 comment on column ops.emission_factors.id is 'Names the factor in analytics.emissions_monthly.';
-
-comment on column ops.emission_factors.region is 'Emission region of sites (ops.site_overrides, ops.company_overrides); empty: every site.';
-
+comment on column ops.emission_factors.region is
+  'Emission region of sites (ops.site_overrides, ops.company_overrides); empty: every site.';
 comment on column ops.emission_factors.datasource_type is 'Commodity.';
-
-comment on column ops.emission_factors.scope is 'Scope of the greenhouse gas protocol: 1, 2 or 3.';
-
+comment on column ops.emission_factors.scope is
+  'Scope of the greenhouse gas protocol: 1, 2 or 3.';
 comment on column ops.emission_factors.method is 'location or market for scope 2; else empty.';
-
 comment on column ops.emission_factors.valid_from is 'First day.';
-
 comment on column ops.emission_factors.valid_to is 'Day after the last.';
-
 comment on column ops.emission_factors.units is 'Standard unit of the usage, for example kWh.';
-
-comment on column ops.emission_factors.kg_co2e_per_unit is 'Kilograms of CO2 equivalent for each unit.';
-
+comment on column ops.emission_factors.kg_co2e_per_unit is
+  'Kilograms of CO2 equivalent for each unit.';
 comment on column ops.emission_factors.source is 'Where the factor is from.';
-
-comment on column ops.emission_factors.version is 'Set of factors that it belongs to: several can stand side by side.';
-
+comment on column ops.emission_factors.version is
+  'Set of factors that it belongs to: several can stand side by side.';
 comment on column ops.emission_factors.created_at is 'When the row was added.';
-
 comment on table ops.site_overrides is 'What the service does not tell of a site; yours to fill.';
-
 comment on column ops.site_overrides.site_id is 'Site.';
-
-comment on column ops.site_overrides.time_zone is 'IANA name, for example America/New_York; NULL: that of the company.';
-
-comment on column ops.site_overrides.emission_region is 'Region by which emission factors are looked up.';
-
+comment on column ops.site_overrides.time_zone is
+  'IANA name, for example America/New_York; NULL: that of the company.';
+comment on column ops.site_overrides.emission_region is
+  'Region by which emission factors are looked up.';
 comment on column ops.site_overrides.floor_area is 'Floor area, in floor_area_units.';
-
 comment on column ops.site_overrides.floor_area_units is 'For example m2 or ft2.';
-
-comment on table ops.unit_factors is 'How units become the standard unit of their kind: amount × factor. Add a row with a datasource_type for what depends on the commodity, such as the heat content of gas (CCF of GAS into kWh).';
-
+comment on table ops.unit_factors is
+  'How units become the standard unit of their kind: amount × factor. Add a row with a datasource_type for what depends on the commodity, such as the heat content of gas (CCF of GAS into kWh).';
 comment on column ops.unit_factors.units is 'Unit, as the service names it.';
-
-comment on column ops.unit_factors.datasource_type is 'Commodity that the row is for; empty: every one without a row of its own.';
-
-comment on column ops.unit_factors.dimension is 'energy, power, apparent power, reactive power, volume, mass or length.';
-
+comment on column ops.unit_factors.datasource_type is
+  'Commodity that the row is for; empty: every one without a row of its own.';
+comment on column ops.unit_factors.dimension is
+  'energy, power, apparent power, reactive power, volume, mass or length.';
 comment on column ops.unit_factors.standard_units is 'Unit that amounts become.';
-
 comment on column ops.unit_factors.factor is 'Standard units in one unit.';
-
 comment on column ops.unit_factors.source is 'Where the factor is from.';
 
 --> statement-breakpoint

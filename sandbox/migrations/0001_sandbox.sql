@@ -101,8 +101,7 @@ create index on sandbox.documents(connection_id, created, id);
 
 -- Lists show and count the documents that are not deleted: from the index alone.
 create index documents_kept on sandbox.documents(company_id, created, id)
-where
-  deleted_at is null;
+where deleted_at is null;
 
 create table sandbox.usage_data (
   id uuid primary key,
@@ -170,8 +169,7 @@ create index events_created on sandbox.events using brin(created);
 
 -- Few, and looked for among all.
 create index events_example on sandbox.events(organization_id, seq)
-where
-  example;
+where example;
 
 create table sandbox.endpoints (
   id text primary key,
@@ -229,20 +227,16 @@ set
   (fillfactor = 60);
 
 create index deliveries_due on sandbox.deliveries(endpoint_id, due_at, id)
-where
-  state = 'waiting';
+where state = 'waiting';
 
 create index on sandbox.deliveries(event_seq);
 
 create index deliveries_replayed on sandbox.deliveries(replay_id)
-where
-  replay_id is not null;
+where replay_id is not null;
 
 create function sandbox.newest_delivery() returns bigint language sql stable return (
-  select
-    coalesce(max(id), 0)
-  from
-    sandbox.deliveries
+  select coalesce(max(id), 0)
+  from sandbox.deliveries
 );
 
 alter table sandbox.endpoints
@@ -274,10 +268,7 @@ select
   endpoint_id,
   sum(attempts)::integer as attempts,
   bool_or(state = 'in_flight') as in_flight,
-  min(due_at) filter (
-    where
-      state = 'waiting'
-  ) as next_due,
+  min(due_at) filter (where state = 'waiting') as next_due,
   case
     when bool_or(state = 'delivered') then 'delivered'
     when bool_or(state in ('waiting', 'in_flight')) then case
@@ -287,11 +278,8 @@ select
     when sum(attempts) > 0 then 'failed'
     else 'missing'
   end as status
-from
-  sandbox.deliveries
-group by
-  event_seq,
-  endpoint_id;
+from sandbox.deliveries
+group by event_seq, endpoint_id;
 
 -- Temporary inspection URLs: endpoints that the service answers itself and whose requests a page shows.
 create table sandbox.inboxes (
