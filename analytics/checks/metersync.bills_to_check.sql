@@ -60,7 +60,7 @@ as $$
     cross join lateral (
       select sum(metersync.number_of(item ->> 'totalCharge')) as amount
       from jsonb_array_elements(r.line_items) as item
-      where coalesce(nullif(item ->> 'billingPeriod', ''), 'CURRENT') = 'CURRENT'
+      where metersync.is_current_line(item ->> 'billingPeriod')
     ) l
   where b.company_id = company
     and b.is_effective

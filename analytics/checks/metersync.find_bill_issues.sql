@@ -31,7 +31,7 @@ as $$
       from metered
       where period_days > 1
         and is_excluded is not true
-        and dimension not in ('power', 'apparent power', 'reactive power')
+        and not metersync.is_power(dimension)
         and standard_usage is not null
       group by meter_id, bill_id, standard_units, period, period_days
     ),
@@ -350,10 +350,7 @@ as $$
       select
         *,
         lag(usage_units) over (
-          partition by
-            meter_id,
-            dimension in ('power', 'apparent power', 'reactive power'),
-            electricity_type
+          partition by meter_id, metersync.is_power(dimension), electricity_type
           order by lower(period), usage_id
         ) as before
       from usage
@@ -432,7 +429,7 @@ as $$
         jsonb_build_object(
           'billed_until', s.until,
           'usual_days', s.days,
-          'days_late', today - s.until - ceil(1.5 * s.days)::integer
+          'days_late', today - s.until - metersync.days_to_next_bill(s.days)
         )
       from usual_steps s
         cross join lateral (

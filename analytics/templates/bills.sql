@@ -1,97 +1,21 @@
--- Every bill, with the reason why it does not count where it doesn't. One text for bills as they are and as they were: a
--- view takes no time, and of a function in a view each reader would need rights to the tables. Arguments: documents, the
--- rows to read; at, the time that they are of, null for now; more, columns of the document that a reader needs beside these.
-select
-  bill_id,
-  company_id,
-  site_id,
-  account_number,
-  provider,
-  invoice_id,
-  period_start,
-  period_end,
-  case
-    when period_start is not null then daterange(period_start, period_end + 1 - shared)
-  end as period,
-  period_end + 1 - shared - period_start as period_days,
-  case
-    when period_start is null then 'no_dates'
-    when shared = 1 then 'shared_day_to_next'
-    when end_date < start_date then 'dates_swapped'
-    when period_start = period_end then 'one_day'
-    else 'end_inclusive'
-  end as boundary_rule,
-  bill_date,
-  due_date,
-  currency,
-  coalesce(current_charges, total_charges) as cost,
-  case
-    when current_charges is not null then 'current_charges'
-    when total_charges is not null then 'total_charges'
-  end as cost_source,
-  total_charges,
-  current_charges,
-  credits,
-  tax_charges,
-  interest_charges,
-  previous_balance,
-  previous_payment,
-  open_balance,
-  source_type,
-  status,
-  is_flagged,
-  flagged_status,
-  is_estimated,
-  notes,
-  file_name,
-  job_id,
-  audit_trail_url,
-  usage_rows,
-  created,
-  updated,
-  api_version,
-  is_effective,
-  reason,
-  superseded_by,
-  revised_document_id,
-  deleted_at,
-  deleted_reason,
-  bill_id as document_id {{more}}
-from (
-  select
-    *,
-    coalesce(
-      period_end > period_start
-      and period_end = min(period_start) over (
-        partition by company_id, account, commodity, is_effective
-        order by period_start groups between 1 following and 1 following
-      ),
-      false
-    )::integer as shared
-  from (
+-- Every bill, with the reason why one does not count. One text serves bills as they are and as they
+-- were, as a view takes no time. A function in a view would need rights to tables for each reader.
+-- Arguments: documents, the rows to read; at, the time they are of, null for now; more, further
+-- columns of the document.
+with
+  documents as (
     select
       d.id as bill_id,
       d.company_id,
       d.site_id,
-      b.*,
-      p.period_start,
-      p.period_end,
-      coalesce(b.account_number, d.id::text) as account,
-      -- The first of what it bills: a bill for water between two for electricity is no neighbour of theirs.
-      (
-        select min(u ->> 'datasourceType')
-        from jsonb_array_elements(metersync.elements(d.raw -> 'usageData')) as u
-      ) as commodity,
+      d.raw,
       d.created,
       d.updated,
       d.api_version,
-      s.reason is null as is_effective,
-      s.reason,
-      s.superseded_by,
       d.revised_document_id,
       d.deleted_at,
       d.deleted_reason,
-      d.raw
+      s.superseded_by
     from {{documents}} d
       cross join lateral (
         select
@@ -100,22 +24,110 @@ from (
               and d.deleted_at is null then analytics.superseded_by(d.id, {{at}})
           end as superseded_by
         offset 0
-      ) l
-      cross join lateral (
-        select
-          l.superseded_by,
-          case
-            when d.deleted_at is not null then 'deleted'
-            when d.raw is null then 'not_read'
-            when l.superseded_by is not null then 'superseded'
-          end as reason
       ) s
-      cross join lateral analytics.read_bill(d.raw) b
+  ),
+  judged as (
+    select
+      *,
+      case
+        when deleted_at is not null then 'deleted'
+        when raw is null then 'not_read'
+        when superseded_by is not null then 'superseded'
+      end as reason
+    from documents
+  ),
+  read_bills as (
+    select
+      j.*,
+      j.reason is null as is_effective,
+      b.*,
+      coalesce(b.account_number, j.bill_id::text) as account,
+      -- The first that it bills: a bill for water is no neighbour of one for electricity.
+      (
+        select min(u ->> 'datasourceType')
+        from jsonb_array_elements(metersync.elements(j.raw -> 'usageData')) as u
+      ) as commodity,
+      p.period_start,
+      p.period_end
+    from judged j
+      cross join lateral analytics.read_bill(j.raw) b
       cross join lateral (
         select
           metersync.first_day(b.start_date, b.end_date) as period_start,
           metersync.last_day(b.start_date, b.end_date) as period_end
         offset 0
       ) p
-  ) read
-) dated
+  ),
+  neighboured as (
+    select
+      *,
+      coalesce(
+        period_end > period_start
+        and period_end = min(period_start) over (
+          partition by company_id, account, commodity, is_effective
+          order by period_start groups between 1 following and 1 following
+        ),
+        false
+      )::integer as shared_days
+    from read_bills
+  ),
+  final as (
+    select
+      bill_id,
+      company_id,
+      site_id,
+      account_number,
+      provider,
+      invoice_id,
+      period_start,
+      period_end,
+      case
+        when period_start is not null then daterange(period_start, period_end + 1 - shared_days)
+      end as period,
+      period_end + 1 - shared_days - period_start as period_days,
+      case
+        when period_start is null then 'no_dates'
+        when shared_days = 1 then 'shared_day_to_next'
+        when end_date < start_date then 'dates_swapped'
+        when period_start = period_end then 'one_day'
+        else 'end_inclusive'
+      end as boundary_rule,
+      bill_date,
+      due_date,
+      currency,
+      coalesce(current_charges, total_charges) as cost,
+      case
+        when current_charges is not null then 'current_charges'
+        when total_charges is not null then 'total_charges'
+      end as cost_source,
+      total_charges,
+      current_charges,
+      credits,
+      tax_charges,
+      interest_charges,
+      previous_balance,
+      previous_payment,
+      open_balance,
+      source_type,
+      status,
+      is_flagged,
+      flagged_status,
+      is_estimated,
+      notes,
+      file_name,
+      job_id,
+      audit_trail_url,
+      usage_rows,
+      created,
+      updated,
+      api_version,
+      is_effective,
+      reason,
+      superseded_by,
+      revised_document_id,
+      deleted_at,
+      deleted_reason,
+      bill_id as document_id {{more}}
+    from neighboured
+  )
+select * from final

@@ -1,7 +1,7 @@
--- What a bill came to in all sums, before and after each moment at which that could change: its own
--- next state, or one of a document that takes its place. Documents that were always the same and
--- name no other are read for new bills alone: to ask for corrections costs nothing for them.
--- Each step is used once: so a condition on the company reaches the tables.
+-- What a bill adds to sums, before and after each moment that could change it. That is its own next
+-- state, or one of a document in its place. Documents that never changed and name no other are read
+-- for new bills alone, so corrections cost nothing for them. Each step is used once, so that a
+-- condition on the company reaches the tables.
 create or replace view analytics.bill_changes as
 with
   ended as (

@@ -1,7 +1,6 @@
--- A meter may have readings in several units that are standardized to one: one of them counts.
 create or replace view analytics.bill_interval_comparison as
 with
-  billed_days as (
+  usage_days as (
     select
       u.company_id,
       u.meter_id,
@@ -12,7 +11,7 @@ with
       d.time_zone,
       d.time_zone_source,
       d.usage_units,
-      min(d.usage_units) over (partition by u.company_id, u.meter_id, u.usage_id) as one_of
+      min(d.usage_units) over (partition by u.company_id, u.meter_id, u.usage_id) as first_units
     from analytics.usage u
       join analytics.interval_daily d on d.company_id = u.company_id
         and d.meter_id = u.meter_id
@@ -20,7 +19,13 @@ with
         and d.local_date >= lower(u.period)
         and d.local_date < upper(u.period)
   ),
-  billed_readings as (
+  -- A meter may send one amount in two units: readings of one count.
+  days_of_one_unit as (
+    select *
+    from usage_days
+    where usage_units = first_units
+  ),
+  read_usage as (
     select
       company_id,
       meter_id,
@@ -28,46 +33,50 @@ with
       sum(standard_usage) as usage,
       sum(covered_seconds) as covered_seconds,
       min(lower(period)) as first_day,
-      max(upper(period)) as until,
+      max(upper(period)) as until_day,
       min(time_zone) as time_zone,
       min(time_zone_source) as time_zone_source
-    from billed_days
-    where usage_units = one_of
+    from days_of_one_unit
     group by company_id, meter_id, usage_id
   ),
-  coverage as (
+  covered as (
     select
       *,
-      extract(
-        epoch from metersync.day_start(until, time_zone)
-          - metersync.day_start(first_day, time_zone)
-      ) as seconds
-    from billed_readings
+      metersync.day_start(until_day, time_zone)
+        - metersync.day_start(first_day, time_zone) as span
+    from read_usage
+  ),
+  compared as (
+    select
+      u.*,
+      i.usage as interval_usage,
+      round(i.covered_seconds / extract(epoch from i.span), 4) as interval_coverage,
+      i.usage - u.standard_usage as difference,
+      i.time_zone,
+      i.time_zone_source
+    from covered i
+      join analytics.usage u on u.company_id = i.company_id
+        and u.meter_id = i.meter_id
+        and u.usage_id = i.usage_id
   ),
   final as (
     select
-      u.company_id,
-      u.site_id,
-      u.meter_id,
-      u.bill_id,
-      u.usage_id,
-      u.period,
-      u.standard_units as units,
-      u.standard_usage as billed_usage,
-      r.usage as interval_usage,
-      round(r.covered_seconds / r.seconds, 4) as interval_coverage,
-      r.usage - u.standard_usage as difference,
-      round(
-        (r.usage - u.standard_usage) / nullif(abs(u.standard_usage), 0),
-        4
-      ) as relative_difference,
-      u.is_estimated,
-      r.time_zone,
-      r.time_zone_source
-    from coverage r
-      join analytics.usage u on u.company_id = r.company_id
-        and u.meter_id = r.meter_id
-        and u.usage_id = r.usage_id
+      company_id,
+      site_id,
+      meter_id,
+      bill_id,
+      usage_id,
+      period,
+      standard_units as units,
+      standard_usage as billed_usage,
+      interval_usage,
+      interval_coverage,
+      difference,
+      round(difference / nullif(abs(standard_usage), 0), 4) as relative_difference,
+      is_estimated,
+      time_zone,
+      time_zone_source
+    from compared
   )
 select * from final;
 

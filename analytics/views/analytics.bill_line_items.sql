@@ -5,13 +5,13 @@ select
   b.site_id,
   b.period,
   b.currency,
-  i.seq,
+  i.ordinality as seq,
   r."description" as description,
   nullif(r."chargeType", '') as charge_type,
-  coalesce(
-    nullif(r."electricityChargeType", ''),
-    nullif(r."gasChargeType", '')
-  ) as supply_or_delivery,
+  case
+    when r."electricityChargeType" <> '' then r."electricityChargeType"
+    else nullif(r."gasChargeType", '')
+  end as supply_or_delivery,
   c.datasource_type,
   coalesce(metersync.boolean_of(r."electricityIsDemand"), false) as is_demand,
   nullif(r."electricityTimeOfUse", '') as time_of_use,
@@ -20,18 +20,16 @@ select
   metersync.number_of(r."rate") as rate,
   metersync.number_of(r."totalCharge") as amount,
   nullif(r."billingPeriod", '') as billing_period,
-  coalesce(nullif(r."billingPeriod", ''), 'CURRENT') = 'CURRENT' as is_current,
+  metersync.is_current_line(r."billingPeriod") as is_current,
   r."accountIds" as account_ids,
   c.datasource_type as commodity,
   b.bill_id as document_id
 from analytics.bills b
   join utility.documents d on d.id = b.bill_id
     and d.company_id = b.company_id
-  cross join lateral jsonb_array_elements(
-    metersync.elements(d.raw -> 'lineItems')
-  ) with ordinality as i(item, seq)
+  cross join jsonb_array_elements(metersync.elements(d.raw -> 'lineItems')) with ordinality as i
   cross join lateral jsonb_to_record(
-    case when jsonb_typeof(i.item) = 'object' then i.item else '{}' end
+    case when jsonb_typeof(i.value) = 'object' then i.value else '{}' end
   ) as r (
     "description" text,
     "chargeType" text,

@@ -1,6 +1,5 @@
--- Each state of a document beside the one before: what changed in place, what was superseded,
--- deleted or came back. What reads otherwise because it was read in another version of the API,
--- unchanged at the service, was not corrected.
+-- Each state of a document beside the one before: what was changed in place, superseded, deleted or
+-- restored. What differs only because another version of the API was read was not corrected.
 create or replace view analytics.bill_restatements as
 with
   ended as (
@@ -54,40 +53,51 @@ with
     from states
     window state as (partition by company_id, id order by began)
   ),
-  final as (
+  changes as (
     select
       s.bill_id,
       s.company_id,
       s.changed_at,
       s.changed_by_kind,
       s.changed_by,
-      changed.field,
-      changed.old_value,
-      changed.new_value,
+      d.field,
+      d.old_value,
+      d.new_value,
       n.currency,
+      nu.usage_units,
       -- In one row of a change alone, so that sums are right.
+      d.field = 'cost'
+      and o.currency is not distinct from n.currency as is_cost,
+      d.field = 'usage'
+      and ou.usage_units is not distinct from nu.usage_units as is_usage
+    from neighboured s
+      cross join analytics.bill_differences(s.old_raw, s.old_deleted_at, s.raw, s.deleted_at) as d
+      cross join analytics.read_bill(s.old_raw) as o
+      cross join analytics.read_bill(s.raw) as n
+      cross join analytics.read_bill_usage(s.old_raw) as ou
+      cross join analytics.read_bill_usage(s.raw) as nu
+    where s.old_raw is not null
+      and (not s.is_read_otherwise or d.field = 'deleted_at')
+  ),
+  final as (
+    select
+      bill_id,
+      company_id,
+      changed_at,
+      changed_by_kind,
+      changed_by,
+      field,
+      old_value,
+      new_value,
+      currency,
       case
-        when changed.field = 'cost'
-          and o.currency is not distinct from n.currency then coalesce(changed.new_value::numeric, 0) - coalesce(changed.old_value::numeric, 0)
+        when is_cost then coalesce(new_value::numeric, 0) - coalesce(old_value::numeric, 0)
       end as cost_change,
       case
-        when changed.field = 'usage'
-          and ou.usage_units is not distinct from nu.usage_units then coalesce(changed.new_value::numeric, 0) - coalesce(changed.old_value::numeric, 0)
+        when is_usage then coalesce(new_value::numeric, 0) - coalesce(old_value::numeric, 0)
       end as usage_change,
-      nu.usage_units
-    from neighboured s
-      cross join lateral analytics.bill_differences(
-        s.old_raw,
-        s.old_deleted_at,
-        s.raw,
-        s.deleted_at
-      ) as changed
-      cross join lateral analytics.read_bill(s.old_raw) as o
-      cross join lateral analytics.read_bill(s.raw) as n
-      cross join lateral analytics.read_bill_usage(s.old_raw) as ou
-      cross join lateral analytics.read_bill_usage(s.raw) as nu
-    where s.old_raw is not null
-      and (not s.is_read_otherwise or changed.field = 'deleted_at')
+      usage_units
+    from changes
   )
 select * from final;
 

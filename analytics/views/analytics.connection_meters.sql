@@ -1,4 +1,4 @@
--- Which meters a connection collects for: the meters of its accounts.
+-- Which meters a connection collects for: those of its accounts.
 create or replace view analytics.connection_meters as
 select distinct
   k.company_id,
@@ -10,10 +10,8 @@ select distinct
   t.datasource_type,
   t.datasource_type as commodity
 from utility.connections k
-  cross join lateral jsonb_array_elements(metersync.elements(k.raw -> 'accounts')) as a(account)
-  cross join lateral jsonb_array_elements_text(
-    metersync.elements(a.account -> 'meters')
-  ) as m(meter_id)
+  cross join jsonb_array_elements(metersync.elements(k.raw -> 'accounts')) as a(account)
+  cross join jsonb_array_elements_text(metersync.elements(a.account -> 'meters')) as m(meter_id)
   left join utility.meters t on t.id = m.meter_id
 where k.deleted_at is null;
 

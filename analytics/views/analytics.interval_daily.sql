@@ -6,10 +6,7 @@ with
     select
       d.*,
       day.day_seconds,
-      d.covered_seconds >= day.day_seconds as is_covered,
-      coalesce(own.factor, common.factor, 1) as factor,
-      coalesce(own.standard_units, common.standard_units, d.usage_units) as standard_units,
-      coalesce(own.dimension, common.dimension, 'unknown') as dimension
+      d.covered_seconds >= day.day_seconds as is_covered
     from analytics.interval_days_by_resolution d
       cross join lateral (
         -- Worked out once a day.
@@ -20,11 +17,8 @@ with
           ) as day_seconds
         offset 0
       ) day
-      left join ops.unit_factors own on own.units = d.usage_units
-        and own.datasource_type = d.datasource_type
-      left join ops.unit_factors common on common.units = d.usage_units
-        and common.datasource_type = ''
   ),
+  days_with_unit as ({{in_standard_units rows="days" commodity="datasource_type"}}),
   ranked as (
     select
       *,
@@ -39,7 +33,7 @@ with
       array_agg(granularity_seconds) over (
         partition by company_id, meter_id, usage_units, local_date
       ) as resolutions
-    from days
+    from days_with_unit
   ),
   final as (
     select

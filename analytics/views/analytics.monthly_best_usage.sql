@@ -1,26 +1,6 @@
 create or replace view analytics.monthly_best_usage as
-select
-  company_id,
-  coalesce(b.site_id, i.site_id) as site_id,
-  meter_id,
-  coalesce(b.datasource_type, i.datasource_type) as datasource_type,
-  month,
-  units,
-  case when i.coverage >= 0.95 then i.usage else b.usage end as usage,
-  case
-    when i.coverage >= 0.95 then 'interval'
-    when b.usage is not null then 'bill_proration'
-  end as method,
-  b.usage as billed_usage,
-  b.coverage as billed_coverage,
-  b.is_complete,
-  b.bills,
-  b.bill_ids,
-  i.usage as interval_usage,
-  i.coverage as interval_coverage,
-  coalesce(b.datasource_type, i.datasource_type) as commodity
-from analytics.monthly_usage b
-  full join (
+with
+  interval_months as (
     select
       company_id,
       min(site_id::text)::uuid as site_id,
@@ -31,10 +11,35 @@ from analytics.monthly_usage b
       sum(standard_usage) as usage,
       max(coverage) as coverage
     from analytics.interval_coverage
-    where dimension not in ('power', 'apparent power', 'reactive power')
+    where not metersync.is_power(dimension)
     group by company_id, meter_id, month, standard_units
     having count(*) = 1
-  ) i using (company_id, meter_id, month, units);
+  ),
+  final as (
+    select
+      company_id,
+      coalesce(b.site_id, i.site_id) as site_id,
+      meter_id,
+      coalesce(b.datasource_type, i.datasource_type) as datasource_type,
+      month,
+      units,
+      case when i.coverage >= 0.95 then i.usage else b.usage end as usage,
+      case
+        when i.coverage >= 0.95 then 'interval'
+        when b.usage is not null then 'bill_proration'
+      end as method,
+      b.usage as billed_usage,
+      b.coverage as billed_coverage,
+      b.is_complete,
+      b.bills,
+      b.bill_ids,
+      i.usage as interval_usage,
+      i.coverage as interval_coverage,
+      coalesce(b.datasource_type, i.datasource_type) as commodity
+    from analytics.monthly_usage b
+      full join interval_months i using (company_id, meter_id, month, units)
+  )
+select * from final;
 
 comment on view analytics.monthly_best_usage is
   'Usage of each meter in each month by readings where they cover at least 95 % of it, else by bills.';

@@ -1,73 +1,117 @@
--- Every usage record that counts, on whole days. Windows are made over a company''s meter, so that a company can be
--- asked for alone; of what others say only overlapping records are looked at. A window function costs a pass for each
--- frame, so those that can share one do, lead() too, which needs none. Records without a meter are of as many meters as there
--- are accounts and commodities (unmetered): what one account says is nothing to another. The document is asked for its account
--- apart, so that none is unpacked for records that have a meter.
+-- Every usage record that counts, on whole days. Windows are over a company's meter, so that one
+-- company can be asked for alone. Only records whose days touch are compared with one another.
+-- A window function costs a pass for each frame: those that can share one do. lead() needs none.
+-- Records without a meter count by account and commodity (unmetered), each as a meter of its own.
+-- Documents are looked up apart where few records need them, so that no other is unpacked.
 create or replace view analytics.usage as
-select
-  usage_id,
-  bill_id,
-  company_id,
-  site_id,
-  meter_id,
-  coalesce(datasource_type, unmetered[1]) as datasource_type,
-  start_date,
-  end_date,
-  case
-    when first_day is not null then daterange(first_day, until_day)
-  end as period,
-  until_day - first_day as period_days,
-  boundary_rule,
-  date_quality,
-  case
-    when first_day is null then null
-    when newer is null then datemultirange(daterange(first_day, until_day))
-    else datemultirange(daterange(first_day, until_day)) - newer
-  end as counted_days,
-  may_overlap,
-  next_start,
-  usage,
-  usage_units,
-  usage * factor as standard_usage,
-  standard_units,
-  dimension,
-  factor,
-  sign,
-  usage * factor * sign as signed_usage,
-  is_estimated,
-  is_excluded,
-  net_metering_type,
-  billed_demand,
-  metersync.boolean_of(raw ->> 'isImplied') as is_implied,
-  raw ->> 'electricityType' as electricity_type,
-  raw ->> 'timeOfUse' as time_of_use,
-  raw ->> 'tariff' as tariff,
-  raw ->> 'supplierName' as supplier,
-  raw ->> 'utilityName' as utility,
-  created,
-  updated,
-  api_version,
-  array_to_string(unmetered, ' ') as unmetered_source,
-  demand[1] as demand_kw,
-  demand[2] as demand_kva,
-  demand[3] as demand_kvar,
-  coalesce(datasource_type, unmetered[1]) as commodity,
-  usage_units as units,
-  bill_id as document_id,
-  raw ->> 'utilityName' as provider
-from (
-  select
-    *,
-    range_agg(daterange(first_day, until_day)) filter (
-      where may_overlap
-        and first_day is not null
-    ) over (
-      partition by company_id, meter_id, unmetered, dimension
-      order by
-        billed_at desc nulls last,
-        bill_key desc groups between unbounded preceding and 1 preceding
-    ) as newer
-  from (
+with
+  records as (
+    select
+      u.id as usage_id,
+      u.document_id as bill_id,
+      coalesce(u.document_id, u.id) as bill_key,
+      coalesce(d.created, u.created) as billed_at,
+      u.company_id,
+      coalesce(m.site_id, d.site_id) as site_id,
+      u.meter_id,
+      case
+        when u.meter_id is null then array[
+          u.raw ->> 'datasourceType',
+          coalesce(
+            nullif(
+              (
+                select raw ->> 'accountNumber'
+                from utility.documents
+                where id = u.document_id
+              ),
+              ''
+            ),
+            u.document_id::text,
+            u.id::text
+          )
+        ]
+      end as unmetered,
+      m.datasource_type,
+      coalesce(m.datasource_type, u.raw ->> 'datasourceType') as own_commodity,
+      u.start_date,
+      u.end_date,
+      metersync.first_day(u.start_date, u.end_date) as first_day,
+      metersync.last_day(u.start_date, u.end_date) as last_day,
+      metersync.amount(u.usage) as usage,
+      u.usage_units,
+      u.is_estimated,
+      u.exclusion as is_excluded,
+      coalesce(u.net_metering_type, m.raw ->> 'netMeteringType') as net_metering_type,
+      u.billed_demand,
+      d.api_version as bill_api_version,
+      u.raw,
+      u.created,
+      u.updated,
+      u.api_version
+    from utility.usage_data u
+      left join utility.documents d on d.id = u.document_id
+      left join utility.meters m on m.id = u.meter_id
+    where u.deleted_at is null
+      and d.deleted_at is null
+      and case
+        when d.revised_document_id is null then true
+        else analytics.superseded_by(d.id) is null
+      end
+  ),
+  standardized as ({{in_standard_units rows="records" commodity="own_commodity"}}),
+  described as (
+    select
+      *,
+      case net_metering_type
+        when 'EXPORT' then -1
+        when 'GENERATION' then 0
+        else 1
+      end * case when is_excluded then -1 else 1 end as sign,
+      case
+        when start_date is null
+          or end_date is null
+          or first_day is null then 'missing'
+        when end_date < start_date then 'inverted'
+        when end_date = start_date then 'end_missing'
+        when end_date > current_date then 'future'
+        when end_date - start_date >= 65 then 'too_long'
+        else 'ok'
+      end as date_quality,
+      -- Bills of older versions have no demand meters.
+      case
+        when coalesce(bill_api_version, 'v2') not in ('v2', 'v2.1') then (
+          select analytics.read_demand(d.raw, s.usage_id, s.own_commodity = 'ELECTRICITY')
+          from utility.documents d
+          where d.id = s.bill_id
+            and d.raw -> 'demandMeters' -> 0 is not null
+        )
+      end as demand
+    from standardized s
+  ),
+  neighboured as (
+    select
+      *,
+      min(first_day) over (
+        partition by company_id, meter_id, unmetered, dimension
+        order by first_day groups between 1 following and 1 following
+      ) as next_start,
+      coalesce(
+        lead(first_day) over (
+          partition by company_id, meter_id, unmetered, dimension
+          order by first_day groups between 1 following and 1 following
+        ),
+        'infinity'
+      ) as next_first,
+      coalesce(
+        max(last_day) over (
+          partition by company_id, meter_id, unmetered, dimension
+          order by first_day rows between unbounded preceding and 1 preceding
+        ),
+        '-infinity'
+      ) as last_before
+    from described
+  ),
+  bounded as (
     select
       *,
       last_day + 1 - coalesce(
@@ -84,121 +128,77 @@ from (
         else 'end_inclusive'
       end as boundary_rule,
       coalesce(next_first <= last_day or last_before >= first_day, true) as may_overlap
-    from (
-      select
-        *,
-        min(first_day) over (
-          partition by company_id, meter_id, unmetered, dimension
-          order by first_day groups between 1 following and 1 following
-        ) as next_start,
-        coalesce(
-          lead(first_day) over (
-            partition by company_id, meter_id, unmetered, dimension
-            order by first_day groups between 1 following and 1 following
-          ),
-          'infinity'
-        ) as next_first,
-        coalesce(
-          max(last_day) over (
-            partition by company_id, meter_id, unmetered, dimension
-            order by first_day rows between unbounded preceding and 1 preceding
-          ),
-          '-infinity'
-        ) as last_before
-      from (
-        select
-          u.id as usage_id,
-          u.document_id as bill_id,
-          coalesce(u.document_id, u.id) as bill_key,
-          coalesce(d.created, u.created) as billed_at,
-          u.company_id,
-          coalesce(m.site_id, d.site_id) as site_id,
-          u.meter_id,
-          case
-            when u.meter_id is null then array[
-              u.raw ->> 'datasourceType',
-              coalesce(
-                nullif(
-                  (
-                    select raw ->> 'accountNumber'
-                    from utility.documents
-                    where id = u.document_id
-                  ),
-                  ''
-                ),
-                u.document_id::text,
-                u.id::text
-              )
-            ]
-          end as unmetered,
-          m.datasource_type,
-          u.start_date,
-          u.end_date,
-          metersync.first_day(u.start_date, u.end_date) as first_day,
-          metersync.last_day(u.start_date, u.end_date) as last_day,
-          metersync.amount(u.usage) as usage,
-          u.usage_units,
-          coalesce(
-            own.standard_units,
-            common.standard_units,
-            u.usage_units
-          ) as standard_units,
-          coalesce(own.dimension, common.dimension, 'unknown') as dimension,
-          coalesce(own.factor, common.factor, 1) as factor,
-          case coalesce(u.net_metering_type, m.raw ->> 'netMeteringType')
-            when 'EXPORT' then -1
-            when 'GENERATION' then 0
-            else 1
-          end * case when u.exclusion then -1 else 1 end as sign,
-          u.is_estimated,
-          u.exclusion as is_excluded,
-          coalesce(u.net_metering_type, m.raw ->> 'netMeteringType') as net_metering_type,
-          u.billed_demand,
-          case
-            when u.start_date is null
-              or u.end_date is null
-              or metersync.first_day(u.start_date, u.end_date) is null then 'missing'
-            when u.end_date < u.start_date then 'inverted'
-            when u.end_date = u.start_date then 'end_missing'
-            when u.end_date > current_date then 'future'
-            when u.end_date - u.start_date >= 65 then 'too_long'
-            else 'ok'
-          end as date_quality,
-          u.raw,
-          u.created,
-          u.updated,
-          u.api_version,
-          -- Older versions have none. The document is asked for them apart, so that no join carries whole records.
-          case
-            when coalesce(d.api_version, 'v2') not in ('v2', 'v2.1') then (
-              select
-                analytics.read_demand(
-                  told.raw,
-                  u.id,
-                  coalesce(m.datasource_type, u.raw ->> 'datasourceType') = 'ELECTRICITY'
-                )
-              from utility.documents told
-              where told.id = u.document_id
-                and told.raw -> 'demandMeters' -> 0 is not null
-            )
-          end as demand
-        from utility.usage_data u
-          left join utility.documents d on d.id = u.document_id
-          left join utility.meters m on m.id = u.meter_id
-          left join ops.unit_factors own on own.units = u.usage_units
-            and own.datasource_type = coalesce(m.datasource_type, u.raw ->> 'datasourceType')
-          left join ops.unit_factors common on common.units = u.usage_units
-            and common.datasource_type = ''
-        where u.deleted_at is null
-          and d.deleted_at is null
-          and case
-            when d.revised_document_id is null then true
-            else analytics.superseded_by(d.id) is null
-          end
-      ) record
-    ) neighboured
-  ) bounded
-) overlapped;
+    from neighboured
+  ),
+  overlapped as (
+    select
+      *,
+      range_agg(daterange(first_day, until_day)) filter (
+        where may_overlap
+          and first_day is not null
+      ) over (
+        partition by company_id, meter_id, unmetered, dimension
+        order by
+          billed_at desc nulls last,
+          bill_key desc groups between unbounded preceding and 1 preceding
+      ) as newer_days
+    from bounded
+  ),
+  final as (
+    select
+      usage_id,
+      bill_id,
+      company_id,
+      site_id,
+      meter_id,
+      coalesce(datasource_type, unmetered[1]) as datasource_type,
+      start_date,
+      end_date,
+      case
+        when first_day is not null then daterange(first_day, until_day)
+      end as period,
+      until_day - first_day as period_days,
+      boundary_rule,
+      date_quality,
+      case
+        when first_day is null then null
+        when newer_days is null then datemultirange(daterange(first_day, until_day))
+        else datemultirange(daterange(first_day, until_day)) - newer_days
+      end as counted_days,
+      may_overlap,
+      next_start,
+      usage,
+      usage_units,
+      usage * factor as standard_usage,
+      standard_units,
+      dimension,
+      factor,
+      sign,
+      usage * factor * sign as signed_usage,
+      is_estimated,
+      is_excluded,
+      net_metering_type,
+      billed_demand,
+      metersync.boolean_of(raw ->> 'isImplied') as is_implied,
+      raw ->> 'electricityType' as electricity_type,
+      raw ->> 'timeOfUse' as time_of_use,
+      raw ->> 'tariff' as tariff,
+      raw ->> 'supplierName' as supplier,
+      raw ->> 'utilityName' as utility,
+      created,
+      updated,
+      api_version,
+      array_to_string(unmetered, ' ') as unmetered_source,
+      demand[1] as demand_kw,
+      demand[2] as demand_kva,
+      demand[3] as demand_kvar,
+      coalesce(datasource_type, unmetered[1]) as commodity,
+      usage_units as units,
+      bill_id as document_id,
+      raw ->> 'utilityName' as provider
+    from overlapped
+  )
+select * from final;
 
 comment on view analytics.usage is
   'One row for each usage record that counts: it lives, and so does its bill, which no other superseded.';

@@ -1,0 +1,13 @@
+-- Rows with the standard unit of their usage_units. The commodity's own factor goes before the
+-- common one; without either, the unit stands for itself.
+-- Arguments: rows, the step to read; commodity, its column of that name.
+select
+  r.*,
+  coalesce(own.factor, common.factor, 1) as factor,
+  coalesce(own.standard_units, common.standard_units, r.usage_units) as standard_units,
+  coalesce(own.dimension, common.dimension, 'unknown') as dimension
+from {{rows}} r
+  left join ops.unit_factors own on own.units = r.usage_units
+    and own.datasource_type = r.{{commodity}}
+  left join ops.unit_factors common on common.units = r.usage_units
+    and common.datasource_type = ''
