@@ -1,5 +1,6 @@
 /**
- * Formats every .sql file, the bodies of SQL functions too; `--check` changes nothing and fails where a file would change.
+ * Formats every .sql file, including the bodies of SQL functions. `--check` changes nothing and fails if a
+ * file would change.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,17 +10,17 @@ const project = join(import.meta.dirname, '..');
 const files = globSync('{analytics,db,docker,sandbox}/**/*.sql', { cwd: project }).sort();
 const check = process.argv.includes('--check');
 
-/** Statements, and between $$ and $$ the bodies of functions in SQL; those in PL/pgSQL stay as they are. */
+/** Formats statements, and bodies of SQL functions between $$ and $$; those in PL/pgSQL stay unchanged. */
 export function formatFile(text: string): string {
   const bodies: string[] = [];
-  const held = text.replace(/\$(\w*)\$\n([\s\S]*?)\n\s*\$\1\$/g, (whole, tag: string, body: string) => {
+  const held = text.replace(/\$(\w*)\$\n([\s\S]*?)\n\s*\$\1\$/g, (match, tag: string, body: string) => {
     const sql = !/^\s*(declare|begin)\b/im.test(
       body
         .replace(/^\s*--.*$/gm, '')
         .trimStart()
         .slice(0, 40),
     );
-    bodies.push(sql ? `$${tag}$\n${indented(formatSql(body))}\n$${tag}$` : whole);
+    bodies.push(sql ? `$${tag}$\n${indented(formatSql(body))}\n$${tag}$` : match);
     return `'@body${bodies.length - 1}@'`;
   });
   return `${formatSql(held).replace(/'@body(\d+)@'/g, (_, at: string) => bodies[Number(at)] ?? '')}\n`;
@@ -38,15 +39,15 @@ function formatSql(text: string): string {
     paramTypes: { custom: [{ regex: String.raw`\{\{.*?\}\}` }] },
   })
     .replace(/^set\s+(\w+ = )/gm, 'set $1')
-    .replace(callOrText, (whole, before?: string) =>
-      before === undefined || spaced.has(before) ? whole : `${before}(`,
+    .replace(callOrText, (match, before?: string) =>
+      before === undefined || spaced.has(before) ? match : `${before}(`,
     )
     .replace(/(preceding|following|current row)\s+and /g, '$1 and ');
 }
 
-/** What is before a parenthesis; texts and comments come first, as they stay as they are. */
+/** Matches a word before a parenthesis; also texts and comments, which come first and stay unchanged. */
 const callOrText = /'(?:[^']|'')*'|--.*$|\b([\w.]+) \((?!$)/gm;
-/** Words before a parenthesis that call nothing. */
+/** Words before a parenthesis that are no function. */
 const spaced = new Set(
   'in as over filter values on and or not when then else by exists any all lateral using from join select where table unique check key group range is distinct limit union'.split(
     ' ',
