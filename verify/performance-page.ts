@@ -102,7 +102,7 @@ const comparisons: readonly Comparison[] = [
 
 function peersTable({ peers }: AllMeasured): string[] {
   if (peers === undefined) return ['Not measured yet: `npm run bench -- peers --keep`.'];
-  const valueOf = (name: string | undefined) => {
+  const figureOf = (name: string | undefined) => {
     const figure = peers.figures[name ?? ''];
     return figure === undefined ? '' : describeFigure(figure);
   };
@@ -110,10 +110,10 @@ function peersTable({ peers }: AllMeasured): string[] {
     const goal = goals.peers?.[times ?? ''];
     return [
       work,
-      valueOf(ours),
+      figureOf(ours),
       peer,
-      valueOf(theirs),
-      valueOf(times),
+      figureOf(theirs),
+      figureOf(times),
       goal === undefined ? '' : describeGoal(goal),
     ];
   });

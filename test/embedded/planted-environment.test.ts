@@ -9,7 +9,7 @@ const planted = Object.fromEntries(
   ),
 );
 
-/** What the kernel tells of a process; empty when it has ended meanwhile. */
+/** Reads the environment or arguments of a process from the kernel; empty when it has ended. */
 function read(pid: number | string, what: 'environ' | 'cmdline'): string {
   try {
     return readFileSync(`/proc/${pid}/${what}`, 'utf8');
@@ -21,7 +21,7 @@ function read(pid: number | string, what: 'environ' | 'cmdline'): string {
 const shown = (text: string): string[] =>
   Object.entries(planted).flatMap(([name, secret]) => (text.includes(secret) ? [name] : []));
 
-test('no server of the embedded stack, nor its guardian, has a secret of the program in its environment or arguments', async () => {
+test('no embedded server or guardian has a secret of the program in its environment or arguments', async () => {
   for (const [name, secret] of Object.entries(planted)) {
     const before = process.env[name];
     process.env[name] = secret;

@@ -17,7 +17,7 @@ const [held, alsoHeld, denied] = [randomUUID(), randomUUID(), randomUUID()];
 
 let service: ScriptedServer;
 let deployment: Deployment;
-/** Where requests about the companies that are held wait. */
+/** The door at which requests about the held companies wait. */
 let door: Door;
 
 beforeAll(async () => {
@@ -50,7 +50,7 @@ interface Run extends Record<string, unknown> {
   readonly partsRunning: number;
 }
 
-/** The row of a run, and how many of its parts are said to be read. */
+/** Reads the row of a run, and the number of its running parts. */
 async function runOf(runId: string): Promise<Run | undefined> {
   const { rows } = await deployment.warehouse.db.execute<Run>(sql`
     select state, error, workflow_id as "workflowId",
@@ -61,7 +61,7 @@ async function runOf(runId: string): Promise<Run | undefined> {
   return rows[0];
 }
 
-/** What a schedule does once a minute. */
+/** Does what a schedule does once a minute. */
 const look = (): Promise<unknown> =>
   deployment.client.workflow.execute(workflowNames.wakeCatchUps, {
     ...{ workflowId: `look/${randomUUID()}`, taskQueue: taskQueues.events, args: [] },
@@ -73,7 +73,7 @@ const handleOf = (runId: string) => deployment.client.workflow.getHandle(workflo
 const isReading = (runId: string) =>
   until('the company is being read', async () => ((await runOf(runId))?.partsRunning ?? 0) > 0);
 
-test('a run whose workflow is ended in Temporal has failed at the next look, its parts too, and others go on', {
+test('a run whose workflow was ended in Temporal fails with its parts, and others go on', {
   timeout: 120_000,
 }, async () => {
   const { client, warehouse } = deployment;
@@ -104,7 +104,7 @@ test('a run whose workflow is ended in Temporal has failed at the next look, its
   const seen = await runCommand(['backfill', '--run', terminated], { env: deployment.env });
   expect(seen).toMatchObject({ status: 1, stdout: `backfill ${terminated}: failed: terminated` });
 
-  // Of a run that goes on, an operator may end the workflow of one company.
+  // An operator may end the workflow of one company of a run that goes on.
   await until('the company has a workflow', async () => {
     await client.workflow.getHandle(workflowIds.backfillCompany(held)).terminate('an operator');
     return true;
@@ -113,7 +113,7 @@ test('a run whose workflow is ended in Temporal has failed at the next look, its
   expect(await runOf(goesOn)).toMatchObject({ ...failed, error: expect.stringContaining('terminated') });
 });
 
-test('any number of companies may be chosen for a run: their ids are no part of its workflow', {
+test('the size of a workflow does not grow with the companies chosen for a run', {
   timeout: 120_000,
 }, async () => {
   const { client, env } = deployment;
@@ -149,12 +149,12 @@ test('any number of companies may be chosen for a run: their ids are no part of 
   expect(Math.max(...sizes)).toBeLessThan(30_000);
 });
 
-test('a run that can read nothing of its company has failed', async () => {
+test('a run that can read nothing of its company fails', async () => {
   expect(await deployment.backfill([denied])).toBe('failed');
   expect(await deployment.backfill([denied, companies[0]?.id ?? ''])).toBe('partial');
 });
 
-test('a run names the workflow that it is, also one that a schedule started', async () => {
+test('a run names its workflow, also if a schedule started it', async () => {
   const { client, warehouse } = deployment;
   const workflowId = `${workflowIds.backfillAll('scheduled')}-2026-11-22T03:00:00Z`;
   door.open();
