@@ -68,9 +68,9 @@ function left(seconds: number, share: number): string[] {
 }
 
 function forSeconds(seconds: number): string {
-  const whole = Math.ceil(seconds);
-  if (whole < 120) return `${whole} s`;
-  const minutes = Math.ceil(whole / 60);
+  const rounded = Math.ceil(seconds);
+  if (rounded < 120) return `${rounded} s`;
+  const minutes = Math.ceil(rounded / 60);
   return minutes < 120 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
 }
 

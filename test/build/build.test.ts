@@ -48,10 +48,10 @@ describe('the package', () => {
     expect(help).toMatchObject({ status: 0, stderr: '' });
     const subcommands = [...help.stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name ?? '');
     expect(subcommands).toEqual(expect.arrayContaining(['start', 'demo', 'sandbox', 'migrate']));
-    const shown = await Promise.all(
+    const helps = await Promise.all(
       ['start', 'demo', 'sandbox'].map((name) => metersync([name, '--help']).ended),
     );
-    for (const { status, stdout } of shown) {
+    for (const { status, stdout } of helps) {
       expect(status).toBe(0);
       expect(stdout).toMatch(/^Usage: metersync /);
     }

@@ -263,10 +263,10 @@ describe('while metersync start runs', () => {
       /^ *\d+ {2}warning {2}.*, meter \S.*: The next bill is \d+ days? late: .* \(since .*\)$/m,
     );
     expect(list.stdout).not.toContain('usual_days');
-    const shown = await metersync('checks', 'show', String(id));
-    expect(shown.stdout).toMatch(/^issue \d+, warning, late_bill: The next bill is /);
-    expect(shown.stdout).toMatch(/^ {2}billed until: 2026-/m);
-    expect(shown.stdout).toMatch(/^acknowledged \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/m);
+    const output = await metersync('checks', 'show', String(id));
+    expect(output.stdout).toMatch(/^issue \d+, warning, late_bill: The next bill is /);
+    expect(output.stdout).toMatch(/^ {2}billed until: 2026-/m);
+    expect(output.stdout).toMatch(/^acknowledged \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/m);
     expect((await json('checks', 'show', String(id))).said).toMatchObject({
       issue: { id, openedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) },
     });

@@ -47,19 +47,19 @@ describe('the lines of a run', () => {
 
   test('fit a terminal: ten companies, long names cut, then failures', () => {
     const name = 'A company with a name that goes on and on';
-    const shown = lines(
+    const drawn = lines(
       run({
         running: Array.from({ length: 12 }, () => company({ name })),
         failed: [{ name, resource: 'meters', state: 'failed', error: 'SERVICE_ACCESS_DENIED: no' }],
       }),
     );
-    expect(shown).toHaveLength(13);
-    expect(shown[1]).toMatch(/^ {2}A company with a name that … {2}documents/);
-    expect(shown.slice(11)).toEqual([
+    expect(drawn).toHaveLength(13);
+    expect(drawn[1]).toMatch(/^ {2}A company with a name that … {2}documents/);
+    expect(drawn.slice(11)).toEqual([
       '  … and 2 more',
       '  failed: A company with a name that … meters: SERVICE_ACCESS_DENIED: no',
     ]);
-    for (const line of shown) expect(line.length).toBeLessThan(110);
+    for (const line of drawn) expect(line.length).toBeLessThan(110);
   });
 });
 

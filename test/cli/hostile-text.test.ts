@@ -91,7 +91,7 @@ const holdsHostile = (json: string): boolean => {
   return found;
 };
 
-const shown = String.raw`x\u001b]0;OWNED\u0007`;
+const escaped = String.raw`x\u001b]0;OWNED\u0007`;
 
 describe('untrusted text steers no terminal', () => {
   test.each([
@@ -108,7 +108,7 @@ describe('untrusted text steers no terminal', () => {
     const [lines, json] = await Promise.all([metersync(args), metersync([...args, '--json'])]);
     expect(lines.status, lines.stderr).toBe(0);
     expectTame(lines.stdout + lines.stderr);
-    expect(lines.stdout).toContain(shown);
+    expect(lines.stdout).toContain(escaped);
     expectTame(json.stdout + json.stderr);
     expect(holdsHostile(json.stdout)).toBe(true);
   });
@@ -118,7 +118,7 @@ describe('untrusted text steers no terminal', () => {
     const env = { SERVICE_URL: `http://127.0.0.1:${port}/v2.2`, SERVICE_API_KEY: 'a-key-of-nobody' };
     const { stdout, stderr } = await metersync(['webhooks', 'portal'], env);
     expectTame(stdout + stderr);
-    expect(stdout).toContain(shown);
+    expect(stdout).toContain(escaped);
   });
 
   test.each([
@@ -132,7 +132,7 @@ describe('untrusted text steers no terminal', () => {
     expect(status).not.toBe(0);
     expect(stdout).toBe('');
     expect(steering(stderr)).toEqual([]);
-    expect(stderr).toContain(shown);
+    expect(stderr).toContain(escaped);
   });
 });
 
@@ -152,6 +152,6 @@ describe('an export', () => {
     expect(status).toBe(0);
     // The terminal adds a carriage return to each line end.
     expect(steering(said.replaceAll('\r\n', '\n'))).toEqual([]);
-    expect(said).toContain(shown);
+    expect(said).toContain(escaped);
   });
 });

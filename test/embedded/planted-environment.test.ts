@@ -18,7 +18,7 @@ function read(pid: number | string, what: 'environ' | 'cmdline'): string {
   }
 }
 
-const shown = (text: string): string[] =>
+const plantedIn = (text: string): string[] =>
   Object.entries(planted).flatMap(([name, secret]) => (text.includes(secret) ? [name] : []));
 
 test('no embedded server or guardian has a secret of the program in its environment or arguments', async () => {
@@ -31,11 +31,11 @@ test('no embedded server or guardian has a secret of the program in its environm
     });
   }
   const owner = await startOwner(temporaryFolder());
-  expect(shown(read(owner.child.pid ?? 0, 'environ'))).toEqual(Object.keys(planted));
+  expect(plantedIn(read(owner.child.pid ?? 0, 'environ'))).toEqual(Object.keys(planted));
   for (const name of ['guardian', 'postgres', 'temporal'] as const) {
     expect(read(owner[name].pid, 'environ'), name).not.toBe('');
-    expect(shown(read(owner[name].pid, 'environ')), name).toEqual([]);
+    expect(plantedIn(read(owner[name].pid, 'environ')), name).toEqual([]);
   }
   const running = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry));
-  expect(shown(running.map((pid) => read(pid, 'cmdline')).join('\n'))).toEqual([]);
+  expect(plantedIn(running.map((pid) => read(pid, 'cmdline')).join('\n'))).toEqual([]);
 });

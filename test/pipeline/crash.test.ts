@@ -65,8 +65,8 @@ test('a receiver killed with -9 under load loses no acknowledged event; the othe
   await until('what was taken is applied', async () => (await client.workflow.count(groups)).count === 0);
   const acknowledged = await service.delivered();
   expect(acknowledged.length).toBeLessThan(before + fired);
-  const known = await pipeline.warehouse.db.execute<{ id: string }>(sql`select id from metersync.events`);
-  expect(known.rows.map(({ id }) => id)).toEqual(expect.arrayContaining(acknowledged));
+  const recorded = await pipeline.warehouse.db.execute<{ id: string }>(sql`select id from metersync.events`);
+  expect(recorded.rows.map(({ id }) => id)).toEqual(expect.arrayContaining(acknowledged));
 
   await pipeline.start('receiver');
   await until(

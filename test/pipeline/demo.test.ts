@@ -39,8 +39,8 @@ test('the demo goes from an empty folder to an audit without differences, and le
     // The suggested commands work on its data.
     expect(said).toMatch(/^ {2}metersync status$/m);
     const [, dir = ''] = /^ {2}export METERSYNC_DIR=(.+)$/m.exec(said) ?? [];
-    const told = { cwd: folder.path, env: { METERSYNC_DIR: dir } };
-    const status = await runCommand(['status', '--json'], told);
+    const options = { cwd: folder.path, env: { METERSYNC_DIR: dir } };
+    const status = await runCommand(['status', '--json'], options);
     expect(JSON.parse(status.stdout)).toMatchObject({
       rows: { companies: 2 },
       verdict: {
@@ -50,7 +50,7 @@ test('the demo goes from an empty folder to an audit without differences, and le
         ]),
       },
     });
-    const report = await runCommand(['report', '--html', 'report.html'], told);
+    const report = await runCommand(['report', '--html', 'report.html'], options);
     expect(report, report.stderr).toMatchObject({ status: 0 });
     expect(existsSync(join(folder.path, 'report.html'))).toBe(true);
     // Without METERSYNC_DIR the error names the folder, and no second warehouse is made.

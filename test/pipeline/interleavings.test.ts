@@ -411,9 +411,9 @@ class Lane {
     const companies = await db.execute(sql`select id::text as id from utility.companies
       where id::text = any(${forged}) or id = ${world.life.place.company.id}::uuid`);
     expect(companies.rows).toEqual([{ id: world.life.place.company.id }]);
-    const told = await db.execute(sql`select count(*)::int as n from metersync.events
+    const counts = await db.execute(sql`select count(*)::int as n from metersync.events
       where outcome = 'missing' and (company_id::text = any(${forged}) or record_id = any(${forged}))`);
-    expect(told.rows).toEqual([{ n: world.forged.size }]);
+    expect(counts.rows).toEqual([{ n: world.forged.size }]);
     for (const table of ['documents', 'connections', 'sites']) {
       const live = await db.execute(sql`select from ${sql.raw(`utility.${table}`)}
         where company_id::text = any(${forged}) and deleted_at is null`);

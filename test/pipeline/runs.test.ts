@@ -22,13 +22,13 @@ let door: Door;
 
 beforeAll(async () => {
   door = createDoor();
-  const shown = [...companies, ...[held, alsoHeld, denied].map((id) => ({ id }))];
+  const listed = [...companies, ...[held, alsoHeld, denied].map((id) => ({ id }))];
   service = await ScriptedServer.start(async (asked) => {
-    if (asked.path === '/v2.2/company') return { json: shown };
+    if (asked.path === '/v2.2/company') return { json: listed };
     const id = asked.path.split('/').at(-1) ?? '';
     if (id === held || id === alsoHeld) await door.pass();
     if (id === denied) return { status: 403, json: {} };
-    if (!shown.some((company) => company.id === id)) return { status: 404, json: {} };
+    if (!listed.some((company) => company.id === id)) return { status: 404, json: {} };
     return pageOf([{ id, company: { id } }], asked);
   });
   deployment = await createDeployment({
@@ -134,16 +134,16 @@ test('the size of a workflow does not grow with the companies chosen for a run',
   const { historySize = 0 } = await handleOf(runId).describe();
   expect(historySize).toBeLessThan(10_000);
 
-  const some = await startBackfill(client, choose(...companies.map(({ id }) => id), ...unknown(295)));
-  expect(await handleOf(some).result()).toBe('complete');
-  expect((await runOf(some))?.error).toMatch(
+  const chosenRun = await startBackfill(client, choose(...companies.map(({ id }) => id), ...unknown(295)));
+  expect(await handleOf(chosenRun).result()).toBe('complete');
+  expect((await runOf(chosenRun))?.error).toMatch(
     /^SERVICE_NOT_FOUND: the service does not have 295 of the companies chosen: (\S+, ){5}…/,
   );
   const sizes: number[] = [];
-  const query = `WorkflowId = '${workflowIds.backfillAll(some)}'`;
+  const query = `WorkflowId = '${workflowIds.backfillAll(chosenRun)}'`;
   for await (const { runId: one } of client.workflow.list({ query }))
     sizes.push(
-      (await client.workflow.getHandle(workflowIds.backfillAll(some), one).describe()).historySize ?? 0,
+      (await client.workflow.getHandle(workflowIds.backfillAll(chosenRun), one).describe()).historySize ?? 0,
     );
   expect(sizes).toHaveLength(2);
   expect(Math.max(...sizes)).toBeLessThan(30_000);
