@@ -1,6 +1,7 @@
 /**
- * `npm run build`: what `npx metersync` and the container run. TypeScript becomes JavaScript in dist/, one file each,
- * beside it the SQL that both databases are made with, and the workflows as the one script that Temporal's isolate loads.
+ * `npm run build`: builds what `npx metersync` and the container run. dist/ gets one JavaScript file for each
+ * TypeScript file, the SQL of both databases, and the workflows as the one script that Temporal's isolate
+ * loads.
  */
 import { execFile } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,12 +12,12 @@ import { bundleWorkflows } from './app/workflow-bundle.ts';
 const project = import.meta.dirname;
 const dist = join(project, 'dist');
 
-/** Folders that are read as they are, by readers that look for them beside themselves: SQL, styles and a script. */
+/** Folders that are copied unchanged, as code reads them from beside itself: SQL, styles and a script. */
 const plain = ['db/migrations', 'analytics', 'sandbox/migrations', 'sandbox/portal/assets'];
 
 await build();
 
-/** Builds beside dist/ and then takes its place, so that a build which fails leaves the last one whole. */
+/** Builds beside dist/ and then replaces it, so that a failed build leaves the last one complete. */
 async function build(): Promise<void> {
   mkdirSync(join(project, '.metersync'), { recursive: true });
   const fresh = mkdtempSync(join(project, '.metersync', 'build-'));
@@ -24,7 +25,7 @@ async function build(): Promise<void> {
     await Promise.all([compile(fresh), bundle(fresh)]);
     for (const folder of plain) cpSync(join(project, folder), join(fresh, folder), { recursive: true });
     chmodSync(join(fresh, 'cli/main.js'), 0o755);
-    // mkdtemp made it for its owner alone; a package or an image is for everybody.
+    // mkdtemp makes a private folder; a package or an image is for everybody.
     chmodSync(fresh, 0o755);
     rmSync(dist, { recursive: true, force: true });
     renameSync(fresh, dist);
@@ -43,7 +44,7 @@ async function compile(into: string): Promise<void> {
   }
 }
 
-/** Bundled from the sources, as a checkout's worker does it, so that both run the same script. */
+/** Bundles the workflows from the sources, as a checkout's worker does, so that both run the same script. */
 async function bundle(into: string): Promise<void> {
   const { code } = await bundleWorkflows({
     debug: () => {},
@@ -53,7 +54,10 @@ async function bundle(into: string): Promise<void> {
   writeFileSync(join(into, 'workflow-bundle.js'), withoutMachinePaths(code));
 }
 
-/** The bundle's source map names files by where they lay when it was made: cut to the project, it is the same anywhere. */
+/**
+ * Makes the paths in the bundle's source map relative to the project, so that the bundle is the same
+ * anywhere.
+ */
 function withoutMachinePaths(code: string): string {
   return code.replace(/(?<=sourceMappingURL=data:[^,]*,)[A-Za-z0-9+/=]+/, (encoded) => {
     const map = Buffer.from(encoded, 'base64').toString('utf8').replaceAll(`${project}/`, '');

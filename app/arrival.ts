@@ -1,6 +1,6 @@
 import type { Arrival } from './running.ts';
 
-/** The arrival of what a search looks for, which ends when it is there, and when `stopping` aborts it. */
+/** Makes an arrival of a search, which ends when its target is there or when `stopping` aborts it. */
 export function arrivalOf(
   searched: Promise<void>,
   stopping: AbortController,
@@ -10,7 +10,7 @@ export function arrivalOf(
     if (stopping.signal.aborted) return new Promise<void>(() => {});
     throw error;
   });
-  // Whoever waits for it is told; that nobody does yet is no failure of its own.
+  // Callers that wait get the error; without any, it must not count as an unhandled rejection.
   arrived.catch(() => {});
   return {
     isThere,

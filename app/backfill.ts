@@ -9,7 +9,7 @@ import { type RunState, taskQueues, workflowIds, workflowNames } from '../contra
 import { chooseCompanies } from '../db/backfill/chosen-companies.ts';
 import type { Database } from '../db/connect.ts';
 
-/** Starts a backfill of all companies, or of those that are chosen, one at least; returns its run id. */
+/** Starts a backfill of all companies, or of one or more chosen ones; returns its run id. */
 export async function startBackfill(
   client: Client,
   chosen?: { readonly db: Database; readonly companies: readonly string[] },
@@ -20,7 +20,10 @@ export async function startBackfill(
   return runId;
 }
 
-/** Makes the function that starts the first backfill of a company, whose run has the company's id; one runs at a time. */
+/**
+ * Makes the function that starts a company's first backfill. The run has the company's id, so one runs at a
+ * time.
+ */
 export function firstBackfillOf(client: Client, db: Database): (companyId: string) => Promise<void> {
   return async (companyId) => {
     await chooseCompanies(db, companyId, [companyId]);
@@ -40,7 +43,7 @@ async function startRun(client: Client, runId: string): Promise<void> {
   });
 }
 
-/** Whether Temporal knows the run: it has no row before a worker begins it. */
+/** Whether Temporal knows the run, which has no row before a worker begins it. */
 export async function runIsStarted(client: Client, runId: string): Promise<boolean> {
   try {
     await client.workflow.getHandle(workflowIds.backfillAll(runId)).describe();
@@ -51,7 +54,10 @@ export async function runIsStarted(client: Client, runId: string): Promise<boole
   }
 }
 
-/** How the workflow of a run ended, once it has; undefined where Temporal cannot say. Never rejects. */
+/**
+ * Waits for the end of a run's workflow and returns its state; undefined if Temporal cannot say. Never
+ * rejects.
+ */
 export async function runEnd(client: Client, workflowId: string): Promise<RunState | undefined> {
   try {
     return await client.workflow.getHandle(workflowId).result();
@@ -63,7 +69,9 @@ export async function runEnd(client: Client, workflowId: string): Promise<RunSta
 /** Temporal's TASK_QUEUE_TYPE_ACTIVITY. */
 const typeActivity = 2;
 
-/** Whether a worker takes work of a queue, as each takes activities: without one, it would wait for ever. */
+/**
+ * Whether a worker polls a queue for activities, as every worker does; without one, work would wait for ever.
+ */
 export async function workerIsPolling(
   client: Client,
   queue: keyof typeof taskQueues = 'backfill',

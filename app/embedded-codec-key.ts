@@ -7,9 +7,10 @@ import { writePrivateFileOnce } from './private-file.ts';
 const keyBytes = 32;
 
 /**
- * The key of what the embedded Temporal is given, which the first process makes and the others of the folder read.
- * Its port takes anybody on the machine; without the key nobody reads events there, nor has any applied.
- * Undefined for data from before there were keys, which goes on as it is. To be called before the server starts.
+ * Reads the key that encrypts the payloads of the embedded Temporal; the first process of the folder makes
+ * it. Temporal's port accepts anybody on the machine: without the key nobody can read events there or have
+ * any applied. Undefined for data from before there were keys, which stays unencrypted. Call it before the
+ * server starts.
  * @throws Error when the file holds no key
  */
 export function embeddedCodecKey(dir: string): CodecKey | undefined {

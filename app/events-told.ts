@@ -3,7 +3,7 @@ import { counted } from '../contract/words.ts';
 import type { Database } from '../db/connect.ts';
 import { recordsWaiting } from '../db/read/waiting.ts';
 
-/** What recording a group says of its events. */
+/** Counts of the events of a recorded group. */
 interface Recorded {
   readonly fresh: number;
   readonly dead: number;
@@ -11,37 +11,39 @@ interface Recorded {
 
 export interface EventsTold {
   add(recorded: Recorded): void;
-  /** Tells the rest. */
+  /** Logs the rest. */
   stop(): Promise<void>;
 }
 
-/** Puts a line into the log every `everyMs` in which events were taken: how many, and whether any of them waits. */
+/**
+ * Logs every `everyMs` how many events were taken, if any were, and how many records wait to be read again.
+ */
 export function tellEvents(options: { db: Database; log: Logger; everyMs: number }): EventsTold {
   const { db, log, everyMs } = options;
   let since = { fresh: 0, dead: 0 };
-  const tell = async () => {
+  const report = async () => {
     if (since.fresh === 0) return;
-    const told = since;
+    const counts = since;
     since = { fresh: 0, dead: 0 };
     try {
-      log.info(describeTaken(told, await recordsWaiting(db, waitingMax)));
+      log.info(describeTaken(counts, await recordsWaiting(db, waitingMax)));
     } catch (error) {
       log.debug({ err: error }, 'what waits could not be read');
     }
   };
-  const timer = setInterval(tell, everyMs).unref();
+  const timer = setInterval(report, everyMs).unref();
   return {
     add: ({ fresh, dead }) => {
       since = { fresh: since.fresh + fresh, dead: since.dead + dead };
     },
     stop: async () => {
       clearInterval(timer);
-      await tell();
+      await report();
     },
   };
 }
 
-/** More are not counted. */
+/** Waiting records beyond this are not counted. */
 const waitingMax = 1_000;
 
 /** `12 events taken, all settled`. */

@@ -7,9 +7,9 @@ import { openPrivateLog } from './private-file.ts';
 export type { Logger } from 'pino';
 
 /**
- * Structured logs: JSON lines on standard output, readable ones when that is a terminal, or a file while a progress
- * display has the terminal. Secrets have no place in them, nor have statements, whose parameters may be some. What others
- * wrote steers no terminal, in which a log file may be looked at too.
+ * Creates the structured log: JSON lines on standard output, readable lines on a terminal, or a file while a
+ * progress display has the terminal. Secrets are left out, and so are SQL statements, whose parameters may be
+ * secret. Text of others is escaped, as a terminal may show log files too.
  */
 export function createLog(options: { level: string; file?: string }): Logger {
   const serialize = (error: unknown) => pino.stdSerializers.err(withoutStatement(error) as Error);
@@ -33,15 +33,15 @@ export function createLog(options: { level: string; file?: string }): Logger {
   return pino({ level: options.level, redact, serializers, hooks }, standardOutput());
 }
 
-/** A line of JSON that is the same JSON. */
+/** Escapes a line of JSON; it stays the same JSON. */
 const printableLine = (line: string): string => `${printable(line.trimEnd())}\n`;
 
-/** A line of JSON whose texts are shown as they are. */
+/** Escapes the texts in a line of JSON that the readable log prints without quotes. */
 const readableLine = (line: string): string => `${JSON.stringify(printableValue(JSON.parse(line)))}\n`;
 
 /**
- * A full disk must not end what works without its log: lines that find no room are lost. Pino's own stream would throw,
- * and then hold the end of the process until there is room.
+ * Drops lines when the disk is full, as the work goes on without a log. Pino's own stream would throw, and
+ * then keep the process from ending until there is room.
  */
 function standardOutput(): { write(line: string): void } {
   process.stdout.on('error', () => {});

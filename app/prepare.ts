@@ -7,7 +7,7 @@ import { readTimeZone } from '../db/read/session.ts';
 import type { Settings } from './settings.ts';
 import { openWarehouse } from './warehouse.ts';
 
-/** Brings the warehouse's schema up to date. */
+/** Migrates the warehouse's schema to the newest version. */
 export async function migrate(
   settings: Settings,
   url: string,
@@ -24,8 +24,9 @@ export async function migrate(
 }
 
 /**
- * @throws Error that says what to do when the warehouse's schema is older or newer than this metersync, or its sessions
- * read the service's times in another zone
+ * Checks that the warehouse's schema is the one of this metersync, and that its sessions use the service's
+ * time zone.
+ * @throws Error that says what to do when either is not so
  */
 export async function requireSchema(settings: Settings, url: string, log: Logger): Promise<void> {
   const warehouse = openWarehouse(settings, url, log, 1);
@@ -43,7 +44,8 @@ export async function requireSchema(settings: Settings, url: string, log: Logger
 }
 
 /**
- * A pooler between may keep the options of a session from Postgres, and times without a zone would be read in another.
+ * Checks the time zone of sessions: a pooler may drop their options, and times without a zone would be read
+ * wrongly.
  * @throws Error that says what to do
  */
 export async function requireZone({ db }: Pick<Warehouse, 'db'>, timeZone: string): Promise<void> {
@@ -54,7 +56,7 @@ export async function requireZone({ db }: Pick<Warehouse, 'db'>, timeZone: strin
   );
 }
 
-/** Postgres's own words and where it is, rather than the statement that it did not answer. */
+/** Describes an error by Postgres's own message and address, instead of the failed statement. */
 function inWords(error: unknown, url: string): Error {
   const { host, pathname } = new URL(url);
   return new Error(`Postgres at ${host}${pathname} (DATABASE_URL): ${sqlMessage(error)}`, {

@@ -18,22 +18,25 @@ import { dirname } from 'node:path';
 import { finished } from 'node:stream/promises';
 
 /**
- * Everything that we write is for its user alone. A name that is there, a link above all, is never opened: what is
- * written begins under a name that nobody can guess, and is moved to its own when it is whole.
+ * Everything that we write is for its user alone. An existing name, above all a link, is never opened: a file
+ * is written under a name that nobody can guess, and renamed once it is complete.
  */
 const fileMode = 0o600;
 const folderMode = 0o700;
 
-/** A file that is being written. It has its name once it is kept. */
+/** A file that is being written; `keep` gives it its name. */
 export interface PrivateFile {
   readonly stream: WriteStream;
-  /** Ends the stream, waits until all is written, and gives the file its name. */
+  /** Ends the stream, waits until everything is written, and gives the file its name. */
   keep(): Promise<void>;
-  /** Removes what was written; after `keep` it does nothing. Safe in a handler of signals. */
+  /** Removes what was written; does nothing after `keep`. Safe in a signal handler. */
   discard(): void;
 }
 
-/** @throws Error when `path` is a device, a pipe or a folder, or its folder cannot be written */
+/**
+ * Begins a private file.
+ * @throws Error when `path` is a device, a pipe or a folder, or its folder is not writable
+ */
 export function createPrivateFile(path: string): PrivateFile {
   const there = lstatSync(path, { throwIfNoEntry: false });
   if (there !== undefined && !there.isFile() && !there.isSymbolicLink()) {
@@ -58,12 +61,14 @@ export function createPrivateFile(path: string): PrivateFile {
   };
 }
 
-/** Writes a small file whole, over whatever has its name. */
+/** Writes a small file atomically, and replaces any of its name. */
 export function writePrivateFile(path: string, text: string): void {
   renameSync(written(path, text), path);
 }
 
-/** Writes a small file whole unless there is one of its name; whoever comes first wins, also among processes. */
+/**
+ * Writes a small file atomically unless one of its name exists; the first writer wins, also among processes.
+ */
 export function writePrivateFileOnce(path: string, text: string): void {
   const fresh = written(path, text);
   try {
@@ -75,17 +80,17 @@ export function writePrivateFileOnce(path: string, text: string): void {
   }
 }
 
-/** Opens a file to add to it, which others can no longer read. @throws Error when its name is a link */
+/** Opens a file for appending and makes it private. @throws Error when its name is a link */
 export function openPrivateLog(path: string): number {
   makePrivateFolder(dirname(path));
   const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
-  // Where the system has no such flag it is undefined, which counts as none.
+  // A system without the flag has undefined here, which counts as 0.
   const fd = openSync(path, O_APPEND | O_CREAT | O_WRONLY | O_NOFOLLOW, fileMode);
   fchmodSync(fd, fileMode);
   return fd;
 }
 
-/** Makes a folder where there is none; one that is there stays as it is. */
+/** Makes a private folder; an existing one keeps its mode. */
 export function makePrivateFolder(dir: string): void {
   mkdirSync(dir, { recursive: true, mode: folderMode });
 }

@@ -15,7 +15,10 @@ import type { TemporalPlace } from './temporal-place.ts';
 
 const never = new Promise<void>(() => {});
 
-/** @throws Error saying what is wrong with the configured secrets, without showing any */
+/**
+ * Reads the signing secrets from the settings or their file.
+ * @throws Error that names what is wrong, and no secret
+ */
 export function secretsOf(settings: Settings['webhooks'], log: Logger): SecretSource {
   if (settings.secretsFile !== undefined) {
     return fileSecrets({ path: settings.secretsFile, now: Date.now, log });
@@ -24,15 +27,15 @@ export function secretsOf(settings: Settings['webhooks'], log: Logger): SecretSo
 }
 
 /**
- * Starts the HTTP edge. It needs Temporal and nothing else: events are taken while Postgres is down. Until Temporal is
- * there for the first time deliveries are answered 503 at once, and the service delivers them again.
+ * Starts the HTTP edge. It needs Temporal alone: events are taken while Postgres is down. Until Temporal is
+ * reachable for the first time, deliveries are answered 503 at once, and the service delivers them again.
  */
 export async function startReceiver(options: {
   settings: Settings;
   secrets: SecretSource;
   temporal: TemporalPlace;
   arrival: TemporalArrival;
-  /** How groups are started while a worker runs in this process. */
+  /** Returns how to start groups while a worker runs in this process. */
   startHere?: () => Start | undefined;
   log: Logger;
 }): Promise<Running & { readonly url: string; readonly receiver: Receiver }> {

@@ -1,9 +1,12 @@
 import type { ScheduleSpecDescription } from '@temporalio/client';
 
-/** Marks what was written, in the comment of a cron expression, which Temporal keeps beside what it makes of it. */
+/**
+ * Repeats a cron expression in its own comment, which Temporal keeps beside the calendars that it makes of
+ * it.
+ */
 export const cronComment = (cron: string): string => `# ${cron}`;
 
-/** The times of a schedule in words; of calendars that somebody else made, that there are some. */
+/** Describes the times of a schedule; of calendars that were set in Temporal, only that there are some. */
 export function timesOf(spec: ScheduleSpecDescription): string {
   const zone = spec.timezone === undefined || spec.timezone === '' ? 'UTC' : spec.timezone;
   const parts = [
@@ -20,15 +23,15 @@ const units = [
   ['s', 1_000],
 ] as const;
 
-/** For example `15m`: whole units, the largest that fits. */
+/** Formats a duration in the largest unit that divides it, for example `15m`. */
 export function shortDuration(ms: number): string {
   const [unit, length] = units.find(([, size]) => ms >= size && ms % size === 0) ?? ['ms', 1];
   return `${ms / length}${unit}`;
 }
 
-/** Milliseconds of `90s`, `15m`, `6h` or `1d`; undefined for anything else. */
+/** Parses `90s`, `15m`, `6h` or `1d` to milliseconds; undefined for anything else. */
 export function parseDuration(text: string): number | undefined {
   const [, count, name] = /^(\d{1,6}) ?([dhms])$/.exec(text) ?? [];
-  const unit = units.find(([known]) => known === name);
+  const unit = units.find(([unitName]) => unitName === name);
   return unit === undefined ? undefined : Number(count) * unit[1];
 }

@@ -22,15 +22,17 @@ import { cronComment, timesOf } from './schedule-times.ts';
 const minutes = 60_000;
 const hours = 60 * minutes;
 
-/** When a schedule starts a run. Of `cron` and `everyMs` one is given. */
+/** When a schedule starts a run. Either `cron` or `everyMs` is given. */
 export interface ScheduleTimes {
   readonly cron?: string | undefined;
   readonly everyMs?: number | undefined;
-  /** Of the cron expression; UTC when not given. */
+  /** Time zone of the cron expression; UTC when not given. */
   readonly timeZone?: string | undefined;
-  /** Each start is put off by a random part of this, so that not everybody asks the service at the full hour. */
+  /**
+   * Each start is delayed by a random part of this, so that not everybody asks the service at the full hour.
+   */
   readonly jitterMs?: number | undefined;
-  /** How late a start may be that was missed while Temporal was away; what is older is left out. */
+  /** How late a start may be that was missed while Temporal was away; older ones are skipped. */
   readonly catchUpMs?: number | undefined;
 }
 
@@ -41,7 +43,7 @@ interface Definition {
   readonly times: ScheduleTimes & { readonly jitterMs: number; readonly catchUpMs: number };
 }
 
-/** What a worker makes when it is not there, and `reset` gives. */
+/** The schedules that a worker makes where they are absent, and that `reset` restores. */
 const definitions: Readonly<Record<RunKind, Definition>> = {
   full: {
     scheduleId: scheduleIds.full,
@@ -57,10 +59,10 @@ const definitions: Readonly<Record<RunKind, Definition>> = {
   },
 };
 
-/** A schedule as `metersync schedule show` tells it. Times are ISO 8601 in UTC. */
+/** A schedule as `metersync schedule show` prints it. Times are ISO 8601 in UTC. */
 export interface ScheduleState {
   readonly name: RunKind;
-  /** `absent`: no worker has made it yet; `removed`: somebody removed it, and no worker makes it anew. */
+  /** `absent`: no worker has made it yet; `removed`: somebody removed it, and no worker makes it again. */
   readonly state: 'active' | 'paused' | 'removed' | 'absent';
   /** Why it is paused. */
   readonly reason: string | null;
@@ -74,46 +76,47 @@ export interface ScheduleState {
   readonly last: readonly {
     readonly scheduledAt: string;
     readonly workflowId: string;
-    /** How the run ended, or `running`; what Temporal says of it when it ended otherwise. */
+    /** The run's own end state, `running`, or Temporal's status when it ended otherwise. */
     readonly state: string;
   }[];
-  /** Starts that were left out because Temporal was away for longer than the catch-up window. */
+  /** Number of starts that were skipped because Temporal was away for longer than the catch-up window. */
   readonly missed: number;
 }
 
-/** A schedule that Temporal does not take as it is given. */
+/** Temporal does not accept a schedule. */
 export class ScheduleRefused extends Error {}
 
 const removedNote = 'removed with metersync schedule remove';
 const lastRuns = 5;
 
-/** Makes the schedules that are not there. One that was changed, paused or removed stays as it is. */
+/** Makes the schedules that are absent. One that was changed, paused or removed stays so. */
 export async function ensureSchedules(client: Client): Promise<void> {
   for (const name of runKinds) await create(client, name, definitions[name].times);
 }
 
 /**
- * Changes what is given of a schedule's times and keeps the rest; a schedule that is not there, or that somebody removed, begins
- * with the default. A paused one stays paused.
- * @throws ScheduleRefused when a zone is given to a schedule without a cron expression, or Temporal does not take the times
+ * Changes the given parts of a schedule's times and keeps the rest. An absent or removed schedule begins with
+ * the default times; a paused one stays paused.
+ * @throws ScheduleRefused when a zone is given to a schedule without cron, or Temporal does not accept the
+ * times
  */
 export async function setSchedule(client: Client, name: RunKind, times: ScheduleTimes): Promise<void> {
-  const known = await describe(client, name);
-  if (known === undefined || isRemoved(known)) {
+  const existing = await describe(client, name);
+  if (existing === undefined || isRemoved(existing)) {
     const { cron, everyMs, ...standard } = definitions[name].times;
     const when = times.cron === undefined && times.everyMs === undefined ? { cron, everyMs } : {};
     const { jitterMs = standard.jitterMs, catchUpMs = standard.catchUpMs } = times;
     return await putSchedule(client, name, { ...when, ...givenOf(times), jitterMs, catchUpMs });
   }
   const { cron, everyMs, timeZone, jitterMs, catchUpMs } = times;
-  const isCron = cron !== undefined || (everyMs === undefined && (known.spec.calendars ?? []).length > 0);
+  const isCron = cron !== undefined || (everyMs === undefined && (existing.spec.calendars ?? []).length > 0);
   if (timeZone !== undefined && !isCron)
     throw new ScheduleRefused('--time-zone is the zone of --cron, and this schedule has none');
-  const timezone = timeZone ?? known.spec.timezone;
+  const timezone = timeZone ?? existing.spec.timezone;
   const spec: ScheduleSpec = {
-    ...(cron === undefined && everyMs === undefined ? known.spec : whenOf(times)),
+    ...(cron === undefined && everyMs === undefined ? existing.spec : whenOf(times)),
     ...(isCron && timezone !== undefined ? { timezone } : {}),
-    jitter: jitterMs ?? known.spec.jitter ?? 0,
+    jitter: jitterMs ?? existing.spec.jitter ?? 0,
   };
   await refusingTimes(() =>
     handleOf(client, name).update((before) => ({
@@ -124,7 +127,7 @@ export async function setSchedule(client: Client, name: RunKind, times: Schedule
   );
 }
 
-/** Gives a schedule the times that a worker would make it with, whatever it has. A paused one stays paused. */
+/** Restores a schedule's default times. A paused one stays paused. */
 export async function resetSchedule(client: Client, name: RunKind): Promise<void> {
   await putSchedule(client, name, definitions[name].times);
 }
@@ -132,10 +135,10 @@ export async function resetSchedule(client: Client, name: RunKind): Promise<void
 async function putSchedule(client: Client, name: RunKind, times: Definition['times']): Promise<void> {
   await refusingTimes(async () => {
     if (await create(client, name, times)) return;
-    await handleOf(client, name).update((known) => ({
-      ...known,
+    await handleOf(client, name).update((existing) => ({
+      ...existing,
       ...scheduleOf(name, times),
-      state: isRemoved(known) ? { paused: false } : known.state,
+      state: isRemoved(existing) ? { paused: false } : existing.state,
     }));
   });
 }
@@ -147,13 +150,13 @@ async function refusingTimes(change: () => Promise<void>): Promise<void> {
   try {
     await change();
   } catch (error) {
-    // So the client tells what the server calls an invalid argument.
+    // The client throws TypeError for what the server calls an invalid argument.
     if (!(error instanceof TypeError)) throw error;
     throw new ScheduleRefused(`Temporal does not take these times: ${error.message}`, { cause: error });
   }
 }
 
-/** @throws Error when there is no such schedule, as do those below */
+/** Pauses a schedule. @throws Error when there is no such schedule, as do the functions below */
 export async function pauseSchedule(client: Client, name: RunKind, reason: string): Promise<void> {
   await (await there(client, name)).pause(reason);
 }
@@ -168,21 +171,21 @@ export async function triggerSchedule(client: Client, name: RunKind): Promise<vo
 }
 
 /**
- * Takes the schedule's times away and leaves it paused: it is Temporal that remembers that somebody removed it, so
- * that no worker makes it anew.
+ * Removes the schedule's times and leaves it paused, so that Temporal remembers the removal and no worker
+ * makes it again.
  */
 export async function removeSchedule(client: Client, name: RunKind): Promise<void> {
   const handle = await there(client, name);
-  await handle.update((known) => ({ ...known, spec: {}, state: { paused: true, note: removedNote } }));
+  await handle.update((existing) => ({ ...existing, spec: {}, state: { paused: true, note: removedNote } }));
 }
 
 export async function readSchedule(client: Client, name: RunKind): Promise<ScheduleState> {
-  const known = await describe(client, name);
+  const existing = await describe(client, name);
   const none = { next: [], running: [], last: [], missed: 0, reason: null, times: null };
-  if (known === undefined) return { name, state: 'absent', ...none, jitterSeconds: 0, catchUpSeconds: 0 };
-  const { info, spec, policies, state } = known;
+  if (existing === undefined) return { name, state: 'absent', ...none, jitterSeconds: 0, catchUpSeconds: 0 };
+  const { info, spec, policies, state } = existing;
   const recent = info.recentActions.slice(-lastRuns).reverse();
-  const removed = isRemoved(known);
+  const removed = isRemoved(existing);
   return {
     name,
     state: removed ? 'removed' : state.paused ? 'paused' : 'active',
@@ -197,12 +200,12 @@ export async function readSchedule(client: Client, name: RunKind): Promise<Sched
   };
 }
 
-/** A schedule, without the runs that it started. */
+/** Reads a schedule's state, without the runs that it started. */
 export async function readScheduleHealth(client: Client, name: RunKind): Promise<ScheduleHealth> {
-  const known = await describe(client, name);
-  if (known === undefined) return { name, state: 'absent', reason: null, next: null };
-  const { info, state } = known;
-  const removed = isRemoved(known);
+  const existing = await describe(client, name);
+  if (existing === undefined) return { name, state: 'absent', reason: null, next: null };
+  const { info, state } = existing;
+  const removed = isRemoved(existing);
   return {
     name,
     state: removed ? 'removed' : state.paused ? 'paused' : 'active',
@@ -230,17 +233,20 @@ function scheduleOf(name: RunKind, times: Definition['times']) {
     ...(timeZone === undefined ? {} : { timezone: timeZone }),
     jitter: jitterMs,
   };
-  // Without arguments: a payload would be as old as the schedule, and its key long gone.
+  // No arguments: a payload would be as old as the schedule, and its key may be long gone.
   const action = {
     type: 'startWorkflow' as const,
-    ...{ workflowType, workflowId, taskQueue: taskQueues.backfill, args: [] },
+    workflowType,
+    workflowId,
+    taskQueue: taskQueues.backfill,
+    args: [],
   };
   const policies = { overlap: ScheduleOverlapPolicy.BUFFER_ONE, catchupWindow: catchUpMs };
   return { spec, action, policies };
 }
 
 const whenOf = ({ cron, everyMs }: ScheduleTimes): ScheduleSpec => ({
-  // Temporal turns the expression into calendars; its comment is what still shows it.
+  // Temporal turns the expression into calendars; only the comment keeps it readable.
   ...(cron === undefined ? {} : { cronExpressions: [`${cron} ${cronComment(cron)}`] }),
   ...(everyMs === undefined ? {} : { intervals: [{ every: everyMs }] }),
 });
@@ -260,22 +266,22 @@ async function describe(client: Client, name: RunKind): Promise<ScheduleDescript
 const isRemoved = ({ state }: ScheduleDescription): boolean => state.paused && state.note === removedNote;
 
 async function there(client: Client, name: RunKind): Promise<ScheduleHandle> {
-  const known = await describe(client, name);
-  if (known !== undefined && !isRemoved(known)) return handleOf(client, name);
-  const what = known === undefined ? 'there is no' : 'somebody removed the';
+  const existing = await describe(client, name);
+  if (existing !== undefined && !isRemoved(existing)) return handleOf(client, name);
+  const what = existing === undefined ? 'there is no' : 'somebody removed the';
   throw new Error(`${what} schedule ${name}: metersync schedule reset ${name} makes it`);
 }
 
 async function endOf(client: Client, run: ScheduleExecutionResult): Promise<ScheduleState['last'][number]> {
   const { workflowId } = run.action.workflow;
-  // Without a run id, as a long run continues as new.
+  // Without a run id, as a long run continues as new under another one.
   const handle = client.workflow.getHandle(workflowId);
-  const told = { scheduledAt: run.scheduledAt.toISOString(), workflowId };
+  const start = { scheduledAt: run.scheduledAt.toISOString(), workflowId };
   try {
     const { status } = await handle.describe();
-    if (status.name !== 'COMPLETED') return { ...told, state: status.name.toLowerCase() };
-    return { ...told, state: String(await handle.result()) };
+    if (status.name !== 'COMPLETED') return { ...start, state: status.name.toLowerCase() };
+    return { ...start, state: String(await handle.result()) };
   } catch {
-    return { ...told, state: 'forgotten by Temporal' };
+    return { ...start, state: 'forgotten by Temporal' };
   }
 }

@@ -8,13 +8,16 @@ import type { ServiceClientOptions } from '../service/wire.ts';
 import type { Settings } from './settings.ts';
 import { readVersion } from './version.ts';
 
-/** What can be read from the service, and under which version. */
+/** A client of the service, and the API version that it reads. */
 export interface ServiceAccess {
   readonly client: ServiceClient;
   readonly apiVersion: string;
 }
 
-/** Never backwards: requests that were told to wait would, for as long as the clock was set back. */
+/**
+ * Never goes backwards: a backing-off request would otherwise wait longer by as much as the date was set
+ * back.
+ */
 const serviceClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
   sleep: async (ms, signal) => {

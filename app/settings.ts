@@ -5,10 +5,10 @@ import { type CheckName, checkNames } from '../contract/names.ts';
 import { parseSecrets, SecretsError } from '../receiver/secrets.ts';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
 
-/** Everything that metersync takes from its environment, decoded once. */
+/** Everything that metersync reads from its environment, decoded once. */
 export interface Settings {
   readonly service: {
-    /** Versioned base address; undefined: the sandbox stands in. */
+    /** Versioned base URL; undefined: the sandbox stands in. */
     readonly url: string | undefined;
     readonly apiKey: string | undefined;
     readonly companies: readonly string[];
@@ -17,47 +17,50 @@ export interface Settings {
     readonly maxPerSecond: number | undefined;
     readonly endpoints: EndpointCatalogue;
   };
-  /** More deletions of a listing than the larger of both are not inferred from absence alone. */
+  /** Absence alone tombstones no more records of a listing than the larger of both. */
   readonly deletesCap: { readonly rows: number; readonly percent: number };
-  /** Days after which what was signed of a settled event is dropped; 0 keeps it for ever. */
+  /** Days after which the signed body of a settled event is dropped; 0 keeps it for ever. */
   readonly journalPayloadDays: number;
   readonly webhooks: {
     readonly secrets: readonly string[];
     readonly secretsFile: string | undefined;
     readonly headerPrefix: string | undefined;
     readonly toleranceSeconds: number;
-    /** The address that the service sends events to; undefined when it was not told. */
+    /** The address to which the service sends events; undefined when not configured. */
     readonly publicUrl: string | undefined;
   };
   /** Undefined: the embedded Postgres stands in. */
   readonly databaseUrl: string | undefined;
-  /** Whether a connection to another machine that is not verified TLS is refused, and not only warned of. */
+  /**
+   * Whether a connection to another machine without verified TLS is refused; otherwise it only logs a
+   * warning.
+   */
   readonly strictTls: boolean;
-  /** Hosts that are reached over a network of the operator's own, where no TLS is needed. */
+  /** Hosts that are reached over the operator's own network, where no TLS is needed. */
   readonly plaintextHosts: readonly string[];
-  /** Whether Node was told to take any certificate. */
+  /** Whether Node is set to accept any certificate. */
   readonly certificatesIgnored: boolean;
   /** Whether Temporal's own environment configuration names a server; if not, the embedded one stands in. */
   readonly temporalConfigured: boolean;
-  /** Days before today of which a reconcile reads what was updated. */
+  /** How many days back a reconcile reads updates. */
   readonly reconcileDays: number;
-  /** Checks of the data that are left out. */
+  /** Checks of the data that are switched off. */
   readonly checksOff: readonly CheckName[];
-  /** Keys of what Temporal is given, the first of which encrypts; none: nothing is encrypted. */
+  /** Keys of Temporal's payloads; the first encrypts. Without keys nothing is encrypted. */
   readonly temporalCodecKeys: readonly CodecKey[];
-  /** What becomes of a payload that is not encrypted, where there are keys. */
+  /** How to treat a payload that is not encrypted, where there are keys. */
   readonly temporalPlaintext: Plaintext;
-  /** Whether a worker makes the schedules that are not there yet. */
+  /** Whether a worker makes the schedules that are absent. */
   readonly makeSchedules: boolean;
   readonly receiver: { readonly host: string; readonly port: number };
-  /** Hours without any event that are a sign that none can arrive; 0 for never. */
+  /** Hours without any event after which events probably cannot arrive; 0 for never. */
   readonly silenceHours: number;
   readonly logLevel: string;
   /** Folder of the embedded stack. */
   readonly dataDir: string;
 }
 
-/** Wrong settings, all of them, each with the variable's name and what would be right. */
+/** Lists all wrong settings, each with the variable's name and what would be right. */
 export class SettingsError extends Error {
   readonly problems: readonly string[];
   constructor(problems: readonly string[]) {
@@ -67,7 +70,7 @@ export class SettingsError extends Error {
   }
 }
 
-/** Any UUID, whatever its version, as in events. */
+/** A UUID of any version, as in events. */
 const uuid = z.guid('has to hold UUIDs separated by commas');
 const list = z
   .string()
@@ -97,7 +100,7 @@ const timeZone = z
 
 const codecKeysHaveTo =
   'has to hold id:key pairs separated by commas, each key base64 of 32 bytes, each id once';
-/** Errors never show what was given. */
+/** Errors never quote the value, which may be a key. */
 const codecKeys = list
   .refine((items) => items.every((item) => /^[\w.-]{1,64}:[A-Za-z0-9+/]{43}=$/.test(item)), {
     message: codecKeysHaveTo,
@@ -227,10 +230,10 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
   };
 }
 
-/** Variables of Temporal's environment configuration that say where a server is. */
+/** Variables of Temporal's environment configuration that name a server. */
 const temporalVariables = ['TEMPORAL_ADDRESS', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_PROFILE'] as const;
 
-/** What is wrong with signing secrets, without showing any. */
+/** Lists what is wrong with signing secrets, without quoting any. */
 function problemsOfSecrets(secrets: readonly string[]): readonly string[] {
   if (secrets.length === 0) return [];
   try {
@@ -271,13 +274,13 @@ function readJson(path: string): { readonly value: unknown } | { readonly proble
   try {
     return { value: JSON.parse(text) };
   } catch (error) {
-    // Some messages quote the file, which may be one of secrets that was named by mistake.
+    // Some messages quote the file, which may hold secrets if it was named by mistake.
     const where = /at position \d+ \(.*\)$/.exec((error as Error).message)?.[0];
     return { problem: where === undefined ? 'is not JSON' : `is not JSON: ${where}` };
   }
 }
 
-/** Without a port it is Temporal's usual one. */
+/** Accepts a host with or without a port; without one it is Temporal's default. */
 function isAddress(text: string): boolean {
   const [, port = '7233'] = /^(?:\[[\da-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?$/i.exec(text) ?? [undefined, '0'];
   return Number(port) >= 1 && Number(port) <= 65_535;
@@ -286,7 +289,7 @@ function isAddress(text: string): boolean {
 function isTimeZone(zone: string): boolean {
   try {
     new Intl.DateTimeFormat('en', { timeZone: zone });
-    // Not an offset: Postgres takes one for the other direction.
+    // An offset is refused: Postgres reads its sign the other way round.
     return /^[A-Za-z][A-Za-z0-9_+/-]*$/.test(zone);
   } catch {
     return false;

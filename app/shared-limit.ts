@@ -5,21 +5,24 @@ import type { Warehouse } from '../db/connect.ts';
 import { beat, type Claimed, claim, closeGate, type LimitState, leave } from '../db/service-limit.ts';
 import type { LimitedClient, SharedLimit } from '../service/throttle.ts';
 
-/** How often a worker looks whether another was asked to slow down, came or went. */
+/** How often a worker checks whether another one joined, left or was asked to slow down. */
 const lookEveryMs = 1_000;
-/** Looks without an answer after which a worker asks nothing more, and after which the others take its part: later. */
+/**
+ * In checks: `valid` without an answer, and a worker stops its requests; `gone` without one, and the others
+ * take its share, which has to be later; `turn` is how long a worker keeps its turn.
+ */
 const looks = { valid: 4, gone: 5, turn: 3 } as const;
 const leaveWithinMs = 2_000;
 
 /** One limit of requests for all workers on a warehouse. */
 export interface WarehouseLimit extends SharedLimit {
-  /** Leaves the share to the others. */
+  /** Gives the share back to the other workers. */
   leave(): Promise<void>;
 }
 
 /**
- * The part of `limit` that is a worker's. They add up to the limit; where there are more workers than it allows requests,
- * they take turns.
+ * Works out a worker's share of `limit`. The shares add up to the limit; where there are more workers than
+ * requests are allowed, they take turns.
  */
 export function shareOf(
   limit: number,
@@ -31,9 +34,10 @@ export function shareOf(
 }
 
 /**
- * Joins the workers of a warehouse: looks once a second who lives and whether one of them was asked to slow down. A part
- * is taken when the others hold it no more, their requests in flight included. The warehouse is a connection of its own,
- * so that no work delays that. After some seconds without it nothing is asked: nobody could tell what the others do.
+ * Joins the workers of a warehouse: checks once a second which of them live, and whether one was asked to
+ * slow down. A share is taken only once the others have given it up, requests in flight included. It needs a
+ * connection of its own, so that no work delays the checks. After some seconds without the warehouse no
+ * requests are sent: what the others do is then unknown.
  */
 export async function joinLimit(options: {
   readonly warehouse: Pick<Warehouse, 'db' | 'close'>;
@@ -64,7 +68,7 @@ export async function joinLimit(options: {
     const leftMs = since + looks.valid * everyMs - performance.now();
     lapse = setTimeout(() => give({ ...claimed, granted: 0 }), Math.max(0, leftMs)).unref();
   };
-  const tellClosed = (): void => {
+  const passClosed = (): void => {
     const ms = opensAt - performance.now();
     if (ms > 0) client?.closeFor(ms);
   };
@@ -74,7 +78,7 @@ export async function joinLimit(options: {
     workers = now.workers;
     const wanted = shareOf(limit, { ...now, turn: Math.floor(now.now / (looks.turn * everyMs)) });
     if (wanted === claimed.granted && wanted === claimed.held) return;
-    // What is given back is asked no more before it is: then what is in flight only grows less.
+    // Requests stop before the share is given back, so that those in flight can only become fewer.
     if (wanted < claimed.granted) give({ ...claimed, granted: wanted });
     give(await claim(db, workerId, { wanted, limit, inFlight: client?.inFlight() ?? 0, goneAfterMs }));
     log.debug({ share: claimed.granted, workers }, 'share of the limit');
@@ -88,7 +92,7 @@ export async function joinLimit(options: {
       if (now.closedUntil > closedUntil) {
         closedUntil = now.closedUntil;
         opensAt = performance.now() + now.closedForMs;
-        tellClosed();
+        passClosed();
       }
       reachable = true;
     } catch (error) {
@@ -110,7 +114,7 @@ export async function joinLimit(options: {
     follow(limited) {
       client = limited;
       client.share(claimed.granted);
-      tellClosed();
+      passClosed();
     },
     closed(ms) {
       closeGate(db, ms).then(
@@ -124,7 +128,7 @@ export async function joinLimit(options: {
       stopped = true;
       clearTimeout(timer);
       const gone = looking.then(() => leave(db, workerId)).then(() => warehouse.close());
-      // Whoever cannot say that it goes is missed soon.
+      // If it cannot say goodbye, the others soon find it gone.
       await Promise.race([gone.catch(() => {}), wait(leaveWithinMs, undefined, { ref: false })]);
       clearTimeout(lapse);
     },

@@ -9,25 +9,25 @@ import { makePrivateFolder } from './private-file.ts';
 import type { Settings } from './settings.ts';
 import type { TemporalPlace } from './temporal-place.ts';
 
-/** Database and Temporal: those that the environment names, or embedded ones that stand in. */
+/** Postgres and Temporal: those that the environment names, or embedded ones. */
 export interface Stack {
   readonly databaseUrl: string;
   readonly temporal: TemporalPlace;
   /** Whether the settings name a Temporal, or an embedded one runs. */
   readonly hasTemporal: boolean;
-  /** Temporal's web page, where the embedded one stands in. */
+  /** URL of the embedded Temporal's web page, where it stands in. */
   readonly temporalUi: string | undefined;
-  /** What stands in for what the environment does not name, for people. */
+  /** Lines for people that name each embedded server and the variable that is not set. */
   readonly standIns: readonly string[];
-  /** A database of its own in the embedded Postgres, which is started for it when it isn't running. */
+  /** Makes a database in the embedded Postgres if it is absent, and returns its URL. */
   databaseFor(name: string, rights?: OwnerRights): Promise<string>;
   stop(): Promise<void>;
 }
 
-/** Where the demo has its data, in the data folder. */
+/** Folder of the demo's data within the data folder. */
 export const demoFolder = 'demo';
 
-/** Nothing is configured, and nothing was made here yet. */
+/** Nothing is configured, and the data folder holds no data yet. */
 export class NothingHere extends Error {
   constructor(dir: string, unset: readonly string[]) {
     const demo = join(dir, demoFolder);
@@ -41,10 +41,10 @@ export class NothingHere extends Error {
 
 export const warehouseDatabase = 'metersync';
 
-/** Where psql looks for a table: what is made for questions first. */
+/** Search path of psql: the schemas that people query come first. */
 const readableSchemas = ['$user', 'public', 'analytics', 'ops', 'utility'];
 
-/** @throws Error that says what to do when the data folder cannot be made or written */
+/** Makes the data folder. @throws Error that says what to do when it cannot be made or written */
 function requireWritable(dir: string): void {
   try {
     makePrivateFolder(dir);
@@ -58,7 +58,7 @@ function requireWritable(dir: string): void {
   }
 }
 
-/** Whether TEMPORAL_ADDRESS, set by hand, is that of the embedded Temporal of a folder, whose key it needs. */
+/** Whether TEMPORAL_ADDRESS names the embedded Temporal of a folder, whose key it then needs. */
 async function namesTemporalOf(dir: string): Promise<boolean> {
   const { address } = readRunning(dir)?.addresses.temporal ?? {};
   if (address === undefined) return false;
@@ -67,22 +67,24 @@ async function namesTemporalOf(dir: string): Promise<boolean> {
   return named?.replace(/^localhost:/, '127.0.0.1:') === address;
 }
 
-/** Holds a name in a folder for this process, until it ends or releases it; else tells which process holds it. */
+/**
+ * Takes a lock in a folder for this process until it ends or releases it; else returns the pid of its holder.
+ */
 export function holdFolder(dir: string, name: string): { release(): void } | { readonly heldBy: number } {
   requireWritable(resolve(dir));
   const lock = takeStartLock(resolve(dir), name);
   return 'release' in lock ? lock : { heldBy: lock.heldBy.pid };
 }
 
-/** Opens what a command needs; nothing is started that the environment names or another process already runs. */
+/** Opens what a command needs. It starts nothing that the environment names or that another process runs. */
 export async function openStack(
   settings: Settings,
   need: {
     readonly postgres: boolean;
-    /** `if running`: the one of the settings or an embedded one that runs; none is started. */
+    /** `if running`: the one of the settings or a running embedded one; none is started. */
     readonly temporal: boolean | 'if running';
     readonly sandbox: boolean;
-    /** Only what is there already: no folder and no database is made. */
+    /** Opens only existing data: makes no folder and no database. */
     readonly existing?: boolean;
     readonly log: (line: string) => void;
   },
@@ -115,7 +117,7 @@ export async function openStack(
     if (embedded.postgres === undefined) throw new Error('the embedded Postgres was not asked for');
     return await embedded.postgres.ensureDatabase(name, rights);
   };
-  // Migrations make the roles of writers and analysts, and its owner logins that have them.
+  // Migrations make the roles of writers and analysts; the owner makes logins that have them.
   const databaseUrl = standInPostgres
     ? await databaseFor(warehouseDatabase, { createRoles: true, searchPath: readableSchemas })
     : (settings.databaseUrl ?? '');
@@ -144,7 +146,10 @@ export async function openStack(
   };
 }
 
-/** What opens psql on a database. Other users of the machine can read a program's arguments, and not its environment. */
+/**
+ * Writes the command that opens psql on a database. The password is in the environment, as other users of the
+ * machine can read a program's arguments.
+ */
 export function psqlCommand(databaseUrl: string): string {
   const url = new URL(databaseUrl);
   const { password } = url;

@@ -1,18 +1,18 @@
 import { isGrpcServiceError } from '@temporalio/client';
 
-/** Why Temporal does nothing for us. */
+/** Why Temporal cannot be used. */
 export interface Absence {
-  /** Whether it answered, and waiting may not help. */
+  /** Whether Temporal answered with a refusal, so that waiting may not help. */
   readonly refused: boolean;
-  /** What is missing and what to do: the same for every look that finds the same. */
+  /** What is missing and what to do: the same text for every attempt with the same finding. */
   readonly words: string;
   readonly reason: string;
 }
 
-/** Of gRPC. */
+/** Status codes of gRPC. */
 const [notFound, permissionDenied, unauthenticated] = [5, 7, 16];
 
-/** What an error of Temporal's means for whoever wanted something of it. */
+/** Explains an error of Temporal's client. */
 export function absenceOf(error: unknown, where: string, namespace: string): Absence {
   const reason = reasonOf(error);
   const refusal = (words: string): Absence => ({ refused: true, words, reason });
@@ -38,12 +38,12 @@ export function absenceOf(error: unknown, where: string, namespace: string): Abs
 }
 
 function reasonOf(error: unknown): string {
-  const said = isGrpcServiceError(error)
+  const message = isGrpcServiceError(error)
     ? error.details
     : error instanceof Error
       ? error.message
       : String(error);
-  return said
+  return message
     .replace(/^No connection established\. Last error: (Error: )?/, '')
     .replace(/[.\s]*Resolution note:\s*$/, '')
     .trim();

@@ -8,22 +8,23 @@ import { connectOptions, type TemporalPlace, whereIs } from './temporal-place.ts
 
 /** Waits that a test may shorten. */
 export interface ArrivalWaits {
-  /** From one look to the next. */
+  /** Time from one attempt to the next. */
   readonly everyMs: number;
-  /** How long a refusal may last: a namespace is made, a server comes up, in the seconds of a first start. */
+  /** How long a refusal may last: at a first start the server and its namespace need some seconds. */
   readonly refusedForMs: number;
 }
 
 const usualWaits: ArrivalWaits = { everyMs: 1_000, refusedForMs: 10_000 };
-/** A machine that is busy takes a while; who refuses a connection does it at once. */
+/** Time-out of an attempt: a busy machine takes a while, a refused connection fails at once. */
 const lookMs = 5_000;
 
-/** Whether Temporal has been there since the process began; a part that runs until then, and ends by itself never. */
+/** Whether Temporal was reachable at any time since the process began. */
 export type TemporalArrival = Arrival;
 
 /**
- * Looks whether Temporal is there and knows our namespace. While it is away it is looked for again and again, which is
- * logged once, and once more when it is there. What it refuses, as an unknown namespace, is refused for good.
+ * Waits until Temporal is there and knows our namespace. It logs once that Temporal is away, tries again and
+ * again, and logs once that it is there. A refusal that lasts, as of an unknown namespace, ends the search
+ * with an error.
  * @throws Error when its own configuration cannot be read
  */
 export async function awaitTemporal(
@@ -36,7 +37,7 @@ export async function awaitTemporal(
   const first = await look(place, stopping.signal);
   if (first === undefined) there = true;
   const search = async (): Promise<void> => {
-    const told = new Set<string>();
+    const logged = new Set<string>();
     let refusedAt: number | undefined;
     for (let absence = first; absence !== undefined; absence = await look(place, stopping.signal)) {
       const { refused, reason } = absence;
@@ -47,8 +48,8 @@ export async function awaitTemporal(
       if (refusedAt !== undefined && performance.now() - refusedAt >= waits.refusedForMs) {
         throw new Error(`${words} (${reason})`);
       }
-      if (!told.has(words)) log[refused ? 'error' : 'warn']({ reason }, words);
-      told.add(words);
+      if (!logged.has(words)) log[refused ? 'error' : 'warn']({ reason }, words);
+      logged.add(words);
       await wait(waits.everyMs, undefined, { signal: stopping.signal });
     }
     there = true;
@@ -57,7 +58,7 @@ export async function awaitTemporal(
   return arrivalOf(there ? Promise.resolve() : search(), stopping, () => there);
 }
 
-/** What keeps us from Temporal; undefined when nothing does. */
+/** Tries to reach Temporal and our namespace; returns why that failed, undefined if it did not. */
 async function look(place: TemporalPlace, signal: AbortSignal): Promise<Absence | undefined> {
   const { connectionOptions, namespace } = connectOptions(place);
   const connection = Connection.lazy({ ...connectionOptions, interceptors: [] });

@@ -5,7 +5,7 @@ import { type FailureCode, failureTypes } from '../contract/failures.ts';
 import { dataConverterOf } from './temporal.ts';
 import { connectOptions, inWords, type TemporalPlace } from './temporal-place.ts';
 
-/** The connection of workers. */
+/** Opens the native connection of workers. */
 export async function connectNative(
   place: TemporalPlace,
 ): Promise<{ connection: NativeConnection; namespace: string; dataConverter: DataConverter }> {
@@ -16,20 +16,20 @@ export async function connectNative(
   return { connection, namespace, dataConverter: dataConverterOf(place) };
 }
 
-/** Says what to do about payloads that are refused, once: each is tried again and again. */
+/** Logs once what to do about refused payloads, as each is tried again and again. */
 function explainRefused(log: Logger): (message: string, meta?: object) => void {
   const code: FailureCode = 'PAYLOAD_REFUSED';
-  let told = false;
+  let explained = false;
   return (message, meta) => {
     const { error } = (meta ?? {}) as { error?: unknown };
-    if (told || !`${message} ${error}`.includes(code)) return;
-    told = true;
+    if (explained || !`${message} ${error}`.includes(code)) return;
+    explained = true;
     const { means, operator } = failureTypes[code];
     log.error({ code, todo: operator }, means);
   };
 }
 
-/** Once a process, before any worker: Temporal's own logs go to ours, and signals stay with us. */
+/** Sends Temporal's own logs to ours and keeps it off signals. Call it once a process, before any worker. */
 export function installRuntime(log: Logger): void {
   const level = (name: string) =>
     name === 'TRACE' || name === 'DEBUG'

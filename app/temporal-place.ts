@@ -2,17 +2,17 @@ import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { CodecKey, Plaintext } from './payload-codec.ts';
 import { SettingsError } from './settings.ts';
 
-/** Where Temporal is: the embedded one, or what Temporal's own environment configuration says. */
+/** Where Temporal is: the embedded one, or the one of Temporal's own environment configuration. */
 export interface TemporalPlace {
   readonly address?: string | undefined;
   readonly namespace?: string | undefined;
-  /** Keys of what is encrypted there; the first encrypts. Nothing is when there are none. */
+  /** Keys of its payloads; the first encrypts. Without keys nothing is encrypted. */
   readonly codecKeys?: readonly CodecKey[] | undefined;
-  /** What becomes of a payload that is not encrypted, where there are keys; refused when not given. */
+  /** How to treat a payload that is not encrypted, where there are keys; refused when not given. */
   readonly plaintext?: Plaintext | undefined;
 }
 
-/** @throws SettingsError when Temporal's own configuration is wrong */
+/** Reads the options of a connection. @throws SettingsError when Temporal's own configuration is wrong */
 export function connectOptions(place: TemporalPlace) {
   const configured = configuration();
   return {
@@ -28,7 +28,7 @@ function configuration(): ReturnType<typeof loadClientConnectConfig> {
   try {
     return loadClientConnectConfig();
   } catch (error) {
-    // What follows the first line quotes the file, where an API key may stand.
+    // Lines after the first quote the file, which may hold an API key.
     const [reason] = (error as Error).message.split('\n');
     const line = (error as { line?: number }).line;
     const where = line === undefined ? '' : `, line ${line}`;
@@ -38,12 +38,12 @@ function configuration(): ReturnType<typeof loadClientConnectConfig> {
   }
 }
 
-/** Temporal's address, as a person knows it. */
+/** Describes Temporal's address for people. */
 export function whereIs(place: TemporalPlace): string {
   return `Temporal at ${connectOptions(place).connectionOptions.address ?? 'localhost:7233'} (TEMPORAL_ADDRESS)`;
 }
 
-/** Where nobody answered: the library's errors name no address. */
+/** Adds the address to an error, as the library's errors name none. */
 export function inWords(error: unknown, place: TemporalPlace): Error {
   return new Error(`${whereIs(place)}: ${error instanceof Error ? error.message : String(error)}`, {
     cause: error,

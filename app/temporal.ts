@@ -19,17 +19,17 @@ import { payloadCodec } from './payload-codec.ts';
 import { absenceOf } from './temporal-absence.ts';
 import { connectOptions, type TemporalPlace, whereIs } from './temporal-place.ts';
 
-/** How payloads are written for Temporal, by clients, workers and replays alike. */
+/** Makes the data converter of Temporal's payloads, for clients, workers and replays alike. */
 export function dataConverterOf({ codecKeys = [], plaintext }: TemporalPlace): DataConverter {
   return { payloadCodecs: [payloadCodec(codecKeys, plaintext)] };
 }
 
 const connectTimeoutMs = 10_000;
 
-/** How long a client that lost Temporal waits at most before it connects again. */
+/** Longest wait of a client that lost Temporal before it connects again. */
 const reconnectMs = 2_000;
 
-/** A client that connects when it is used first, and its connection to close: Temporal need not be there. */
+/** Makes a client that connects at its first use, so Temporal need not be there yet. */
 export function lazyClient(place: TemporalPlace): { client: Client; close(): Promise<void> } {
   const { connectionOptions, namespace } = connectOptions(place);
   const channelArgs = { 'grpc.max_reconnect_backoff_ms': reconnectMs };
@@ -39,8 +39,8 @@ export function lazyClient(place: TemporalPlace): { client: Client; close(): Pro
 }
 
 /**
- * A client, and its connection to close. Connecting is tried for some seconds.
- * @throws Error that says what to do where Temporal is away, or knows no such namespace
+ * Connects a client, and tries for some seconds.
+ * @throws Error that says what to do when Temporal is away or knows no such namespace
  */
 export async function connectClient(
   place: TemporalPlace,
@@ -71,8 +71,10 @@ export async function connectClient(
 }
 
 /**
- * Starts applyEvents for a group; resolves when Temporal has it on disk, also when an earlier try put it there.
- * @param options.eager whether Temporal may hand the first task to the worker on this client's connection, with its answer
+ * Makes the function that starts applyEvents for a group. It resolves when Temporal has the group on disk,
+ * also if an earlier attempt put it there.
+ * @param options.eager whether Temporal's answer may carry the first task to the worker on this client's
+ * connection
  */
 export function startOf(client: Client, { eager = false }: { eager?: boolean } = {}): Start {
   return async ({ workflowId, group, withinMs }) => {
@@ -95,7 +97,7 @@ export function startOf(client: Client, { eager = false }: { eager?: boolean } =
   };
 }
 
-/** Wakes the catch-up of a kind, or starts it. */
+/** Makes the function that wakes the catch-up of a kind, or starts it. */
 export function wakeOf(client: Client): (kind: CatchUpKind) => Promise<void> {
   return async (kind) => {
     await client.workflow.signalWithStart(workflowNames.catchUp, {
@@ -107,7 +109,7 @@ export function wakeOf(client: Client): (kind: CatchUpKind) => Promise<void> {
   };
 }
 
-/** How Temporal says that a workflow is over. */
+/** Temporal's statuses of closed workflows. */
 const overAs: Readonly<Record<string, string>> = {
   COMPLETED: 'completed',
   FAILED: 'failed',
@@ -116,7 +118,10 @@ const overAs: Readonly<Record<string, string>> = {
   TIMED_OUT: 'timed out',
 };
 
-/** Makes the function that says how a workflow ended: undefined while it runs, `gone` where Temporal has none of that id. */
+/**
+ * Makes the function that returns how a workflow ended: undefined while it runs, `gone` if Temporal has no
+ * such id.
+ */
 export function howEndedOn(client: Client): (workflowId: string) => Promise<string | undefined> {
   return async (workflowId) => {
     try {
@@ -130,8 +135,8 @@ export function howEndedOn(client: Client): (workflowId: string) => Promise<stri
 }
 
 /**
- * The schedules that are no choice of anybody's: the one that looks once a minute whether something waits, so that no
- * wake-up can be lost, and the one that drops old payloads once an hour.
+ * Makes the schedules that nobody can change. One looks each minute for work that waits, so that no wake-up
+ * can be lost; the other drops old payloads each hour.
  */
 export async function ensureOwnSchedules(client: Client): Promise<void> {
   await ensureEvery(client, '1 minute', 'wakeCatchUps', taskQueues.events);

@@ -4,31 +4,35 @@ import { type Transport, transportOf } from '../db/connect.ts';
 import { type Settings, SettingsError } from './settings.ts';
 import { connectOptions } from './temporal-place.ts';
 
-/** A connection on whose way others may read what it carries, or answer in the server's place. */
+/** A connection on which others may read the data or answer in the server's place. */
 export interface Insecure {
   readonly setting: 'DATABASE_URL' | 'SERVICE_URL' | 'TEMPORAL_ADDRESS' | 'NODE_TLS_REJECT_UNAUTHORIZED';
   readonly saw: string;
   readonly todo: string;
 }
 
-/** What a command connects to. */
+/** The servers to which a command connects. */
 export interface Connects {
   readonly postgres: boolean;
   readonly service: boolean;
   readonly temporal: boolean;
 }
 
-/** Where each connection leads; undefined where none is made, or where the embedded server or the sandbox stands in. */
+/**
+ * The target of each connection; undefined where none is made, or an embedded server or the sandbox stands
+ * in.
+ */
 export interface Transports {
   readonly warehouse?: Transport | undefined;
-  /** The base address of the service. */
+  /** The service's base URL. */
   readonly service?: string | undefined;
   readonly temporal?: { readonly address?: string | undefined; readonly tls: boolean } | undefined;
 }
 
 /**
- * Those connections of the settings that are not safe on their way; nothing is connected to.
- * @throws SettingsError naming all of them where STRICT_TLS is on, and a file that DATABASE_URL names and is not there
+ * Lists the configured connections that are not safe, without connecting.
+ * @throws SettingsError that names all of them where STRICT_TLS is on, or a missing file that DATABASE_URL
+ * names
  */
 export function requireSafeTransport(settings: Settings, connects: Connects): readonly Insecure[] {
   const insecure = judgeTransport(transportsOf(settings, connects), settings);
@@ -60,7 +64,9 @@ function warehouseOf(url: string): Transport {
   }
 }
 
-/** Judges each connection by where it leads. To this machine, or to a host that is named as safe, anything will do. */
+/**
+ * Judges each connection by its target. To this machine or a host in PLAINTEXT_HOSTS any connection is safe.
+ */
 export function judgeTransport(
   { warehouse, service, temporal }: Transports,
   { plaintextHosts, certificatesIgnored }: Pick<Settings, 'plaintextHosts' | 'certificatesIgnored'>,
@@ -83,13 +89,13 @@ export function judgeTransport(
   return insecure;
 }
 
-/** Nobody else is on the way to a Unix socket either, whose host is a folder. */
+/** Includes Unix sockets, whose host is a folder. */
 function isThisMachine(host: string): boolean {
   if (host.startsWith('/') || host.toLowerCase() === 'localhost') return true;
   return isIP(host) !== 0 && ipaddr.process(host).range() === 'loopback';
 }
 
-/** Without port and brackets. */
+/** Removes port and brackets. */
 const hostOf = (address: string): string => address.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
 
 function judgeWarehouse({ host, tls }: Transport): Insecure | undefined {

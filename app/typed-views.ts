@@ -4,7 +4,10 @@ import { sqlMessage, sqlState } from '../db/failures.ts';
 import { type BlockedView, type RefreshedViews, refreshViews } from '../db/fields/refresh-views.ts';
 import { roles } from '../db/roles.ts';
 
-/** New fields come together: their views are made once for all that came in this time. */
+/**
+ * How long new fields are gathered before their views are made once for all of them: new fields come
+ * together.
+ */
 const gatherMs = 3_000;
 const tryAgainMs = 60_000;
 /** How long a refresh may keep new queries waiting behind one that reads a view. */
@@ -16,15 +19,15 @@ export const mayNotMake = 'this user may not make typed views';
 export const grantWriter = `Grant it the role ${roles.writer}; or run metersync views refresh as the owner of the warehouse.`;
 
 export interface ViewKeeper {
-  /** To be called when the catalogue learnt of a field or a type. */
+  /** Call it when the catalogue has a new field or type. */
   changed(): void;
-  /** Waits for a refresh that is under way. */
+  /** Stops, and waits for a refresh that is under way. */
   stop(): Promise<void>;
 }
 
 /**
- * Makes the typed views again soon after the catalogue changed, and once at the start. What fails is logged and tried
- * again: views are never in the way of the records.
+ * Makes the typed views again soon after the catalogue changed, and once at the start. A failure is logged
+ * and tried again: views never keep records from being written.
  */
 export function keepViews(options: {
   readonly db: Database;
@@ -35,7 +38,7 @@ export function keepViews(options: {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let stopped = false;
-  let said = '';
+  let lastWarning = '';
 
   const plan = (ms: number): void => {
     if (stopped || timer !== undefined) return;
@@ -44,18 +47,18 @@ export function keepViews(options: {
       running = refresh();
     }, ms);
   };
-  /** Once for each cause: it is met again with every new field. */
+  /** Logs a warning once, as the same cause comes again with every new field. */
   const warn = (fields: object, message: string): void => {
     const key = JSON.stringify([fields, message]);
-    if (key !== said) log.warn(fields, message);
-    said = key;
+    if (key !== lastWarning) log.warn(fields, message);
+    lastWarning = key;
   };
   const refresh = async (): Promise<void> => {
     try {
       const { made, blocked, warnings } = await refreshViews(db, lockTimeoutMs);
       if (made.length > 0) log.info({ views: made.length }, 'typed views were made again');
-      for (const one of blocked) warn({ ...one }, describeBlocked(one));
-      for (const one of warnings) warn({}, one);
+      for (const view of blocked) warn({ ...view }, describeBlocked(view));
+      for (const warning of warnings) warn({}, warning);
     } catch (error) {
       const state = sqlState(error);
       if (state === notAllowed) warn({ error: sqlMessage(error) }, `${mayNotMake}. ${grantWriter}`);
@@ -75,7 +78,7 @@ export function keepViews(options: {
   };
 }
 
-/** For `metersync views refresh`: the same at once. */
+/** Makes the typed views again at once, for `metersync views refresh`. */
 export async function refreshNow(db: Database): Promise<RefreshedViews> {
   try {
     return await refreshViews(db, lockTimeoutMs);
@@ -88,13 +91,13 @@ export async function refreshNow(db: Database): Promise<RefreshedViews> {
   }
 }
 
-/** What a view cannot show, and why. */
+/** Describes the values that a view cannot hold, and why. */
 export function sawBlocked({ view, columns, by }: BlockedView): string {
   const why = by.length === 0 ? '' : `, as ${by.join(', ')} ${by.length === 1 ? 'was' : 'were'} built on it`;
   return `${view} cannot take the type that holds all values of ${columns.join(', ')}${why}: other values show NULL there`;
 }
 
-/** What the operator does about it. */
+/** Describes what the operator does about blocked views. */
 export const blockedOperator = (blocked: readonly BlockedView[]): string =>
   blocked.some(({ by }) => by.length > 0)
     ? 'Drop what was built, run metersync views refresh, make it again.'

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-/** Of this package: its package.json is one folder up in a checkout, two when built into dist. */
+/** Reads this package's version; package.json is one folder up in a checkout, two when built into dist. */
 export function readVersion(): string {
   const place = ['../package.json', '../../package.json']
     .map((path) => new URL(path, import.meta.url))

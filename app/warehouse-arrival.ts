@@ -6,16 +6,17 @@ import { requireSchema } from './prepare.ts';
 import type { Arrival } from './running.ts';
 import type { Settings } from './settings.ts';
 
-/** From one look to the next. */
+/** Time from one attempt to the next. */
 const lookEveryMs = 1_000;
 
-/** Classes of SQLSTATE in which a server says that it cannot be used now, and may be soon. */
+/** Classes of SQLSTATE of a server that cannot be used now, but may be soon. */
 const passing = ['08', '53', '55', '57', '58'];
 
 /**
- * Looks whether the warehouse is there, with the schema of this metersync. While it is away it is looked for again and again,
- * which is logged once, and once more when it is there. What it refuses, as a password, or lacks, as a migration, ends the search.
- * @throws Error that says what is refused or lacking, where the first look finds that
+ * Waits until the warehouse is there with the schema of this metersync. It logs once that the warehouse is
+ * away, tries again and again, and logs once that it is there. A refusal, as of a password, or a missing
+ * migration ends the search.
+ * @throws Error that says what is refused or missing, if the first attempt finds that
  */
 export async function awaitWarehouse(options: {
   readonly settings: Settings;
@@ -47,7 +48,10 @@ export async function awaitWarehouse(options: {
   return arrivalOf(search(), stopping, () => there);
 }
 
-/** Whether nobody answers, or a server that is just starting, ending or full; what says what to do is no such error. */
+/**
+ * Whether nobody answers, or the server is starting, ending or full. An error without a cause says itself
+ * what to do, and is not of that kind.
+ */
 function isAway(error: unknown): boolean {
   if (!(error instanceof Error) || error.cause === undefined) return false;
   const state = sqlState(error.cause);

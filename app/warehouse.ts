@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { connectWarehouse, type Warehouse } from '../db/connect.ts';
 import type { Settings } from './settings.ts';
 
-/** Opens the warehouse as the settings say; `max` connections at most. */
+/** Opens the warehouse of the settings with at most `max` connections. */
 export function openWarehouse(settings: Settings, url: string, log: Logger, max = 4): Warehouse {
   return connectWarehouse({
     url,

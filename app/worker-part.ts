@@ -19,18 +19,19 @@ import { runWorkers } from './worker.ts';
 import { workflowBundle } from './workflow-bundle.ts';
 
 /**
- * Connections that catching up shares. More of its statements at once would wait for one another at Postgres, and events
- * for all of them; fewer cost less, as each keeps what it planned, and what waits for its turn is read together.
+ * Connections that the catch-up shares. With more, its statements would wait for one another at Postgres, and
+ * events for all of them. Fewer cost less: each connection keeps its plans, and records that wait are read
+ * together.
  */
 export const catchUpConnections = 4;
 
-/** A line of the log this often, when events came. */
+/** How often the log reports events, when some came. */
 const tellEveryMs = 60_000;
 
 export interface RunningWorker extends Running {
   /**
-   * Starts groups over the connection of the workers, so that one of them has the first task with Temporal's answer and
-   * asks for none: an event alone is a row sooner. Undefined from the moment of `stop`.
+   * Starts groups over the workers' connection: Temporal's answer then carries the first task, and no worker
+   * has to poll for it. So a lone event becomes a row sooner. Undefined from the moment of `stop`.
    */
   readonly startHere: Start | undefined;
 }
@@ -82,14 +83,16 @@ export async function startWorker(options: {
     now: () => performance.now(),
     log,
   });
-  const told = tellEvents({ db: warehouse.db, log, everyMs: tellEveryMs });
+  const eventsLog = tellEvents({ db: warehouse.db, log, everyMs: tellEveryMs });
   const recordGroup: typeof activities.recordGroup = async (group) => {
     const recorded = await activities.recordGroup(group);
-    told.add(recorded);
+    eventsLog.add(recorded);
     return recorded;
   };
   const workers = await runWorkers({
-    ...{ ...native, workflowBundle: bundle, activities: { ...activities, recordGroup } },
+    ...native,
+    workflowBundle: bundle,
+    activities: { ...activities, recordGroup },
   });
   await ensureOwnSchedules(client);
   if (settings.makeSchedules) await ensureSchedules(client);
@@ -102,7 +105,7 @@ export async function startWorker(options: {
     stop: async () => {
       startHere = undefined;
       await workers.stop();
-      await told.stop();
+      await eventsLog.stop();
       await catalogue.close();
       await views.stop();
       await Promise.allSettled([

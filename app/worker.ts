@@ -3,10 +3,12 @@ import { type NativeConnection, Worker, type WorkflowBundleOption } from '@tempo
 import type { Activities } from '../activities/create-activities.ts';
 import { taskQueues } from '../contract/names.ts';
 
-/** Time that running activities have to finish when a worker is asked to stop, and until it is forced. */
+/**
+ * When a worker stops: time that running activities have to finish, and time until they are forced to end.
+ */
 const shutdown = { shutdownGraceTime: '5 seconds', shutdownForceTime: '8 seconds' } as const;
 
-/** How old the cursor of an activity may be when its worker is killed; what it read since is read again. */
+/** How old an activity's cursor may be when its worker is killed; pages read since are read again. */
 const maxHeartbeatThrottleInterval = '3 seconds';
 
 export interface Workers {
@@ -15,12 +17,13 @@ export interface Workers {
   stop(): Promise<void>;
 }
 
-/** Companies are checked one after the other: more at once would take more of Postgres than is left beside events. */
+/** One company at a time is checked: more would take more of Postgres than events leave. */
 const checksAtOnce = 1;
 
 /**
- * One worker for events and catching up, one for backfills, one for checks of the data, on queues of their own: a long
- * backfill never delays an event, and checks delay neither. Slots are fixed, as that is predictable beside a receiver and Postgres on a small machine.
+ * Runs one worker for events and catch-up, one for backfills and one for checks of the data, each on its own
+ * queue: a long backfill never delays an event, and checks delay neither. The number of slots is fixed, which
+ * is predictable beside a receiver and Postgres on a small machine.
  */
 export async function runWorkers(options: {
   connection: NativeConnection;
@@ -56,7 +59,11 @@ export async function runWorkers(options: {
       maxConcurrentActivityTaskExecutions: 10,
     }),
     Worker.create({
-      ...{ connection, namespace, dataConverter, maxHeartbeatThrottleInterval, ...shutdown },
+      connection,
+      namespace,
+      dataConverter,
+      maxHeartbeatThrottleInterval,
+      ...shutdown,
       activities: { checkData: activities.checkData },
       taskQueue: taskQueues.checks,
       maxConcurrentActivityTaskExecutions: checksAtOnce,

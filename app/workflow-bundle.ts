@@ -8,23 +8,26 @@ import type { Logger } from 'pino';
 type BundleLog = Pick<Logger, 'debug' | 'warn' | 'error'>;
 
 const root = join(import.meta.dirname, '..');
-/** Made by `npm run build`. */
+/** The script that `npm run build` makes. */
 const prebuilt = join(root, 'workflow-bundle.js');
-/** Beside the code, as what Node compiled of it: in a folder that others can write to it could be replaced. */
+/** Folder of kept scripts, beside the code: in a folder that others can write, they could be replaced. */
 const compiled = join(root, '.metersync/compiled');
 
-/** The script of a built package; in a checkout the one that was made of the same sources before, or a new one. */
+/** Returns the script of a built package; in a checkout, the one kept for the same sources, or a new one. */
 export async function workflowBundle(log: BundleLog, folder = compiled): Promise<WorkflowBundleOption> {
   if (existsSync(prebuilt)) return { codePath: prebuilt };
   const name = `workflows-${await digestOfSources(root)}.js`;
-  const known = await readFile(join(folder, name), 'utf8').catch(() => undefined);
-  if (known !== undefined) return { code: known };
+  const kept = await readFile(join(folder, name), 'utf8').catch(() => undefined);
+  if (kept !== undefined) return { code: kept };
   const made = await bundleWorkflows(log);
   await keep(folder, name, made.code).catch((error) => log.debug({ err: error }, 'the bundle is not kept'));
   return made;
 }
 
-/** Tells bundles apart: what workflows may import is their room, contract/ and packages, whose versions the lock file holds. */
+/**
+ * Digests all that workflows may import: their room, contract/ and packages, whose versions the lock file
+ * holds.
+ */
 export async function digestOfSources(checkout: string): Promise<string> {
   const sources = globSync('{workflows,contract}/**/*.ts', { cwd: checkout }).sort();
   const hash = createHash('sha256');
@@ -34,12 +37,12 @@ export async function digestOfSources(checkout: string): Promise<string> {
   return hash.digest('hex').slice(0, 32);
 }
 
-/** With its length, so that no two lists of files are the same text. */
+/** Adds the length too, so that no two lists of files digest the same text. */
 function addTo(hash: Hash, path: string, content: Buffer): void {
   hash.update(`${path}\0${content.length}\0`).update(content);
 }
 
-/** Other processes see it whole or not at all; those of earlier sources go. */
+/** Keeps a script, complete or not at all for other processes, and removes those of earlier sources. */
 async function keep(folder: string, name: string, code: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   const unfinished = join(folder, `${name}.${process.pid}`);
@@ -49,7 +52,7 @@ async function keep(folder: string, name: string, code: string): Promise<void> {
   await Promise.all(older.map((other) => rm(join(folder, other), { force: true })));
 }
 
-/** The workflows as one script for Temporal's sandboxed isolate. */
+/** Bundles the workflows into one script for Temporal's sandboxed isolate. */
 export async function bundleWorkflows(log: BundleLog): Promise<{ code: string }> {
   const quiet = (message: string) => log.debug(message);
   return await bundleWorkflowCode({

@@ -2,7 +2,7 @@ import { InvalidArgumentError } from 'commander';
 import { parseDuration } from '../app/schedule-times.ts';
 import { uuid as uuidPattern } from '../contract/ids.ts';
 
-/** Reads values that a person typed. Each throws what is wrong with the value; commander names it and its option. */
+/** Parsers of typed values. Each throws what is wrong; commander adds the value and its option. */
 
 export function count(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
@@ -36,12 +36,12 @@ export function duration(text: string): number {
 }
 
 export function atLeastOne(text: string): number {
-  const many = count(text);
-  if (many === 0) throw new InvalidArgumentError('It must be 1 or more.');
-  return many;
+  const number = count(text);
+  if (number === 0) throw new InvalidArgumentError('It must be 1 or more.');
+  return number;
 }
 
-/** A time, or how long ago: `90m`, `24h`, `7d`. */
+/** Parses a time, or how long ago it was: `90m`, `24h`, `7d`. */
 export function timeOrAgo(text: string): string {
   const agoMs = parseDuration(text);
   if (agoMs !== undefined && agoMs < Date.now()) return new Date(Date.now() - agoMs).toISOString();
@@ -52,7 +52,7 @@ export function timeOrAgo(text: string): string {
   );
 }
 
-/** Whether the month has that day: a Date takes 30 February for 2 March. */
+/** Whether the month has that day: `Date` turns 30 February into 2 March. */
 function isDay(day: string): boolean {
   const at = Date.parse(day);
   return !Number.isNaN(at) && new Date(at).toISOString().startsWith(day);

@@ -4,7 +4,8 @@ import { canonicalUuid } from '../contract/ids.ts';
 import { UsageError } from './errors.ts';
 
 /**
- * Reads ids of companies from a file, or from standard input for `-`: one a line, in any spelling, each once.
+ * Reads company ids from a file, or from standard input for `-`: one a line, in any spelling, without
+ * duplicates.
  * @throws UsageError when a line is no UUID, or there is none
  */
 export async function readCompanyIds(file: string): Promise<string[]> {

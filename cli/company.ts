@@ -2,13 +2,13 @@ import { companiesOfExternalId, hasCompany } from '../db/companies.ts';
 import type { Database } from '../db/connect.ts';
 import { CommandError, UsageError } from './errors.ts';
 
-/** How a command names one company. */
+/** Options that name one company. */
 export interface CompanyOptions {
   readonly company?: string;
   readonly externalId?: string;
 }
 
-/** The id of the company that a command names; undefined when it names none. */
+/** Finds the id of the company that the options name; undefined if they name none. */
 export async function companyOf(db: Database, options: CompanyOptions): Promise<string | undefined> {
   if (options.company !== undefined && options.externalId !== undefined)
     throw new UsageError('name the company by --company or by --external-id, not by both');
@@ -28,7 +28,7 @@ export async function companyOf(db: Database, options: CompanyOptions): Promise<
   return first;
 }
 
-/** The same, of a company that the warehouse holds: of another there is nothing to show. */
+/** Finds it like `companyOf`. @throws CommandError when the warehouse does not hold the company */
 export async function heldCompanyOf(db: Database, options: CompanyOptions): Promise<string | undefined> {
   const id = await companyOf(db, options);
   if (id !== undefined && !(await hasCompany(db, id)))

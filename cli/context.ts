@@ -20,34 +20,36 @@ export interface Context {
   readonly stack: Stack;
   readonly service: { readonly url: string; readonly apiKey: string };
   readonly sandbox: SandboxProcess | undefined;
-  /** Connections that are not safe on their way. */
+  /** Connections that are not safe. */
   readonly insecure: readonly Insecure[];
-  /** The client of the service; with a limit, one of those that share it. */
+  /** Opens a client of the service, which shares `limit` with others if given. */
   access(limit?: WarehouseLimit): Promise<ServiceAccess>;
   stop(): Promise<void>;
 }
 
 export interface Need {
-  /** A warehouse: the receiver alone has none. */
+  /** Whether it needs a warehouse: only the receiver alone does not. */
   readonly postgres?: boolean;
-  /** `if running`: the one of the settings or an embedded one that runs; none is started. */
+  /** `if running`: the one of the settings or a running embedded one; none is started. */
   readonly temporal: boolean | 'if running';
-  /** `if known`: the one of the settings or a sandbox that runs; none is started, and its address is empty where there is none. */
+  /**
+   * `if known`: the one of the settings or a running sandbox; none is started. Without one its URL is empty.
+   */
   readonly service: boolean | 'if known';
-  /** A command that looks: it makes no data folder, and no database. */
+  /** Opens only existing data: makes no data folder and no database. */
   readonly existing?: boolean;
   /** Logs go to a file, as a progress display has the terminal. */
   readonly quiet: boolean;
   readonly sandbox?: Partial<SandboxSize>;
   readonly dataDir?: string;
-  /** Ignore what the environment names: the demo touches nothing of the user's. */
+  /** Ignores the servers of the environment: the demo touches nothing of the user's. */
   readonly standalone?: boolean;
   readonly onLine?: (line: string) => void;
 }
 
 const standInSize: SandboxSize = { companies: 10, documents: 100, intervalDays: 14 };
 
-/** Opens what a command needs: the environment's servers and service, or those that stand in for them. */
+/** Opens what a command needs: the servers and service of the environment, or their stand-ins. */
 export async function openContext(need: Need): Promise<Context> {
   const settings = settingsFor(need);
   const { postgres = true, temporal } = need;
@@ -73,7 +75,7 @@ export async function openContext(need: Need): Promise<Context> {
         databaseUrl: await stack.databaseFor('sandbox'),
         dataDir: dir,
         size: { ...standInSize, ...need.sandbox },
-        // Reports of somebody who tries it end now, and have no months without bills before the live ones.
+        // History ends today, so that reports have no months without bills before the live ones.
         more: { until: 'today' },
         onLine: (line) => log.debug({ sandbox: line }, 'sandbox'),
       });
@@ -90,7 +92,7 @@ export async function openContext(need: Need): Promise<Context> {
       sandbox,
       insecure,
       access: async (limit) => {
-        // Loaded when it is needed: most commands only look into the warehouse.
+        // Loaded on demand: most commands only read the warehouse.
         const { openService } = await import('../app/service.ts');
         return openService(settings.service, service.url, service.apiKey, log, limit);
       },
@@ -105,14 +107,14 @@ export async function openContext(need: Need): Promise<Context> {
   }
 }
 
-/** A command that only looks has no log where no folder is. */
+/** Opens the log; a command that only reads existing data makes no folder for it. */
 function logOf({ quiet, existing = false }: Need, { logLevel: level }: Settings, dir: string): Logger {
   if (!quiet) return createLog({ level });
   if (existing && !existsSync(dir)) return createLog({ level: 'silent' });
   try {
     return createLog({ level, file: join(dir, 'metersync.log') });
   } catch (error) {
-    // Who has servers of their own needs nothing of this folder.
+    // Users with servers of their own need nothing of this folder.
     say(`METERSYNC_DIR: no log is kept in ${dir} (${(error as NodeJS.ErrnoException).code})`);
     return createLog({ level: 'silent' });
   }

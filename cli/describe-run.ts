@@ -2,23 +2,23 @@ import { companyResources } from '../contract/names.ts';
 import { counted, nameInWords } from '../contract/words.ts';
 import type { CompanyProgress, RunProgress } from '../db/read/run-progress.ts';
 
-/** Companies that are shown at work; more are read at once by more workers only. */
+/** Companies in progress that are listed; only several workers read more at once. */
 const runningShown = 10;
 const nameWidth = 28;
 
 export interface RunView {
   readonly run: RunProgress;
-  /** Rows a second lately. */
+  /** Recent rows a second. */
   readonly rate: number;
 }
 
-/** Lines that say how far a run is, how fast it goes and how long it may still take: of the whole, then of each company. */
+/** Describes a run's progress, speed and remaining time: of the whole run, then of each company. */
 export function describeRun({ run, rate }: RunView): string[] {
   const share = shareDone(run);
   const head = [
     `backfill: ${count(run.companiesDone)} of ${counted(run.companies, 'company', 'companies')}`,
     `${count(run.rows)} rows`,
-    // Of one that ended there is no rate of lately, but that of the whole.
+    // A run that ended has no recent rate, only that of the whole run.
     `${count(run.state === 'running' ? rate : run.rows / Math.max(run.seconds, 0.1))} rows/s`,
     ...(run.state === 'running' ? left(run.seconds, share) : [`${forSeconds(run.seconds)} in all`]),
   ];
@@ -36,17 +36,20 @@ export function describeRun({ run, rate }: RunView): string[] {
 
 function describeCompany(company: CompanyProgress): string {
   const { name, resource, step, done, of, unit, seconds } = company;
-  const whole = Math.floor(done);
-  const told = [
+  const counted = Math.floor(done);
+  const parts = [
     `${cut(name).padEnd(nameWidth)}  ${nameInWords(resource).padEnd(11)} (${step} of ${companyResources.length})`,
-    of === null ? `${count(whole)} ${unit}` : `${count(whole)} of ${count(of)} ${unit}`,
+    of === null ? `${count(counted)} ${unit}` : `${count(counted)} of ${count(of)} ${unit}`,
     ...(done > 0 ? [`${perSecond(done / Math.max(seconds, 0.1))} ${unit}/s`] : []),
     ...(of === null ? [] : left(seconds, of === 0 ? 1 : done / of)),
   ];
-  return `  ${told.join(', ')}`;
+  return `  ${parts.join(', ')}`;
 }
 
-/** Companies at work count by their resources that are read, and by the part of the one that is being read. */
+/**
+ * Share of a run that is done; a company in progress counts by its finished resources and the part of the
+ * current one.
+ */
 function shareDone(run: RunProgress): number {
   if (run.companies === 0) return 0;
   const begun = run.running.reduce((sum, { step, done, of }) => {
@@ -56,7 +59,7 @@ function shareDone(run: RunProgress): number {
   return Math.min(1, (run.companiesDone + begun) / run.companies);
 }
 
-/** Below this a guess would jump about. */
+/** Below this share an estimate of the remaining time would jump about. */
 const shareMin = 0.01;
 
 function left(seconds: number, share: number): string[] {
@@ -65,9 +68,9 @@ function left(seconds: number, share: number): string[] {
 }
 
 function forSeconds(seconds: number): string {
-  const whole = Math.ceil(seconds);
-  if (whole < 120) return `${whole} s`;
-  const minutes = Math.ceil(whole / 60);
+  const rounded = Math.ceil(seconds);
+  if (rounded < 120) return `${rounded} s`;
+  const minutes = Math.ceil(rounded / 60);
   return minutes < 120 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
 }
 
@@ -82,7 +85,7 @@ interface Sample {
 
 const windowMs = 10_000;
 
-/** Rows a second over the last ten seconds, from samples in the order of their time. */
+/** Makes the function that returns rows a second over the last ten seconds, from samples in order of time. */
 export function createRate(): (sample: Sample) => number {
   let samples: Sample[] = [];
   return (sample) => {

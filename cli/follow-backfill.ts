@@ -10,7 +10,7 @@ import type { Progress } from './terminal.ts';
 const lookEveryMs = 300;
 
 /**
- * Shows a run until it is over; returns how it ended.
+ * Shows a run's progress until it is over; returns how it ended.
  * @throws the signal's reason when it aborts: the run goes on
  */
 export async function followBackfill(options: {
@@ -34,7 +34,7 @@ export async function followBackfill(options: {
   };
   try {
     for (;;) {
-      // Taken before the look, so that the last one shows the end.
+      // Read before the progress, so that the last progress shows the end.
       const state = ended;
       const run = await show();
       if (state !== undefined) return { state, run };

@@ -1,19 +1,19 @@
 import type { Command } from 'commander';
 
-/** Adds a command: its name, what it does, and a line that a person can copy. */
+/** Adds a command with its name, its description and an example to copy. */
 export const add = (parent: Command, name: string, does: string, example: string): Command =>
   parent.command(name).description(does).addHelpText('after', `\nExample:\n  ${example}`);
 
-/** How a person calls a command: with the names of those that it belongs to. */
+/** Returns a command's full name, with those of its parents. */
 export function pathOf(command: Command): string {
   return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }
 
-/** Where what is wrong with a call is explained. */
+/** Points to a command's help. */
 export const seeHelp = (command: Command): string => `See ${pathOf(command)} --help`;
 
-/** After wrong usage each command points to its own help. */
+/** Has every command point to its own help after wrong usage. */
 export function pointToHelp(command: Command): void {
   command.showHelpAfterError(seeHelp(command));
-  for (const one of command.commands) pointToHelp(one);
+  for (const subcommand of command.commands) pointToHelp(subcommand);
 }

@@ -1,12 +1,13 @@
 import type { EventEmitter } from 'node:events';
 import { signalsCounted } from './repeated-signal.ts';
 
-/** A program that Ctrl-C ended says so by this status. */
+/** Exit status of a program that Ctrl-C ended. */
 export const interruptedStatus = 130;
 
 /**
- * A signal that aborts at Ctrl-C, until `forget`; a second one ends the program. The listener stays while it is told:
- * the display that restores the cursor would take a signal that nobody listens to any more for its own, and kill.
+ * Makes a signal that aborts at Ctrl-C, until `forget`; a second Ctrl-C ends the program. The listener stays
+ * after the first: without any listener, the display that restores the cursor would kill the process by the
+ * same signal.
  */
 export function untilInterrupted(
   process: Pick<EventEmitter, 'on' | 'off'> & { exit(status: number): void },

@@ -5,9 +5,9 @@ import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
 /**
- * The Node that this is written for comes along as a package, and under npm and npx its program is the first on PATH.
- * Where another one runs this file (`npm install --global`), the command runs in ours: so nothing is imported here
- * that an older Node could not read.
+ * The Node that the command needs is a dependency; under npm and npx its program is the first on PATH. Where
+ * another Node runs this file (`npm install --global`), it starts the command in ours. So this file imports
+ * nothing that an older Node could not read.
  */
 const nodeMajor = 24;
 
@@ -22,13 +22,13 @@ if (Number.parseInt(process.versions.node, 10) >= nodeMajor) {
 const command = spawn(ownNode(), [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
   stdio: 'inherit',
 });
-// Ctrl-C in a terminal reaches both processes; a signal to this one alone is passed on.
+// Ctrl-C in a terminal reaches both processes; SIGTERM reaches only this one, which passes it on.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => command.kill('SIGTERM'));
 command.on('error', ({ message }) => giveUp(message));
 command.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal ?? 'SIGTERM']));
 
-/** The program in the package of this platform, one of those that package.json names as optional. */
+/** Finds the program in the package of this platform, an optional dependency in package.json. */
 function ownNode(): string {
   const { arch, platform } = process;
   const system = platform === 'win32' ? 'win' : platform;

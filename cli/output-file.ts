@@ -4,18 +4,21 @@ import { dirname } from 'node:path';
 import { createPrivateFile, type PrivateFile } from '../app/private-file.ts';
 import { CommandError } from './errors.ts';
 
-/** @throws CommandError when the folder of a file that is to be written is not there: said before the work, not after it */
+/**
+ * Checks the folder of an output file before the work begins.
+ * @throws CommandError when the folder is not there
+ */
 export function requireFolder(path: string): void {
   const folder = dirname(path);
   if (!existsSync(folder)) throw new CommandError(`${path}: the folder ${folder} is not there`);
 }
 
-/** Of a disk that is full, a quota, a file size that is limited, or a device that fails. */
+/** Codes of a full disk, a quota, a limited file size, or a failing device. */
 const noRoom = ['ENOSPC', 'EDQUOT', 'EFBIG', 'EIO'];
 
 /**
- * Writes a file that somebody asked for: for its user alone, and there only once it is whole. What a failure, Ctrl-C
- * or SIGTERM leaves unfinished is removed.
+ * Writes an output file, private to its user, which appears only once it is complete. A failure, Ctrl-C or
+ * SIGTERM removes the unfinished file.
  */
 export async function writeOutputFile<T>(
   path: string,
@@ -26,7 +29,7 @@ export async function writeOutputFile<T>(
     file?.discard();
     process.exit(128 + constants.signals[signal]);
   };
-  // Before there is a file: whoever sees it may already interrupt.
+  // Listens before there is a file: a user who sees it may already interrupt.
   process.on('SIGINT', interrupted);
   process.on('SIGTERM', interrupted);
   try {

@@ -4,26 +4,26 @@ import { printable } from '../app/printable.ts';
 import { rfc3339 } from '../contract/times.ts';
 
 /**
- * Prints lines on standard output. A line may hold what others wrote: it stays one line and steers no terminal.
- * Commands print by this alone.
+ * Prints lines on standard output, escaped: text of others stays on one line and steers no terminal.
+ * Commands print only through this.
  */
 export function print(...lines: readonly string[]): void {
   process.stdout.write(`${lines.map(printable).join('\n')}\n`);
 }
 
-/** JSON on one line; times as Postgres prints them are RFC 3339 in it. */
+/** Writes JSON on one line, with the times of Postgres as RFC 3339. */
 export const asJson = (value: unknown): string =>
-  JSON.stringify(value, (_, one) => (typeof one === 'string' ? rfc3339(one) : one));
+  JSON.stringify(value, (_, inner) => (typeof inner === 'string' ? rfc3339(inner) : inner));
 
-/** Prints a value as JSON, which is safe to look at in a terminal too. */
+/** Prints a value as JSON, which is safe for a terminal too. */
 export const printJson = (value: unknown): void => print(asJson(value));
 
-/** Tells a person lines on the standard error, as `print` does. */
+/** Prints lines for people on standard error, escaped as by `print`. */
 export function say(...lines: readonly string[]): void {
   process.stderr.write(`${lines.map(printable).join('\n')}\n`);
 }
 
-/** Text that comes in pieces, its lines printed as `print` prints them. */
+/** Makes a stream that prints text in pieces, its lines escaped as by `print`. */
 export function printingStream(): Writable {
   const decoder = new StringDecoder('utf8');
   return new Writable({

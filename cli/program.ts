@@ -14,7 +14,9 @@ import {
   addWebhooks,
 } from './subcommands.ts';
 
-/** The command, with each subcommand's code loaded when it is called. docs/command.md is made from it. */
+/**
+ * Builds the command; each subcommand's code is loaded when it is called. docs/command.md is made from it.
+ */
 export function buildProgram(): Command {
   const program = new Command('metersync')
     .description('Keeps your own Postgres equal to a Utility Data Service, and proves it.')

@@ -1,31 +1,33 @@
 import module from 'node:module';
 import { join } from 'node:path';
 
-/** Has a process load its code in less time. Imported for that alone, and before the rest. */
+/** Makes a process load its code faster. Import it for that effect, before everything else. */
 
-// Each start after the first finds its code compiled. Beside the code: in a folder that others can write to it could be replaced.
+// Each start after the first finds its code compiled. The folder is beside the code: in one that others can
+// write, the compiled code could be replaced.
 module.enableCompileCache(join(import.meta.dirname, '../.metersync/compiled'));
 
 /**
- * Node parses what a package exports again for each import of one of its files, to learn whether that is a module. Drizzle
- * exports some hundred paths and has as many files: told that they are modules, each start takes 0.6 s of CPU less.
+ * Node parses a package's exports again for each import of one of its files, to find out whether that is a
+ * module. Drizzle exports some hundred paths and has as many files: resolving them here saves 0.6 s of CPU at
+ * each start.
  */
 const drizzle = '/node_modules/drizzle-orm/';
 
-/** Where a path of the package leads: to the same file, whoever imports it. */
+/** Resolved paths of the package, which are the same for every importer. */
 const found = new Map<string, module.ResolveFnOutput>();
 
 module.registerHooks({
   resolve: (specifier, context, next) => {
-    // What is required has files of its own.
+    // Code loaded by `require` has other files.
     if (!context.conditions.includes('import')) return next(specifier, context);
     const { parentURL = '' } = context;
     if (specifier.startsWith('.') && specifier.endsWith('.js') && parentURL.includes(drizzle)) {
       return { url: new URL(specifier, parentURL).href, format: 'module', shortCircuit: true };
     }
     if (specifier !== 'drizzle-orm' && !specifier.startsWith('drizzle-orm/')) return next(specifier, context);
-    const known = found.get(specifier) ?? next(specifier, context);
-    found.set(specifier, known);
-    return { ...known, shortCircuit: true };
+    const resolved = found.get(specifier) ?? next(specifier, context);
+    found.set(specifier, resolved);
+    return { ...resolved, shortCircuit: true };
   },
 });

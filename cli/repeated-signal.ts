@@ -1,10 +1,13 @@
 /**
- * One Ctrl-C may come twice: the terminal signals the whole group, and npm passes its own on to its child. What comes within
- * this time of the first is the same one; nobody means to force in so short a time.
+ * One Ctrl-C may come twice: the terminal signals the whole group, and npm passes its own signal on to its
+ * child. A signal within this time of the first counts as the same; nobody means to force so soon.
  */
 export const sameSignalMs = 1_000;
 
-/** Makes the function that is told of each signal, and says whether it is the first, the same once more, or a second one. */
+/**
+ * Makes the function to call at each signal: it returns whether the signal is the first, a repetition, or a
+ * second.
+ */
 export function signalsCounted(
   now: () => number = () => performance.now(),
 ): () => 'first' | 'same' | 'again' {

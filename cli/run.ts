@@ -21,18 +21,18 @@ export async function run(args: readonly string[]): Promise<void> {
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
-    if (!(error instanceof CommanderError)) await tell(error);
+    if (!(error instanceof CommanderError)) await report(error);
     if (error instanceof UsageError) say(seeHelp(called));
     process.exitCode = exitStatus(error);
   }
-  // What could not be written is told after it was.
+  // Errors of writing come a turn after the write.
   await nextTurn();
   if (lost.reason === undefined || process.exitCode) return;
   say(`metersync: standard output: ${lost.reason}`);
   process.exitCode = failed;
 }
 
-/** Why output was lost, which nobody else is told; not when who reads it had enough: `metersync events list | head`. */
+/** Notes why output was lost, unless the reader closed the pipe, as in `metersync events list | head`. */
 function lostOutput(): { readonly reason?: string } {
   const lost: { reason?: string } = {};
   process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
@@ -41,10 +41,10 @@ function lostOutput(): { readonly reason?: string } {
   return lost;
 }
 
-/** Throws instead of ending the process, and quotes no argument that steers the terminal. */
+/** Has commander throw instead of ending the process, and escape the arguments that it quotes. */
 function prepare(command: Command): void {
   command.exitOverride().configureOutput({ writeErr: (text) => say(...text.trimEnd().split('\n')) });
-  for (const one of command.commands) prepare(one);
+  for (const subcommand of command.commands) prepare(subcommand);
 }
 
 function exitStatus(error: unknown): number {
@@ -52,7 +52,7 @@ function exitStatus(error: unknown): number {
   return isWrongUsage(error) ? wrongUsage : failed;
 }
 
-/** Told by name: loading what throws them for every command would cost more than the check. */
+/** Recognized by name: loading the modules that throw them would slow down every command. */
 const wrongSettings = ['SettingsError', 'SecretsError'];
 
 const isWrongUsage = (error: unknown): boolean =>
@@ -60,20 +60,20 @@ const isWrongUsage = (error: unknown): boolean =>
 
 const isEmbeddedError = (error: unknown): boolean => error instanceof Error && error.name === 'EmbeddedError';
 
-/** Words of ours take lines as they come; a text that may quote others is one line. */
-async function tell(error: unknown): Promise<void> {
+/** Prints an error: our own messages keep their lines, and a message that may quote others stays one line. */
+async function report(error: unknown): Promise<void> {
   const ours = isWrongUsage(error);
   const debug = process.env.LOG_LEVEL === 'debug';
   const text = `metersync: ${await explain(error, debug)}`;
   say(...(ours || debug || isEmbeddedError(error) ? text.split('\n') : [text]));
 }
 
-/** With the stack where somebody debugs, unless the message says it all. */
+/** Returns an error's message; with LOG_LEVEL=debug its stack, unless the message is for people. */
 async function explain(error: unknown, debug: boolean): Promise<string> {
   if (!(error instanceof Error)) return String(error);
   const forPeople = error instanceof CommandError || isEmbeddedError(error);
   if (forPeople || isWrongUsage(error)) return error.message;
-  // Loaded when it is needed: most commands end without an error.
+  // Loaded on demand: most commands end without an error.
   const { withoutStatement } = await import('../db/failures.ts');
   const { message, stack } = withoutStatement(error) as Error;
   return debug ? (stack ?? message) : message;

@@ -3,7 +3,7 @@ export interface SandboxControl {
   /** Registers a webhook endpoint in place of earlier ones; returns its signing secret. */
   registerEndpoint(url: string): Promise<string>;
   disturb(how: { duplicate?: number; shuffle?: boolean; delayMs?: [number, number] }): Promise<void>;
-  /** Has so many random changes happen a minute, until it is 0. */
+  /** Makes the sandbox do this many random changes a minute, until it is set to 0. */
   live(perMinute: number): Promise<void>;
   randomChanges(count: number, seed: number): Promise<{ changes: number; events: number }>;
   status(): Promise<{ quiet: boolean; deliveries: Record<string, number>; events: { total: number } }>;

@@ -6,12 +6,12 @@ import { makePrivateFolder, writePrivateFile } from '../app/private-file.ts';
 import { childEnvironment } from '../embedded/environment.ts';
 import { readOwnFile } from '../embedded/ownership.ts';
 
-/** A sandbox service in a process of its own: it shares HTTP with the pipeline and nothing else. */
+/** A sandbox service in a process of its own, which shares only HTTP with the pipeline. */
 export interface SandboxProcess {
   readonly url: string;
   readonly apiUrl: string;
   readonly apiKey: string;
-  /** What its control routes ask for. */
+  /** Bearer token of its control routes. */
   readonly controlToken: string;
   stop(): Promise<void>;
 }
@@ -47,15 +47,15 @@ export async function startSandboxProcess(options: {
   ];
   const child = spawn(process.execPath, ['--import', quickStart, main, ...args], {
     stdio: 'pipe',
-    // Every user of the machine can read arguments, and only its own user the environment.
+    // In the environment, as every user of the machine can read arguments.
     env: childEnvironment({ SANDBOX_DATABASE_URL: options.databaseUrl }),
-    // A group of its own: Ctrl-C in the terminal is for us, we stop it when we have drained.
+    // In a group of its own: Ctrl-C in the terminal reaches only us, and we stop it after draining.
     detached: true,
   });
-  const said: string[] = [];
+  const lastLines: string[] = [];
   createInterface({ input: child.stderr }).on('line', (line) => {
-    said.push(line);
-    if (said.length > 20) said.shift();
+    lastLines.push(line);
+    if (lastLines.length > 20) lastLines.shift();
     options.onLine(line);
   });
   const ended = new Promise<number | null>((done) => child.once('exit', (code) => done(code)));
@@ -65,7 +65,7 @@ export async function startSandboxProcess(options: {
       else options.onLine(line);
     });
     child.once('error', failed);
-    ended.then((code) => failed(new Error(`the sandbox ended with status ${code}: ${said.join('\n')}`)));
+    ended.then((code) => failed(new Error(`the sandbox ended with status ${code}: ${lastLines.join('\n')}`)));
   });
   makePrivateFolder(options.dataDir);
   writePrivateFile(sandboxFile(options.dataDir), JSON.stringify({ ...ready, pid: child.pid }));
@@ -80,18 +80,18 @@ export async function startSandboxProcess(options: {
   };
 }
 
-/** The sandbox that another command on the same folder runs, if it answers. */
+/** Finds the sandbox that another command runs on the same folder, if it answers. */
 export async function runningSandbox(dataDir: string): Promise<SandboxProcess | undefined> {
-  // One that another user put there would name a service of theirs.
+  // A file of another user could name a service of theirs.
   const text = readOwnFile(sandboxFile(dataDir));
   if (text === undefined) return undefined;
   try {
-    const known = JSON.parse(text) as SandboxProcess;
-    const answer = await fetch(`${known.url}/sandbox/status`, {
-      headers: { authorization: `Bearer ${known.controlToken}` },
+    const sandbox = JSON.parse(text) as SandboxProcess;
+    const answer = await fetch(`${sandbox.url}/sandbox/status`, {
+      headers: { authorization: `Bearer ${sandbox.controlToken}` },
       signal: AbortSignal.timeout(2_000),
     });
-    return answer.ok ? { ...known, stop: async () => {} } : undefined;
+    return answer.ok ? { ...sandbox, stop: async () => {} } : undefined;
   } catch {
     return undefined;
   }

@@ -7,9 +7,9 @@ import type { ScheduleAction } from './commands/schedule.ts';
 import type { WebhooksAction } from './commands/webhooks.ts';
 import { add } from './help.ts';
 
-/** Commands that have commands of their own: a noun, then a verb. */
+/** Commands with subcommands: a noun, then a verb. */
 
-/** Options that choose events of the journal. */
+/** Adds the options that choose events of the journal. */
 function choosingEvents(command: Command): Command {
   return command
     .option('--type <type>', 'of this type, for example document.created.v2')
@@ -112,8 +112,8 @@ export function addSchedule(program: Command): void {
   const schedule = program
     .command('schedule')
     .description('Show or change when everything is read again by itself');
-  const addAction = (action: ScheduleAction, description: string, shown: string): Command =>
-    add(schedule, action, description, shown)
+  const addAction = (action: ScheduleAction, description: string, example: string): Command =>
+    add(schedule, action, description, example)
       .addArgument(
         new Argument(
           '[schedule]',
@@ -180,8 +180,8 @@ export function addWebhooks(program: Command): void {
   const webhooks = program
     .command('webhooks')
     .description("Turn the service's webhook events on or off, and open its portal");
-  const addAction = (action: WebhooksAction, description: string, shown: string): Command =>
-    add(webhooks, action, description, shown)
+  const addAction = (action: WebhooksAction, description: string, example: string): Command =>
+    add(webhooks, action, description, example)
       .option('--json', 'as JSON')
       .action(async (options) => (await import('./commands/webhooks.ts')).webhooks(action, options));
   addAction('status', 'Show whether the service sends events', 'metersync webhooks status');

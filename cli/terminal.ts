@@ -1,16 +1,18 @@
 import Table from 'cli-table3';
 import { printable } from '../app/printable.ts';
 
-/** A display that is written over in a terminal, and a line now and then where there is none. */
+/** A progress display: redrawn in place in a terminal, otherwise a line now and then. */
 export interface Progress {
-  /** The first line says it all; the rest is for a terminal. */
+  /** Shows lines; without a terminal only the first, which has to be enough. */
   show(lines: readonly string[]): void;
   done(): void;
 }
 
 const plainEveryMs = 2_000;
 
-/** Loads what draws in a terminal only where there is one: it takes a tenth of a second. */
+/**
+ * Makes a progress display. The drawing library, which takes 0.1 s to load, is loaded only for a terminal.
+ */
 export async function createProgress(stream: NodeJS.WriteStream = process.stderr): Promise<Progress> {
   if (stream.isTTY) {
     const { createLogUpdate } = await import('log-update');
@@ -35,7 +37,7 @@ export async function createProgress(stream: NodeJS.WriteStream = process.stderr
   };
 }
 
-/** A text, which takes one line whatever it holds; several; or a number. */
+/** One text on a line of its own, several such texts, or a number. */
 type Cell = string | readonly string[] | number;
 
 export interface Rows {
@@ -44,8 +46,8 @@ export interface Rows {
 }
 
 /**
- * Lines of a table without borders inside, numbers to the right. In a terminal it is as wide as that at most: texts go on
- * on another line, and none is cut.
+ * Draws a table without inner borders, with numbers to the right. In a terminal it is no wider than that:
+ * texts are wrapped, never cut.
  */
 export function table(
   head: readonly string[],
@@ -70,7 +72,7 @@ export function table(
   return built.toString().split('\n');
 }
 
-/** The first of these tables that fits into the terminal as it is; the last one, made to fit, when none does. */
+/** Draws the first of the tables that fits into the terminal; if none does, the last one, wrapped to fit. */
 export function tableOf(choices: readonly [Rows, ...Rows[]], columns = width()): string[] {
   const fits = ({ head, rows }: Rows): boolean => {
     const widths = columnWidths([head, ...rows].map((row) => row.map(linesOf)));
@@ -80,7 +82,7 @@ export function tableOf(choices: readonly [Rows, ...Rows[]], columns = width()):
   return table(head, rows, columns);
 }
 
-/** A text behind what leads to it; in a terminal its further lines stand below its first. */
+/** Writes a text after a lead; in a terminal its further lines are indented below its first. */
 export function paragraph(lead: string, text: string, columns = width()): string[] {
   const most = columns === undefined ? Number.POSITIVE_INFINITY : Math.max(columns - lead.length, narrowest);
   return wrap(printable(text), most).map(
@@ -88,13 +90,15 @@ export function paragraph(lead: string, text: string, columns = width()): string
   );
 }
 
-/** Columns of the terminal; undefined where output goes to a file or a program, which take any width. */
+/**
+ * Number of the terminal's columns; undefined where output goes to a file or a program, which take any width.
+ */
 const width = (): number | undefined => (process.stdout.isTTY ? process.stdout.columns : undefined);
 
 const sum = (a: number, b: number): number => a + b;
 const edges = (widths: readonly number[]): number => 3 * widths.length + 1;
 
-/** The lines of each cell of a column, its head among them. */
+/** Returns for each column the lines of its cells, including its head. */
 const columnsOf = (lines: readonly (readonly (readonly string[])[])[]): string[][] =>
   (lines[0] ?? []).map((_, column) => lines.flatMap((row) => row[column] ?? []));
 
@@ -103,12 +107,15 @@ const longest = (texts: readonly string[]): number => Math.max(...texts.map((tex
 const columnWidths = (lines: readonly (readonly (readonly string[])[])[]): number[] =>
   columnsOf(lines).map(longest);
 
-/** Narrower than this no column is made. */
+/** Minimum width of a column. */
 const narrowest = 10;
-/** A word of this length is an id, which somebody may want to copy. */
+/** A word of this length or more is an id, which people may want to copy. */
 const idLength = 30;
 
-/** Takes what is too much from the widest columns: where words stay whole at first, then where ids do, then anywhere. */
+/**
+ * Narrows the widest columns until all fit: first without breaking words, then without breaking ids, then
+ * anyhow.
+ */
 function shrink(lines: readonly (readonly (readonly string[])[])[], columns: number | undefined): number[] {
   const widths = columnWidths(lines);
   if (columns === undefined) return widths;
@@ -125,7 +132,7 @@ function shrink(lines: readonly (readonly (readonly string[])[])[], columns: num
   return widths;
 }
 
-/** Breaks a line between words; a word that is too long anywhere. */
+/** Breaks a line between words, and a word that is too long anywhere. */
 function wrap(line: string, most: number): string[] {
   const wrapped: string[] = [];
   let rest = line;

@@ -1,22 +1,22 @@
 import type { EventEmitter } from 'node:events';
 import { signalsCounted } from './repeated-signal.ts';
 
-/** The service waits 15 s for an answer; whoever stops us rarely waits as long. */
+/** Time for draining. The service waits 15 s for an answer, but process managers rarely wait that long. */
 const drainWithinMs = 9_500;
 
 /**
- * Begins what runs until SIGTERM or SIGINT, or until something of it fails by itself, then drains. It listens before
- * anything begins: whoever sees that something runs can already ask it to stop. A second signal, but for
- * the same one once more, or draining that takes too long, ends the process at once.
+ * Runs until SIGTERM or SIGINT, or until a part fails by itself, then drains. It listens for signals before
+ * anything begins, so that whatever runs can be stopped. A second signal, but not a repetition of the first,
+ * ends the process at once; so does draining that takes too long.
  */
 export async function untilAsked(
   process: Pick<EventEmitter, 'on'> & { exit(status: number): void },
   options: {
-    /** Gives what ends only by failing. */
+    /** Starts the parts; returns promises that end only by failing. */
     readonly begin: () => Promise<readonly Promise<void>[]>;
     readonly onAsked: (signal: string) => void;
     readonly drain: () => Promise<void>;
-    /** Milliseconds of a clock that only goes forward. */
+    /** Milliseconds of a monotonic clock. */
     readonly now?: () => number;
   },
 ): Promise<void> {

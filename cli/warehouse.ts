@@ -3,7 +3,7 @@ import { openWarehouse } from '../app/warehouse.ts';
 import type { Database, Warehouse } from '../db/connect.ts';
 import { type Context, openContext } from './context.ts';
 
-/** Opens the warehouse for a command that looks into it, and closes everything when the work is over. */
+/** Opens the warehouse for a command that reads it, and closes everything when the work is over. */
 export async function withWarehouse<T>(
   need: { readonly temporal: boolean },
   work: (opened: {

@@ -2,34 +2,55 @@ import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
 /**
- * Variables that any child process gets: where programs and folders are, language and time zone. Whoever can read a
- * child's environment, or run a program in it, finds no secret of ours there.
+ * Variables that any child process gets: paths of programs and folders, language and time zone. So others who
+ * can read a child's environment, or run a program in it, find no secret of ours there.
  */
 const plain: readonly string[] = [
-  ...['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'LC_CTYPE', 'LC_MESSAGES', 'TZ'],
-  ...['TMPDIR', 'TMP', 'TEMP', 'LD_LIBRARY_PATH', 'DYLD_LIBRARY_PATH'],
-  ...['SYSTEMROOT', 'SYSTEMDRIVE', 'COMSPEC', 'PATHEXT', 'USERPROFILE', 'APPDATA', 'LOCALAPPDATA'],
+  'PATH',
+  'HOME',
+  'USER',
+  'LOGNAME',
+  'LANG',
+  'LC_ALL',
+  'LC_CTYPE',
+  'LC_MESSAGES',
+  'TZ',
+  'TMPDIR',
+  'TMP',
+  'TEMP',
+  'LD_LIBRARY_PATH',
+  'DYLD_LIBRARY_PATH',
+  'SYSTEMROOT',
+  'SYSTEMDRIVE',
+  'COMSPEC',
+  'PATHEXT',
+  'USERPROFILE',
+  'APPDATA',
+  'LOCALAPPDATA',
 ];
 
-/** What a package installer needs besides to reach a registry: proxies, certificates, and settings of its own. */
+/**
+ * Further variables that a package installer needs to reach a registry: proxies, certificates, its own
+ * settings.
+ */
 const ofInstallers =
   /^(?:(?:https?|all|no)_proxy|ssl_cert_(?:file|dir)|(?:requests|curl)_ca_bundle|netrc|xdg_(?:config|cache)_home|(?:pip|uv)_.+)$/i;
 
-/** The environment of a child process: the plain variables of ours, and `more`. */
+/** Makes the environment of a child process: our plain variables, and `more`. */
 export function childEnvironment(more: Readonly<Record<string, string>> = {}): Record<string, string> {
-  // Windows writes some of them in other letters, as Path.
+  // Windows writes some names in other case, as Path.
   return { ...chosen((name) => plain.includes(name.toUpperCase())), ...more };
 }
 
-/** The environment of pip and uv. An index may need credentials, which stand in variables of theirs. */
+/** Makes the environment of pip and uv, including the credentials of an index in their own variables. */
 export function installerEnvironment(): Record<string, string> {
   return childEnvironment(chosen((name) => ofInstallers.test(name)));
 }
 
-/** Where programs keep for the user what can be had again. */
+/** Returns the user's folder for caches. */
 export function cacheHome(): string {
   const { XDG_CACHE_HOME } = process.env;
-  // The specification has it that a relative one counts for nothing.
+  // The XDG specification ignores a relative path.
   return XDG_CACHE_HOME && isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(homedir(), '.cache');
 }
 

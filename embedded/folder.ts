@@ -5,8 +5,9 @@ import { EmbeddedError } from './failure.ts';
 import { whyNotOurs } from './ownership.ts';
 
 /**
- * Makes the data folder when it is not there, and leaves it writable for this user alone. Throws, and says what to do, when
- * it is another user's, whose word decides what runs and ends there, or something in it cannot be written.
+ * Makes the data folder if it is absent, and makes it writable for this user alone.
+ * @throws EmbeddedError that says what to do when the folder is another user's, who could then decide what
+ * runs and ends there, or something in it cannot be written
  */
 export function prepareFolder(dir: string): void {
   const logs = join(dir, 'logs');
@@ -23,7 +24,10 @@ export function prepareFolder(dir: string): void {
   }
 }
 
-/** Only its owner can change the mode of a folder, and root: whose folder stays another user's. */
+/**
+ * Removes others' right to write the folder, if it is ours.
+ * @throws Error when others could have written there
+ */
 function keepToOurselves(folder: string): void {
   const { mode, uid } = statSync(folder);
   if (uid === process.getuid?.() && (mode & 0o022) !== 0) chmodSync(folder, mode & 0o755);
@@ -31,7 +35,7 @@ function keepToOurselves(folder: string): void {
   if (problem !== undefined) throw new Error(`${folder} ${problem}`);
 }
 
-/** Without folders: that of Postgres may belong to a user of its own. */
+/** Lists the files of a folder, without subfolders: that of Postgres may belong to a user of its own. */
 function filesIn(folder: string): string[] {
   const entries = readdirSync(folder, { withFileTypes: true });
   return entries.filter((entry) => entry.isFile()).map((entry) => join(folder, entry.name));
@@ -41,7 +45,7 @@ function refuseIfUnwritable(file: string): void {
   try {
     accessSync(file, constants.W_OK);
   } catch (error) {
-    // Another process may just be done with its file.
+    // Another process may just have removed its file.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
 }
@@ -50,7 +54,7 @@ function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // A container may run as a number that has no name.
+    // A container may run as a user id without a name.
     return `user ${process.getuid?.()}`;
   }
 }

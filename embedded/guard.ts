@@ -18,10 +18,10 @@ export interface GuardianTask {
   servers: ServerCommand[];
 }
 export type ToGuardian = { kind: 'run'; task: GuardianTask } | { kind: 'stop' };
-/** A server, or the guardian itself, ended and nobody had stopped it. */
+/** A server, or the guardian itself, that ended without being stopped. */
 export interface UnexpectedEnd {
   name: ServerName | 'guardian';
-  /** "SIGKILL", "status 1" */
+  /** For example "SIGKILL" or "status 1". */
   how: string;
   /** Whether the guardian starts it again. */
   again: boolean;
@@ -29,11 +29,11 @@ export interface UnexpectedEnd {
 
 /** Servers under a guardian. */
 export interface Guarded {
-  /** Stops the servers and returns when they are gone; also when the guardian was killed. */
+  /** Stops the servers, even if the guardian was killed, and returns when they are gone. */
   stop(): Promise<void>;
 }
 
-/** Starts the guardian and, through it, the servers. It returns before they answer. */
+/** Starts the guardian and, through it, the servers. Returns before they answer. */
 export function startGuarded(
   task: Omit<GuardianTask, 'owner'>,
   onEnd: (end: UnexpectedEnd) => void,
@@ -49,7 +49,7 @@ export function startGuarded(
   );
   guardian.on('error', ({ message }) => report({ name: 'guardian', how: message, again: false }));
   send(guardian, { kind: 'run', task: { ...task, owner } });
-  // The servers live as long as the program, and are no reason for it to live longer.
+  // The servers must not keep the program from ending.
   guardian.unref();
   guardian.channel?.unref();
   return {
@@ -74,7 +74,7 @@ async function stopGuarded(guardian: ChildProcess, dir: string): Promise<void> {
   removeRunning(dir);
 }
 
-/** Runs the file beside this one that has its extension: guardian.ts from a checkout, guardian.js once compiled. */
+/** Runs guardian.ts from a checkout, or guardian.js once compiled. */
 function spawnGuardian(dir: string): ChildProcess {
   const here = import.meta.url;
   const script = fileURLToPath(new URL(`./guardian${extname(here)}`, here));
@@ -89,6 +89,6 @@ function spawnGuardian(dir: string): ChildProcess {
 }
 
 function send(guardian: ChildProcess, message: ToGuardian): void {
-  // A guardian that is gone reports that by its exit.
+  // Errors are ignored: a guardian that is gone is reported by its exit.
   guardian.send(message, () => {});
 }

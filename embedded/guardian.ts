@@ -1,7 +1,7 @@
 /**
- * The process that owns the servers. Its channel to the process that started it closes however that one ends, kill -9
- * included, and then it stops them. It runs in a session of its own, so that Ctrl-C in a terminal reaches the program,
- * which drains while Postgres and Temporal still answer, and not them.
+ * The process that owns the servers. Its channel to the process that started it closes when that one ends,
+ * even by kill -9; then it stops the servers. It runs in a session of its own, so that Ctrl-C in a terminal
+ * reaches only the program, which drains while Postgres and Temporal still answer.
  */
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, renameSync, statSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { identify } from './processes.ts';
 import { type Running, removeRunning, writeRunning } from './running.ts';
 import { endServers, type ServerCommand } from './servers.ts';
 
-// The databases and logs hold what customers sent: for their owner alone.
+// The databases and logs hold customers' data, which is for their owner alone.
 process.umask(0o077);
 
 let stopping = false;
@@ -24,7 +24,7 @@ process.on('message', (message: ToGuardian) => {
 });
 process.on('disconnect', () => void stop());
 process.on('uncaughtException', (error) => {
-  // A full disk, for one. The servers must not outlive their guardian.
+  // For example on a full disk: the servers must not outlive their guardian.
   process.stderr.write(`${error.stack}\n`);
   void stop();
 });
@@ -64,7 +64,7 @@ function startServer(server: ServerCommand, guard: Guard, shortLives = 0): void 
   const identity = child.pid === undefined ? undefined : identify(child.pid);
   if (identity === undefined) return;
   guard.running.servers[server.name] = identity;
-  // Before anything else can happen: by this file the next start finds a server whose guardian was killed.
+  // Written at once: by this file the next start finds a server whose guardian was killed.
   writeRunning(guard.dir, guard.running);
 }
 
@@ -76,7 +76,7 @@ async function stop(): Promise<void> {
     try {
       writeRunning(dir, { ...running, state: 'stopping' });
     } catch {
-      // The disk is full or the folder was deleted under us; the servers are stopped all the same.
+      // The disk is full or the folder was deleted; the servers are stopped all the same.
     }
     await endServers(running.servers);
     removeRunning(dir);

@@ -2,14 +2,14 @@ import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { identify, isRunning, type ProcessIdentity } from './processes.ts';
 
-/** Held while one process starts the stack, so that two that begin at once do not start two. */
+/** A lock that a process holds while it starts the stack, so that two processes do not start two stacks. */
 export interface StartLock {
   release(): void;
 }
 
 /**
- * Takes the lock of a data folder, also from a process that has ended; else tells which process holds it. By another name it is
- * held for something else.
+ * Takes the lock of a data folder, also from a process that has ended; if another process holds it, returns
+ * that one. Locks of different names are independent.
  */
 export function takeStartLock(dir: string, name?: string): StartLock | { heldBy: ProcessIdentity } {
   const file = lockFile(dir, name);
@@ -17,7 +17,7 @@ export function takeStartLock(dir: string, name?: string): StartLock | { heldBy:
   writeFileSync(mine, JSON.stringify(identify(process.pid)));
   try {
     for (;;) {
-      // A link appears at once with what the file says, so nobody can read a lock that is not yet written.
+      // A link appears together with its content, so nobody can read an unwritten lock.
       if (linkUnlessThere(mine, file)) return { release: () => rmSync(file, { force: true }) };
       const heldBy = startLockHolder(dir, name);
       if (heldBy !== undefined) return { heldBy };
@@ -28,18 +28,21 @@ export function takeStartLock(dir: string, name?: string): StartLock | { heldBy:
   }
 }
 
-/** The process that holds the lock of a data folder now, if one does. */
+/** Finds the process that holds the lock of a data folder now, if any. */
 export function startLockHolder(dir: string, name?: string): ProcessIdentity | undefined {
   const holder = readHolder(lockFile(dir, name));
   return holder !== undefined && isRunning(holder) ? holder : undefined;
 }
 
-/** The path of the lock of a data folder. */
+/** Returns the path of a data folder's lock. */
 export function lockFile(dir: string, name = 'starting.lock'): string {
   return join(dir, name);
 }
 
-/** Removes a lock whose holder has ended. What was moved away is looked at again: another may have taken it just now. */
+/**
+ * Removes a lock whose holder has ended. It checks the moved file again, as another process may just have
+ * taken it.
+ */
 function setAside(file: string): void {
   const aside = `${file}.${process.pid}.stale`;
   try {

@@ -5,20 +5,23 @@ const writableByOthers = 0o022;
 const openToOthers = 0o077;
 
 /**
- * Why another user of the machine might have put this file or folder here, or undefined when none can have. Root is
- * trusted, as it may do everything anyway. Where the system has no user ids, nothing is known.
+ * Returns why another user of the machine may have put this file or folder here, undefined if none can have.
+ * Root is trusted, as it may do everything anyway. On a system without user ids it always returns undefined.
  */
 export function whyNotOurs(path: string): string | undefined {
   const uid = process.getuid?.();
   if (uid === undefined) return undefined;
   const stat = lstatSync(path);
   if (stat.uid !== uid && stat.uid !== 0) return `belongs to user ${stat.uid}`;
-  // The mode of a link says nothing, and what it leads to is another's to choose only if the link is.
+  // The mode of a link means nothing, and only the link's owner chooses its target.
   if (!stat.isSymbolicLink() && (stat.mode & writableByOthers) !== 0) return 'can be written by other users';
   return undefined;
 }
 
-/** The text of a file that this user alone wrote and can read; undefined when it is not there, or another may have put it there. */
+/**
+ * Reads a file that only this user can read and write; undefined if it is absent or another user may have put
+ * it there.
+ */
 export function readOwnFile(path: string): string | undefined {
   try {
     const stat = lstatSync(path);

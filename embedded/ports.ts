@@ -3,15 +3,15 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { EmbeddedError } from './failure.ts';
 
-/** Below the range from which systems take the near end of outgoing connections, so that nothing takes ours by chance. */
+/** Below the range of local ports for outgoing connections, so that nothing takes one of ours by chance. */
 const lowestPort = 20_000;
 const highestPort = 29_999;
 const triesMax = 200;
 
-/** Ports by purpose. They are kept in the data folder, so that an address noted yesterday is right today. */
+/** Ports by purpose. The data folder keeps them, so that addresses stay the same. */
 export type Ports = Record<'postgres' | 'temporal' | 'temporalUi', number>;
 
-/** The ports of this data folder: those of the last time where they are still free, else free ones. */
+/** Chooses the ports of a data folder: the previous ones where they are still free, otherwise free ones. */
 export async function choosePorts(dir: string): Promise<Ports> {
   const file = join(dir, 'ports.json');
   const remembered = await readPorts(file);
@@ -45,7 +45,7 @@ export async function isFree(port: number): Promise<boolean> {
 async function choosePort(remembered: number | undefined, taken: ReadonlySet<number>): Promise<number> {
   if (remembered !== undefined && !taken.has(remembered) && (await isFree(remembered))) return remembered;
   for (let tries = 0; tries < triesMax; tries++) {
-    // At random, so that two stacks that start at the same moment do not choose the same.
+    // At random, so that two stacks that start at the same moment choose different ports.
     const port = lowestPort + Math.floor(Math.random() * (highestPort - lowestPort + 1));
     if (!taken.has(port) && (await isFree(port))) return port;
   }

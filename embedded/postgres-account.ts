@@ -3,15 +3,15 @@ import { statSync } from 'node:fs';
 import { childEnvironment } from './environment.ts';
 import { EmbeddedError } from './failure.ts';
 
-/** Postgres refuses to run as root; this is whom it runs as instead. */
+/** The user as whom Postgres runs when we are root, as whom it refuses to run. */
 export interface PostgresAccount {
   uid: number;
   gid: number;
 }
 
 /**
- * Undefined unless we are root. For root: the owner of the data when there is some, else the system's `postgres`,
- * which is created where there is none, as any package of Postgres would.
+ * Finds the account of Postgres; undefined unless we are root. It is the owner of existing data, otherwise
+ * the system's `postgres`, which is created if absent, as any package of Postgres does.
  */
 export function postgresAccount(dataDir: string): PostgresAccount | undefined {
   if (process.getuid?.() !== 0) return undefined;
@@ -25,7 +25,7 @@ export function postgresAccount(dataDir: string): PostgresAccount | undefined {
   );
 }
 
-/** Whether the account can enter a folder, which takes the right to pass through every folder above it. */
+/** Whether the account can enter a folder, which also needs the right to enter every folder above it. */
 export function canEnter(account: PostgresAccount | undefined, folder: string): boolean {
   if (account === undefined) return true;
   const options = { ...account, cwd: '/', env: childEnvironment() };

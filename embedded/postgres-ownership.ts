@@ -1,10 +1,11 @@
 import pg from 'pg';
 
 /**
- * Gives a database and all that the connected superuser owns in it to another role, or nothing of it; with `groups` also
- * the choice of who has the roles without a login. Postgres's own `reassign owned` refuses the superuser that it was made with.
+ * Gives a database and everything that the connected superuser owns in it to another role, in one
+ * transaction. With `groups` the role may also grant the roles without a login. Postgres's own `reassign
+ * owned` refuses its bootstrap superuser.
  */
-export async function moveToCompany(
+export async function transferOwnership(
   client: pg.Client,
   database: string,
   to: string,
@@ -27,7 +28,9 @@ export async function moveToCompany(
   await client.query('commit');
 }
 
-/** As `alter` names them. Indexes, and sequences of a column, go with their table; extensions stay the superuser's. */
+/**
+ * Lists objects as `alter` names them. Indexes and columns' sequences follow their table; extensions stay.
+ */
 const ownedObjects = `
   with mine as (select oid from pg_roles where rolname = current_user),
   schemas as (

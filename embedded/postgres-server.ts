@@ -12,7 +12,7 @@ import { postgresHome, reachableBinaries } from './postgres-home.ts';
 import type { Addresses } from './running.ts';
 import type { ServerCommand } from './servers.ts';
 
-/** A data folder that is ready, and whom and what to run on it. */
+/** A data folder that is ready, with the program and account to run on it. */
 export interface PreparedPostgres {
   dir: string;
   data: string;
@@ -20,7 +20,7 @@ export interface PreparedPostgres {
   account: PostgresAccount | undefined;
 }
 
-/** Makes the data folder when there is none, and checks it when there is one. */
+/** Makes the data folder, or checks an existing one. */
 export async function preparePostgres(
   dir: string,
   log: (message: string) => void,
@@ -33,14 +33,14 @@ export async function preparePostgres(
     checkPostgresData(link);
   } else {
     log(home === dir ? 'making a Postgres data folder' : `making a Postgres data folder in ${home}`);
-    // It may be a link that leads nowhere, to data that was deleted.
+    // It may be a dangling link to data that was deleted.
     rmSync(link, { force: true });
     await createPostgresData({ dir, home, initdb, account });
   }
   return { dir, data: realpathSync(link), program: postgres, account };
 }
 
-/** How to run Postgres on a prepared data folder. */
+/** Returns how to run Postgres on a prepared data folder, and its address. */
 export function postgresServer(
   { dir, data, program, account }: PreparedPostgres,
   port: number,

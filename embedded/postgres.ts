@@ -1,37 +1,38 @@
 import { createHmac } from 'node:crypto';
 import pg from 'pg';
 import { bounds } from './bounds.ts';
-import { moveToCompany } from './postgres-ownership.ts';
+import { transferOwnership } from './postgres-ownership.ts';
 import type { Addresses } from './running.ts';
 
-/** The embedded Postgres, as its users see it. */
+/** The embedded Postgres, for its users. */
 export interface EmbeddedPostgres {
-  /** The address of a database as the superuser, for set-up and tests: no program is given it to work with. */
+  /** Returns a database's URL as the superuser, for set-up and tests only: no program works with it. */
   superuserUrl(database: string): string;
   /**
-   * Creates the database unless it is there, and a role that owns it and is no superuser.
-   * Returns the address with that role.
+   * Creates the database unless it exists, and a role that owns it and is no superuser.
+   * Returns the URL with that role.
    */
   ensureDatabase(name: string, rights?: OwnerRights): Promise<string>;
 }
 
 export interface OwnerRights {
-  /** Whether the owner may make roles and let them in; else the database is for its owner alone. */
+  /** Whether the owner may make roles and let them connect; otherwise the database is for its owner alone. */
   readonly createRoles?: boolean;
-  /** Schemas in which every session looks for a name without one, in order. */
+  /** Search path of every session. */
   readonly searchPath?: readonly string[];
 }
 
 type PostgresAddress = NonNullable<Addresses['postgres']>;
 
-/** What users get to hold of the Postgres that runs at this address. */
+/** Opens the Postgres that runs at this address for users. */
 export function embeddedPostgres(address: PostgresAddress): EmbeddedPostgres {
   return {
     superuserUrl: (database) => postgresUrl(address, database),
     ensureDatabase: async (name, { createRoles = false, searchPath = [] } = {}) => {
       const owner = ownerOf(address, name);
       await connected(postgresUrl(address, 'postgres'), async (client) => {
-        // Two commands may begin at once. Whoever is no superuser cannot come here and keep the lock.
+        // Two commands may begin at once. Only superusers may connect to this database, so no other can hold
+        // the lock.
         await client.query("select pg_advisory_lock(hashtext('metersync set-up'))");
         await client.query('revoke connect on database postgres, template1 from public');
         await ensureOwner(client, owner, createRoles);
@@ -55,7 +56,7 @@ export async function postgresAnswers(address: PostgresAddress): Promise<boolean
     connectionTimeoutMillis: bounds.answerMs,
     query_timeout: bounds.answerMs,
   });
-  // A server that goes away while we look is an answer too.
+  // If the server goes away meanwhile, it does not answer.
   client.on('error', () => {});
   try {
     await client.connect();
@@ -69,8 +70,8 @@ export async function postgresAnswers(address: PostgresAddress): Promise<boolean
 }
 
 /**
- * The role that owns a database. Its password follows from the superuser's, which cannot be found from it: so no
- * further file holds a password, and an address noted yesterday is right today.
+ * Derives the role that owns a database. Its password is an HMAC under the superuser's, which cannot be found
+ * from it: so no further file holds a password, and URLs stay the same.
  */
 function ownerOf({ password }: PostgresAddress, database: string): { user: string; password: string } {
   const user = `${database}_owner`;
@@ -102,8 +103,10 @@ async function ensureOwned(
   if (rows[0] === undefined) {
     await client.query(`create database ${pg.escapeIdentifier(name)} owner ${pg.escapeIdentifier(owner)}`);
   } else if (rows[0].owner !== owner) {
-    // Of an earlier version, in which the superuser owned everything.
-    await connected(postgresUrl(address, name), (inside) => moveToCompany(inside, name, owner, createRoles));
+    // An earlier version made it, in which the superuser owned everything.
+    await connected(postgresUrl(address, name), (inside) =>
+      transferOwnership(inside, name, owner, createRoles),
+    );
   }
 }
 

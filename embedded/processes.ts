@@ -3,14 +3,17 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { bounds } from './bounds.ts';
 
-/** A process that can be told from a later one that was given the same pid. */
+/** Identifies a process, so that a later one with the same pid is another. */
 export interface ProcessIdentity {
   pid: number;
-  /** When it started, in whatever form the system tells it; empty where it does not. */
+  /** When it started, in the system's own form; empty where the system does not say. */
   started: string;
 }
 
-/** The identity of a process that runs now, or undefined. A zombie has ended: nobody may ever reap it in a container. */
+/**
+ * Identifies a running process; otherwise undefined. A zombie counts as ended: in a container nobody may reap
+ * it.
+ */
 export function identify(pid: number): ProcessIdentity | undefined {
   if (!signalReaches(pid)) return undefined;
   if (process.platform === 'linux') return identifyOnLinux(pid);
@@ -25,7 +28,7 @@ export function isRunning(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.started === identity.started;
 }
 
-/** The command line of a process, or an empty string when it is gone or hidden. */
+/** Reads the command line of a process; empty when it is gone or hidden. */
 export function commandLine(pid: number): string {
   if (process.platform === 'win32') return '';
   if (process.platform !== 'linux') return ps(pid, 'command=') ?? '';
@@ -37,8 +40,9 @@ export function commandLine(pid: number): string {
 }
 
 /**
- * Ends a process: each signal in turn, waiting its time, and SIGKILL at last. Returns when it is gone.
- * Throws what `kill` throws when the process belongs to somebody else.
+ * Ends a process: sends each signal in turn, waits its time, and sends SIGKILL at last. Returns when it is
+ * gone.
+ * @throws the error of `kill` when the process belongs to another user
  */
 export async function endProcess(
   identity: ProcessIdentity,
@@ -69,7 +73,10 @@ function signalReaches(pid: number): boolean {
   }
 }
 
-/** State and start time are fields 3 and 22 of /proc/PID/stat; field 2, the name, may hold spaces and parentheses. */
+/**
+ * Reads fields 3 (state) and 22 (start) of /proc/PID/stat; field 2, the name, may hold spaces and
+ * parentheses.
+ */
 function identifyOnLinux(pid: number): ProcessIdentity | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -81,12 +88,12 @@ function identifyOnLinux(pid: number): ProcessIdentity | undefined {
   }
 }
 
-/** Start times count from the boot, so they mean something only together with it. */
+/** Identifies the boot, as start times count from it. */
 function bootOnLinux(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
   } catch {
-    // Some sandboxes do not show it.
+    // Some sandboxes hide it.
     return '';
   }
 }

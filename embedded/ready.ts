@@ -17,8 +17,9 @@ export async function allAnswer({ postgres, temporal }: Addresses): Promise<bool
 }
 
 /**
- * Waits until the servers that were just started answer. Throws with the end of a server's log when one does not, or
- * stands in `ended`, which tells by name how servers ended.
+ * Waits until the servers that were just started answer.
+ * @param ended how servers ended, by name
+ * @throws EmbeddedError with the end of a server's log when it does not answer or is in `ended`
  */
 export async function waitUntilReady(
   addresses: Addresses,
@@ -47,8 +48,6 @@ function failed({ name, command, logFile }: ServerCommand, how: string): Embedde
   } catch {
     // It ended before it had a log.
   }
-  const said = lines.map((line) => `  ${line}`).join('\n');
-  return new EmbeddedError(
-    `The ${name} server (${command}) ${how}. The end of its log, ${logFile}:\n${said}`,
-  );
+  const end = lines.map((line) => `  ${line}`).join('\n');
+  return new EmbeddedError(`The ${name} server (${command}) ${how}. The end of its log, ${logFile}:\n${end}`);
 }

@@ -5,7 +5,9 @@ import type { ProcessIdentity } from './processes.ts';
 
 export type ServerName = 'postgres' | 'temporal';
 
-/** What `running.json` in the data folder says of the stack that runs there. The guardian alone writes it. */
+/**
+ * The content of `running.json` in the data folder: the stack that runs there. Only the guardian writes it.
+ */
 export interface Running {
   state: 'running' | 'stopping';
   /** The process that started the stack, and for which it runs. */
@@ -16,18 +18,18 @@ export interface Running {
   addresses: Addresses;
 }
 
-/** How the servers are reached. */
+/** Addresses of the servers. */
 export interface Addresses {
   postgres?: { port: number; user: string; password: string };
   temporal?: { address: string; uiUrl: string };
 }
 
-/** The path of `running.json` in a data folder. */
+/** Returns the path of `running.json` in a data folder. */
 export function runningFile(dir: string): string {
   return join(dir, 'running.json');
 }
 
-/** What runs in a data folder according to its `running.json`; undefined when there is none, or none that this user wrote. */
+/** Reads `running.json` of a data folder; undefined if there is none that this user wrote. */
 export function readRunning(dir: string): Running | undefined {
   try {
     return JSON.parse(readOwnFile(runningFile(dir)) ?? '') as Running;
@@ -36,7 +38,7 @@ export function readRunning(dir: string): Running | undefined {
   }
 }
 
-/** Writes `running.json` whole or not at all, readable by its owner alone as it holds the password of Postgres. */
+/** Writes `running.json` atomically, readable by its owner alone, as it holds the password of Postgres. */
 export function writeRunning(dir: string, running: Running): void {
   const file = runningFile(dir);
   writeFileSync(`${file}.new`, `${JSON.stringify(running, null, 2)}\n`, { mode: 0o600 });

@@ -10,15 +10,18 @@ export interface ServerCommand {
   command: string;
   args: string[];
   cwd: string;
-  /** Added to what every child process gets. */
+  /** Variables beside those that every child process gets. */
   env?: Record<string, string>;
-  /** Whom to run as, when not as ourselves. */
+  /** The user to run as; ours when not given. */
   user?: { uid: number; gid: number };
-  /** Everything that it prints is appended here. */
+  /** The file to which its output is appended. */
   logFile: string;
 }
 
-/** Postgres: SIGINT disconnects clients and writes a checkpoint; SIGQUIT ends at once, and the next start repairs from the WAL. */
+/**
+ * Of Postgres, SIGINT ends clients and writes a checkpoint; SIGQUIT ends at once, and the next start reads
+ * the WAL.
+ */
 const stopSteps: Record<ServerName, readonly { signal: NodeJS.Signals; waitMs: number }[]> = {
   postgres: [
     { signal: 'SIGINT', waitMs: bounds.postgresStopMs },
@@ -35,8 +38,8 @@ export async function endServers(servers: Running['servers']): Promise<void> {
 }
 
 /**
- * Those of the servers in `running.json` that run now, and on the data of this folder, as their command lines say. A
- * file can name any process: it may have come with the folder, out of an archive.
+ * Finds the servers of `running.json` that run now on the data of this folder, by their command lines. The
+ * file itself can name any process: it may have come with the folder, out of an archive.
  */
 export function serversOf(dir: string, { servers }: Pick<Running, 'servers'>): Running['servers'] {
   const own = Object.entries(servers).filter(
@@ -53,12 +56,12 @@ function runsOnDataOf(dir: string, name: ServerName, pid: number): boolean {
   try {
     return commandLine(pid).includes(data[name]());
   } catch {
-    // There is no data that it could run on.
+    // There is no data on which it could run.
     return false;
   }
 }
 
-/** The database of Temporal, by the path that its command line has. */
+/** Returns the path of Temporal's database, as its command line has it. */
 export function temporalFile(dir: string): string {
   return join(realpathSync(dir), 'temporal.db');
 }

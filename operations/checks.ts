@@ -4,17 +4,17 @@ import { type IssuesRefreshed, refreshDataIssues, sumOfIssues } from '../db/chec
 import { allCompanies } from '../db/checks/companies-to-check.ts';
 import type { Database } from '../db/connect.ts';
 
-/** How far a look at all companies is. */
+/** Progress of checking companies. */
 export interface CheckingProgress {
   readonly done: number;
   readonly of: number;
   readonly refreshed: IssuesRefreshed;
 }
 
-/** Somebody waits for it, so that it may take two processors; the worker looks at one company at a time. */
+/** Two, as somebody waits for the result; the worker checks one company at a time. */
 const companiesAtOnce = 2;
 
-/** Looks at one company, or at all, with every check that is not off, whether or not anything changed. */
+/** Checks one company, or all, with every check that is not off, whether or not the data changed. */
 export async function checkData(
   db: Database,
   options: {
@@ -25,12 +25,12 @@ export async function checkData(
 ): Promise<IssuesRefreshed> {
   const { companyId, off, onProgress } = options;
   const ids = companyId === undefined ? await allCompanies(db) : [companyId];
-  // Without companies, too: what is open of a check that is off is closed.
+  // Without companies this closes the open issues of checks that are off.
   let refreshed = await refreshDataIssues(db, [], { off });
   let done = 0;
   const look = async (id: string): Promise<void> => {
-    const one = await refreshDataIssues(db, [id], { off });
-    refreshed = sumOfIssues(refreshed, one);
+    const ofCompany = await refreshDataIssues(db, [id], { off });
+    refreshed = sumOfIssues(refreshed, ofCompany);
     done += 1;
     onProgress?.({ done, of: ids.length, refreshed });
   };

@@ -12,17 +12,17 @@ import { sqlMessage } from '../db/failures.ts';
 import { missingMigrations, newerSchema } from '../db/migrate.ts';
 import { readHealth } from '../db/read/health.ts';
 
-/** Whoever looks at a health page or a monitor's check waits no longer for one side. */
+/** Time-out of each side: a health page or a monitor waits no longer. */
 const askWithinMs = 5_000;
 
-/** Reads the health of a deployment. Never rejects: what cannot be asked is away. */
+/** Reads the health of a deployment. Never rejects: a server that cannot be reached counts as away. */
 export async function readDeployment(options: {
   readonly db: Database;
   readonly databaseUrl: string;
-  /** Undefined: this command knows of no Temporal. */
+  /** Undefined: no Temporal is configured and none runs here. */
   readonly temporal: TemporalPlace | undefined;
   readonly silenceHours: number;
-  /** Zone in which sessions have to read the service's times. */
+  /** Time zone in which sessions have to read the service's times. */
   readonly timeZone: string;
 }): Promise<Health> {
   const [warehouse, temporal] = await Promise.all([readWarehouse(options), readTemporal(options.temporal)]);
@@ -79,7 +79,7 @@ async function readTemporal(place: TemporalPlace | undefined): Promise<TemporalH
   }
 }
 
-/** Which queues no worker polls, and how the schedules are. */
+/** Reads which queues no worker polls, and the state of the schedules. */
 export async function askTemporal(client: Client): Promise<TemporalHealth> {
   const queues = Object.keys(taskQueues) as (keyof typeof taskQueues)[];
   const [polled, schedules] = await Promise.all([

@@ -4,8 +4,8 @@ import type { Database } from '../db/connect.ts';
 import type { ServiceClient } from '../service/client.ts';
 
 /**
- * Why a company that a person named cannot be read: the service does not have it. Undefined where the warehouse knows it, the
- * service shows it, or its answers do not tell; then the run finds out.
+ * Returns why a company that a person named cannot be read: the service does not have it. Undefined if the
+ * warehouse has it, the service lists it, or the service's answers leave it open; then the run finds out.
  */
 export async function whyRefused(
   db: Database,

@@ -12,7 +12,7 @@ import { sizeOfNextGroup } from '../receiver/group.ts';
 export interface ReplayReport {
   /** Events that were recorded again. */
   readonly replayed: number;
-  /** What became of them so far: the pending are read again from the service, as after a delivery. */
+  /** Their outcomes so far: pending ones are read again from the service, as after a delivery. */
   readonly outcomes: Partial<Record<EventOutcome, number>>;
   readonly refused: readonly { readonly id: string; readonly reason: string }[];
 }
@@ -21,8 +21,8 @@ export interface ReplayReport {
 const pageSize = 500;
 
 /**
- * Sends kept events through applyEvents again, in groups, as the receiver does: what was signed takes the same way as
- * the first time, through the code of today. Each group is waited for, so workers have to run.
+ * Starts applyEvents again for kept events, in groups, as the receiver does: the signed bodies pass through
+ * the current code. It waits for each group, so workers have to run.
  */
 export async function replayEvents(options: {
   client: Client;
@@ -34,14 +34,14 @@ export async function replayEvents(options: {
   const { client, db, filter, replay } = options;
   const refused: { id: string; reason: string }[] = [];
   const outcomes: Partial<Record<EventOutcome, number>> = {};
-  const asked = new Set(filter.ids);
+  const missing = new Set(filter.ids);
   let replayed = 0;
   let after: KeptCursor | undefined;
   do {
     const page = await keptEvents(db, filter, replay, { limit: pageSize, after });
     const events: DeliveredEvent[] = [];
     for (const { id, outcome, dropped, event } of page.events) {
-      asked.delete(id);
+      missing.delete(id);
       if (outcome === 'applied' && replay !== 'all') {
         refused.push({ id, reason: 'it was applied: --force has it applied again' });
       } else if (event === undefined) {
@@ -63,11 +63,11 @@ export async function replayEvents(options: {
     }
     after = page.next;
   } while (after !== undefined);
-  for (const id of asked) refused.push({ id, reason: 'it is not in the journal' });
+  for (const id of missing) refused.push({ id, reason: 'it is not in the journal' });
   return { replayed, outcomes, refused };
 }
 
-/** Groups within the bounds of the receiver's. */
+/** Splits events into groups within the receiver's bounds. */
 function groupsOf(events: readonly DeliveredEvent[]): DeliveredEvent[][] {
   const groups: DeliveredEvent[][] = [];
   let waiting: EncodedEvent[] = events.map(encodeEvent);

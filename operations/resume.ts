@@ -8,15 +8,18 @@ import { failedParts, reviveParked } from '../db/catch-up/parking.ts';
 import type { Database } from '../db/connect.ts';
 
 export interface ResumeReport {
-  /** Events that are due at once. */
+  /** Number of events that became due. */
   readonly events: number;
-  /** The backfill that reads again what failed; null when nothing had. */
+  /** The backfill that reads the failed parts again; null when none had failed. */
   readonly runId: string | null;
-  /** Its companies; null for all. */
+  /** The number of its companies; null for all. */
   readonly companies: number | null;
 }
 
-/** Tries again at once what waits for one of these failures, and starts a backfill of what the last one could not read. */
+/**
+ * Retries parked work of the given or any failure at once, and backfills the parts that the last runs could
+ * not read.
+ */
 export async function resumeParked(options: {
   client: Client;
   db: Database;

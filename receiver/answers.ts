@@ -3,9 +3,9 @@ import type { Log } from './log.ts';
 import type { RefusalReason } from './verify.ts';
 
 /**
- * Every answer of the receiver, by its reason. The reason is counted and the sender learns the status alone: why a
- * signature was refused is of use only to who forges one. No answer redirects, says 410, which disables the
- * endpoint at the provider, or repeats anything of the request.
+ * Every answer of the receiver, by its reason. The receiver counts the reason and sends the status alone: why
+ * a signature was refused helps only a forger. No answer redirects, repeats anything of the request, or says
+ * 410, which disables the endpoint at the provider.
  */
 export const answerStatus = {
   durable: 204,
@@ -23,12 +23,12 @@ export const answerStatus = {
   'body-not-utf8': 401,
   /** Temporal did not take the event within the time. */
   unavailable: 503,
-  /** Too many events wait, or this socket or body had to make room for others. */
+  /** Too many events are waiting, or this socket or body had to make room for others. */
   busy: 503,
   /** The receiver is being stopped. */
   closing: 503,
   'too-large': 413,
-  /** So many chunks that each holds next to nothing. */
+  /** The body came in more chunks than are allowed, each almost empty. */
   'too-many-pieces': 400,
   'method-not-allowed': 405,
   'not-found': 404,
@@ -53,7 +53,7 @@ export function answerBody(status: number): string {
 /** How many answers there were, by reason, since the process started. */
 export type AnswerCounters = Record<AnswerReason, number>;
 
-/** One line a minute and reason tells an operator with a wrong secret all there is to tell. */
+/** One line a minute and reason is enough for an operator with a wrong secret. */
 const logIntervalMs = 60_000;
 
 /**

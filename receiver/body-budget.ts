@@ -2,14 +2,14 @@ import type { Clock } from './clock.ts';
 
 /** A body that is being read. */
 export interface Incoming {
-  /** Stops reading it, or goes on; what was read meanwhile comes with the next bytes. */
+  /** Stops reading until `resume`; what Node reads ahead meanwhile comes with the next bytes. */
   pause(): void;
   resume(): void;
-  /** Ends it for want of room; it has to `release` what it holds. */
+  /** Ends the body to free memory; it has to `release` what it holds. */
   crowdOut(): void;
 }
 
-/** Bounds of a budget; http-limits.ts has the values and the reasons. */
+/** Bounds of a budget; http-limits.ts has their values and reasons. */
 export interface BudgetLimits {
   readonly bytesMax: number;
   readonly bytesPerSecond: number;
@@ -17,9 +17,11 @@ export interface BudgetLimits {
 }
 
 export interface BodyBudget {
-  /** Accounts for bytes of a body that were read. It may pause the body, or crowd out this one or others. */
+  /**
+   * Accounts for bytes that were read of a body. It may pause this body, or crowd out this or another one.
+   */
   take(body: Incoming, bytes: number): void;
-  /** Gives back all that a body holds: it is complete, or over. */
+  /** Gives back all that a body holds, once it is complete or ended. */
   release(body: Incoming): void;
   /** Bytes that all bodies hold. */
   readonly held: number;
@@ -30,21 +32,21 @@ interface Account {
   waiting: boolean;
 }
 
-/** What a paused body may hold unseen: Node reads on until it has a chunk of this size. */
+/** Bytes that a paused body may hold uncounted: Node reads ahead until it has a chunk of this size. */
 export const readAheadBytes = 64 * 1024;
-/** How often bodies that wait are looked at. */
+/** How often waiting bodies get a turn. */
 const turnMs = 5;
 
 /**
- * Memory that bodies share before anything of them is verified, and the pace at which they may fill it.
+ * Bounds the memory that unverified bodies share, and the pace at which they may fill it.
  *
- * First come, first read: past the pace bodies wait, and those go on first whose first byte is the longest ago. Past
- * the bound the slowest is ended, which is that same first one: it had its turn before all others and is still not
- * done. No other measure of slowness is as hard to cheat: all of a body but its last bytes, sent in a burst, makes the
- * best rate; a byte now and then is progress; many bodies of a few bytes hold less each than one delivery.
+ * First come, first read: past the pace bodies wait, and the one whose first byte is oldest goes on first.
+ * Past the bound that same oldest body is ended: it had its turn before all others and is still not done. No
+ * other measure of slowness is as hard to cheat. A body sent in a burst, all but its last bytes, has the best
+ * rate; a byte now and then is progress; each of many bodies of a few bytes holds less than one delivery.
  *
- * So a body is safe for `bytesMax / bytesPerSecond` from its turn on, whatever others send, and its turn comes when
- * those before it are read.
+ * So a body is safe for `bytesMax / bytesPerSecond` from its turn on, no matter what others send. Its turn
+ * comes when those before it are read.
  */
 export function createBodyBudget(
   { bytesMax, bytesPerSecond, bytesAtOnce }: BudgetLimits,

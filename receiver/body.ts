@@ -10,9 +10,9 @@ export type BodyProblem = 'too-large' | 'too-many-pieces' | 'busy' | 'cut-short'
 export type ReadBody = (request: IncomingMessage, done: (body: Buffer | BodyProblem) => void) => void;
 
 /**
- * Reads bodies as the bytes that were sent, within a bound for each and one for all that are being read: anyone may
- * open sockets and send bodies slowly, and memory must not be theirs to take. Small bodies, as most deliveries are,
- * have a budget of their own, which no large one can use up. Nothing is decompressed.
+ * Reads bodies as the bytes that were sent, within one bound for each and one for all that are being read.
+ * Anyone may open sockets and send slowly, and must not take all memory that way. Small bodies, as most
+ * deliveries are, have a budget of their own, which no large one can use up. Nothing is decompressed.
  */
 export function createBodyReader(limits: HttpLimits, clock: Clock): ReadBody {
   const { bodyBytesMax, bodyPiecesMax, pieceBytes, smallBodyBytesMax } = limits;
@@ -22,7 +22,7 @@ export function createBodyReader(limits: HttpLimits, clock: Clock): ReadBody {
   return (request, done) => {
     const declared = Number(request.headers['content-length']);
     if (declared > bodyBytesMax) return done('too-large');
-    // One in chunks, which does not say how large it will be, counts as large.
+    // A chunked body, which does not declare its size, counts as large.
     const budget = declared <= smallBodyBytesMax ? small : large;
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -34,7 +34,7 @@ export function createBodyReader(limits: HttpLimits, clock: Clock): ReadBody {
     const end = (problem?: BodyProblem) => {
       request.off('data', onData).off('end', onEnd).off('error', onError).off('close', onError);
       budget.release(body);
-      // Copied even when it is one chunk: a chunk may be a view of a buffer that the socket fills again.
+      // Copies even a single chunk: it may be a view of a buffer that the socket fills again.
       done(problem ?? Buffer.concat(chunks, bytes));
     };
     const onData = (chunk: Buffer) => {
@@ -42,7 +42,7 @@ export function createBodyReader(limits: HttpLimits, clock: Clock): ReadBody {
       bytes += chunk.length;
       if (bytes > bodyBytesMax) end('too-large');
       else if (chunks.length > bodyPiecesMax) end('too-many-pieces');
-      // Complete, so it takes no room any more: most deliveries come in one piece and never wait.
+      // A complete body needs no room any more: most deliveries come in one piece and never wait.
       else if (bytes !== declared) budget.take(body, chunk.length + pieceBytes);
     };
     const onEnd = () => end();

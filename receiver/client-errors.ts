@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import { type AnswerReason, answerBody, answerStatus } from './answers.ts';
 
 /**
- * Answers what is not HTTP, is too large or too slow to become a request, and ends its socket: after bytes that
- * could not be parsed nobody can say where the next request begins.
+ * Answers input that is no HTTP, or too large or too slow to become a request, and ends its socket. After
+ * bytes that could not be parsed, nobody knows where the next request begins.
  */
 export function answerClientErrors(
   count: (reason: AnswerReason) => void,
@@ -17,7 +17,7 @@ export function answerClientErrors(
   };
 }
 
-/** Writes an answer to whatever the socket was about to ask, and ends it. */
+/** Writes an answer to the socket without waiting for its request, and ends it. */
 export function endWithAnswer(socket: Socket, reason: AnswerReason): void {
   if (!socket.writable) {
     socket.destroy();

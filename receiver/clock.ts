@@ -1,14 +1,14 @@
-/** Time as an argument, so that deadlines are tested on a clock that the test moves. */
+/** Time as an argument, so that tests move the clock on which deadlines run. */
 export interface Clock {
-  /** Milliseconds from some moment, only ever growing: for deadlines, not for dates. */
+  /** Monotonic milliseconds from an arbitrary moment: for deadlines, not for dates. */
   now(): number;
-  /** Calls back once, `ms` from now at the earliest. The function it returns takes that back. */
+  /** Calls back once, `ms` from now at the earliest. The returned function cancels it. */
   after(ms: number, callback: () => void): () => void;
-  /** Calls back once this turn of the event loop is over: everything that came with it has been handled. */
+  /** Calls back after this turn of the event loop, when everything that came with it was handled. */
   soon(callback: () => void): void;
 }
 
-/** The machine's monotonic clock, which no change of the date moves. */
+/** The machine's monotonic clock, which changes of the date do not move. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   after: (ms, callback) => {

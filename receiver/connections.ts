@@ -6,15 +6,15 @@ import type { HttpLimits } from './http-limits.ts';
 
 /** Sockets that brought a verified delivery stay; strangers make room. */
 export interface Connections {
-  /** Notes that a delivery came by this socket and was verified. */
+  /** Notes that this socket brought a verified delivery. */
   verified(socket: Socket): void;
 }
 
 /**
- * Bounds the sockets of a server. Node alone would refuse new sockets at the bound, so that those that are there, idle
- * or busy with a request that never ends, could keep the service's deliveries out. So sockets between two requests make
- * room first. Then the oldest socket by which no verified delivery ever came does, for each new one: a delivery needs
- * its socket for moments, and age is the one thing that a stranger who wants to stay cannot hide.
+ * Bounds the sockets of a server. Node alone would refuse new sockets at the bound: open ones, idle or busy
+ * with a request that never ends, could then keep the service's deliveries out. So sockets between two
+ * requests make room first. Then, for each new socket, the oldest one that never brought a verified delivery
+ * makes room. A delivery needs its socket for moments, and a stranger who wants to stay cannot hide its age.
  * @param crowded ends a socket that has to make room
  */
 export function boundConnections(
@@ -45,7 +45,7 @@ export function boundConnections(
     });
     if (open > connectionsBeforeStrangersEnd) {
       const [oldest] = strangers;
-      // Not looked at again, though it takes a moment to close.
+      // Forgotten at once, though it takes a moment to close.
       strangers.delete(oldest as Socket);
       crowded(oldest as Socket);
     }
@@ -61,9 +61,10 @@ export function boundConnections(
 }
 
 /**
- * At close, ends the sockets that are left once every event that was taken has its answer: one that sends its
- * request a byte a second would otherwise hold the close, for which Node then has no timeout.
- * @returns `add` for an event that is taken and `remove` for its answer; `closing` from the moment of the close
+ * Ends the sockets that are left at close, once every accepted event has its answer. Otherwise a socket that
+ * sends its request a byte a second would hold the close, for which Node then has no timeout.
+ * @returns `add` for an event that is taken and `remove` for its answer; `closing` from the moment of the
+ * close
  */
 export function endConnectionsAtClose(
   app: FastifyInstance,
@@ -74,8 +75,8 @@ export function endConnectionsAtClose(
   let waiting = 0;
   const endWhenAnswered = () => {
     if (!closing || waiting > 0) return;
-    const takeBack = clock.after(closeGraceMs, () => app.server.closeAllConnections());
-    app.server.once('close', takeBack);
+    const cancel = clock.after(closeGraceMs, () => app.server.closeAllConnections());
+    app.server.once('close', cancel);
   };
   app.addHook('preClose', (done) => {
     closing = true;

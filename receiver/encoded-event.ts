@@ -2,16 +2,16 @@ import type { DeliveredEvent } from '../contract/delivery.ts';
 import { limits } from '../contract/limits.ts';
 import { withoutSecrets } from '../contract/without-secrets.ts';
 
-/** An event and the bytes that it takes in the payload of a workflow start. */
+/** An event and its size in bytes in the payload of a workflow start. */
 export interface EncodedEvent {
   readonly event: DeliveredEvent;
   readonly bytes: number;
 }
 
 /**
- * Makes a verified event ready for Temporal: without secrets, so that neither histories nor the journal have any. Its size
- * is that of Temporal's JSON, which can be six times the body. Past `eventEncodedBytesMax` the body goes as base64, a
- * third longer than the bytes whatever they are, so that one event always fits a payload.
+ * Makes a verified event ready for Temporal. It removes secrets, so that neither histories nor the journal
+ * have any. The size is that of Temporal's JSON, which can be six times the body. Past `eventEncodedBytesMax`
+ * the body goes as base64, always a third longer than its bytes, so that one event always fits a payload.
  */
 export function encodeEvent(delivered: DeliveredEvent): EncodedEvent {
   if (delivered.body === undefined) return { event: delivered, bytes: encodedBytes(delivered) };

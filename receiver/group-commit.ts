@@ -7,12 +7,12 @@ import type { Log } from './log.ts';
 import { type Start, startGroup } from './start-group.ts';
 
 /**
- * What became of an event: `durable` when Temporal has it on disk, `unavailable` when that is not known within
- * the time, `busy` when too much is waiting, `closing` when the receiver is being stopped.
+ * What became of an event: `durable` when Temporal has it on disk, `unavailable` when that was not known in
+ * time, `busy` when too much is waiting, `closing` when the receiver is being stopped.
  */
 export type Answer = 'durable' | 'unavailable' | 'busy' | 'closing';
 
-/** One group that came to its end, for whoever measures. */
+/** One finished group, for measurements. */
 export interface GroupFigures {
   readonly events: number;
   readonly bytes: number;
@@ -40,13 +40,13 @@ export type GroupCommitLimits = Readonly<
 
 export interface GroupCommit {
   /**
-   * Takes a verified event. The promise never rejects and is answered within `answerWithinMs` of `arrivedAt`: when its
-   * request began to come, on the clock; now when not given.
+   * Takes a verified event. The promise never rejects and resolves within `answerWithinMs` of `arrivedAt`.
+   * @param arrivedAt when its request began to come, on the clock; now when not given
    */
   accept(event: DeliveredEvent, arrivedAt?: number): Promise<Answer>;
-  /** Takes nothing more; resolves when everything that was taken is answered. */
+  /** Takes nothing more; resolves when every accepted event is answered. */
   drain(): Promise<void>;
-  /** Events that wait for their answer, and their encoded bytes. */
+  /** Number of events that wait for their answer, and their encoded bytes. */
   readonly waiting: { readonly events: number; readonly bytes: number };
 }
 
@@ -58,17 +58,18 @@ interface Waiting {
   readonly resolve: (answer: Answer) => void;
 }
 
-/** A group that waits a little for more events: until they are enough, until a time at the latest. */
+/** A group that waits a little for more events: until there are `enough`, `until` a time at the latest. */
 interface Linger {
   readonly enough: number;
   readonly until: number;
-  readonly takeBack: () => void;
+  readonly cancel: () => void;
 }
 
 /**
- * Group commit: many events, one durable start. While no start is in flight an event leaves at once, alone;
- * while one is, events gather, and leave together when it returned: with what those send next who were answered by
- * it, if that comes at once. So the slower the starts, the larger the groups, and a lone event waits for nothing.
+ * Commits events in groups: many events, one durable start. While no start is in flight, an event leaves at
+ * once, alone. While one is, events gather and leave together when it returns. They take along what the
+ * senders who were just answered send next, if that comes at once. So the slower the starts, the larger the
+ * groups; a lone event never waits.
  */
 export function createGroupCommit(dependencies: {
   start: Start;
@@ -90,15 +91,15 @@ class Commit implements GroupCommit {
   readonly #log: Log;
   readonly #limits: GroupCommitLimits;
   readonly #onGroup: (figures: GroupFigures) => void;
-  /** By event id, in the order of acceptance: those in flight and those that gather. */
+  /** Events in flight and events that gather, by event id, in the order of acceptance. */
   readonly #unanswered = new Map<string, Waiting>();
-  /** Those of them that have not left yet, in the same order. */
+  /** The unanswered events that have not left yet, in the same order. */
   #gathering: Waiting[] = [];
   #bytes = 0;
   #inFlight = 0;
   #leaving = false;
   #lingering: Linger | undefined;
-  #expiry: { readonly at: number; readonly takeBack: () => void } | undefined;
+  #expiry: { readonly at: number; readonly cancel: () => void } | undefined;
   #closing = false;
   readonly #drained = Promise.withResolvers<void>();
 
@@ -146,7 +147,7 @@ class Commit implements GroupCommit {
     return this.#drained.promise;
   }
 
-  /** At the end of the turn, so that events which came in one read of the network share a start. */
+  /** Leaves at the end of the turn, so that events which came in one read of the network share a start. */
   #leaveSoon(): void {
     if (this.#lingering !== undefined) {
       this.#linger(this.#lingering.enough, this.#lingering.until);
@@ -160,24 +161,24 @@ class Commit implements GroupCommit {
     });
   }
 
-  /** Waits a little longer for more to come, unless it is enough. */
+  /** Waits a little longer for more events, unless there are enough. */
   #linger(enough: number, until: number): void {
-    this.#lingering?.takeBack();
+    this.#lingering?.cancel();
     const ms = Math.min(this.#limits.groupLingerQuietMs, until - this.#clock.now());
-    // A turn later: what came meanwhile may not have been looked at yet.
-    const takeBack = this.#clock.after(Math.max(0, ms), () =>
+    // One turn later, as events that came meanwhile may not have been handled yet.
+    const cancel = this.#clock.after(Math.max(0, ms), () =>
       this.#clock.soon(() => {
         if (this.#lingering === lingering) this.#endLinger();
       }),
     );
-    const lingering: Linger = { enough, until, takeBack };
+    const lingering: Linger = { enough, until, cancel };
     this.#lingering = lingering;
     if (this.#gathering.length >= enough) this.#endLinger();
   }
 
   #endLinger(): void {
     if (this.#lingering === undefined) return;
-    this.#lingering.takeBack();
+    this.#lingering.cancel();
     this.#lingering = undefined;
     this.#leaveSoon();
   }
@@ -197,7 +198,7 @@ class Commit implements GroupCommit {
       start: this.#start,
       workflowId: workflowIdOfGroup(events),
       group: { events },
-      // Some may wait longer than others; each is answered at its own deadline.
+      // Until the latest deadline; each event is answered at its own.
       until: Math.max(...group.map(({ deadline }) => deadline)),
       startDeadlineMs: this.#limits.startDeadlineMs,
       clock: this.#clock,
@@ -215,7 +216,7 @@ class Commit implements GroupCommit {
     });
   }
 
-  /** Lets go what gathered, with what so many who were answered send next. */
+  /** Sends the events that gathered, after waiting for as many more as senders were just answered. */
   #goOn(answered: number): void {
     const gathered = this.#gathering.length;
     const enough = Math.min(gathered + answered, this.#limits.groupLingerBelowEvents);
@@ -227,7 +228,7 @@ class Commit implements GroupCommit {
   }
 
   #settle(waiting: Waiting, answer: Answer): void {
-    // Already answered at its deadline, and perhaps delivered and taken again since.
+    // It was answered at its deadline, and may have been delivered and accepted again since.
     if (this.#unanswered.get(waiting.event.id) !== waiting) return;
     this.#unanswered.delete(waiting.event.id);
     this.#bytes -= waiting.bytes;
@@ -235,15 +236,15 @@ class Commit implements GroupCommit {
     if (this.#closing && this.#unanswered.size === 0) this.#drained.resolve();
   }
 
-  /** One timer, for the deadline that comes first. */
+  /** Keeps one timer, for the deadline that comes first. */
   #expireAt(deadline: number): void {
     if (this.#expiry !== undefined && this.#expiry.at <= deadline) return;
-    this.#expiry?.takeBack();
-    const takeBack = this.#clock.after(Math.max(0, deadline - this.#clock.now()), () => {
+    this.#expiry?.cancel();
+    const cancel = this.#clock.after(Math.max(0, deadline - this.#clock.now()), () => {
       this.#expiry = undefined;
       this.#expire();
     });
-    this.#expiry = { at: deadline, takeBack };
+    this.#expiry = { at: deadline, cancel };
   }
 
   #expire(): void {

@@ -4,17 +4,22 @@ import { limits } from '../contract/limits.ts';
 export const httpLimits = {
   /** Raw bytes of one body; see the contract. */
   bodyBytesMax: limits.webhookBodyBytesMax,
-  /** Chunks of one body: network and proxies make some 2,000 of 1 MiB at worst, a sender that means harm 1,048,576. */
+  /**
+   * Chunks of one body: network and proxies make some 2,000 of 1 MiB at worst, a sender that means harm
+   * 1,048,576.
+   */
   bodyPiecesMax: 4_096,
-  /** What each chunk that is kept costs beside its bytes. */
+  /** Memory that each chunk costs beside its bytes. */
   pieceBytes: 512,
-  /** Raw bytes of a small body, as most deliveries are; small ones share a budget of their own. */
+  /** Raw bytes of a small body, as most deliveries are; small bodies share a budget of their own. */
   smallBodyBytesMax: 64 * 1024,
-  /** Memory of the small bodies being read at once, which are held before they are verified: the reserve that no large one takes. */
+  /**
+   * Memory of the small, unverified bodies that are being read at once: a reserve that no large body takes.
+   */
   smallBodiesBytesMax: 32 * 1024 * 1024,
-  /** The same of all others: past either the slowest is ended. */
+  /** The same for all others. Past either bound the slowest body is ended. */
   largeBodiesBytesMax: 96 * 1024 * 1024,
-  /** Pace at which unverified bodies may fill either: some 600 of the largest deliveries a second. */
+  /** Pace at which unverified bodies may fill either budget: some 600 of the largest deliveries a second. */
   bodiesBytesPerSecond: 200 * 1024 * 1024,
   /** What they may bring at once before the pace holds: a millisecond or two of reading. */
   bodiesBytesAtOnce: 1024 * 1024,
@@ -22,22 +27,32 @@ export const httpLimits = {
   headerBytesMax: 16 * 1024,
   /** Header fields that Node keeps; what the receiver reads, it reads from the uncut list. */
   headersMax: 200,
-  /** Until a request's headers are complete, and so how long a new socket may stay silent. */
+  /** Time until a request's headers are complete, so also how long a new socket may stay silent. */
   headersTimeoutMs: 5_000,
-  /** Until a request is complete with its body: with `connectionsCheckMs`, no later than an answer has to come. */
+  /**
+   * Time until a request is complete with its body; with `connectionsCheckMs`, no later than its answer is
+   * due.
+   */
   requestTimeoutMs: limits.answerWithinMs - 1_000,
-  /** How often Node looks for sockets past these two, so how late their end may come. */
+  /** How often Node looks for sockets past these two times, so how late it may end them. */
   connectionsCheckMs: 1_000,
-  /** A socket without a byte either way; longer than `answerWithinMs`, since a waiting request is silent. */
+  /**
+   * Ends a socket without a byte either way; longer than `answerWithinMs`, as a waiting request is silent.
+   */
   connectionTimeoutMs: limits.answerWithinMs + 4_000,
-  /** A socket between two requests; longer than the minute for which proxies keep theirs. */
+  /**
+   * How long a socket stays open between two requests; longer than the minute for which proxies keep theirs.
+   */
   keepAliveTimeoutMs: 72_000,
   /**
-   * 0: none. Every wait in the handler has its own deadline (`answerWithinMs`), and Fastify's timer for each request
-   * would cost a timer, an abort controller and two listeners for nothing.
+   * 0: none. Every wait in the handler has its own deadline (`answerWithinMs`), and Fastify's timer for each
+   * request would cost a timer, an abort controller and two listeners for nothing.
    */
   handlerTimeoutMs: 0,
-  /** Requests on one socket before the sender is asked to open another, so that a fleet shares the load anew. */
+  /**
+   * Requests on one socket before the sender is asked to open another, so that several receivers share the
+   * load.
+   */
   requestsPerSocketMax: 10_000,
   /** Open sockets, at about 15 kB each; further ones are closed at once. */
   connectionsMax: 8_192,
@@ -45,13 +60,16 @@ export const httpLimits = {
   connectionsBeforeStrangersEnd: 6_144,
   /** Past this many, sockets between two requests are closed to make room for deliveries. */
   connectionsBeforeIdleClose: 2_048,
-  /** At most this often, since looking for idle ones walks them all. */
+  /** Idle sockets are closed at most this often, as the search walks all sockets. */
   idleCloseIntervalMs: 100,
-  /** At close, between the last answer to an accepted event and the end of what sockets are left. */
+  /** At close, the time between the last answer to an accepted event and the end of the remaining sockets. */
   closeGraceMs: 500,
-  /** How long the answer to `GET /readyz` is remembered: anyone may ask, and to know it costs a call to Temporal. */
+  /**
+   * How long the answer to `GET /readyz` is remembered: anyone may ask, and each answer costs a call to
+   * Temporal.
+   */
   readyForMs: 1_000,
-  /** What a 503 asks for: the provider takes 5 to 10 s at its first retry. */
+  /** Retry-After of a 503: the provider waits 5 to 10 s before its first retry. */
   retryAfterSeconds: 10,
 } as const;
 

@@ -2,8 +2,8 @@ import type { Clock } from './clock.ts';
 import type { Log } from './log.ts';
 
 /**
- * Remembers for a while whether events can be taken: to find out costs a call to Temporal, and whoever finds the
- * address may ask. However many ask meanwhile, one call is on its way. Never rejects: what is not known is no.
+ * Remembers for a while whether events can be taken: finding out costs a call to Temporal, and anyone may
+ * ask. At most one call is under way at a time. Never rejects: an unknown answer counts as no.
  */
 export function rememberReady({
   ready,
@@ -25,7 +25,7 @@ export function rememberReady({
       log.warn({ err: error }, 'readiness is not known');
       return false;
     } finally {
-      // From when it is known: a call that takes long is not made again before.
+      // Counted from when the answer is known, so that a slow call is not repeated meanwhile.
       until = clock.now() + forMs;
     }
   };

@@ -6,16 +6,18 @@ import { createSigningKey, type SigningKey } from './signing-key.ts';
 export type SecretSource = () => readonly SigningKey[];
 
 const prefix = 'whsec_';
-/** The signature rules ask for 24 to 64 random bytes; a shorter key is a mistyped one. */
+/** The signature rules ask for 24 to 64 random bytes; a shorter key is a typing error. */
 const secretBytesMin = 24;
 /** The delivery provider signs with one key and at most ten old ones; each costs one HMAC a request. */
 const secretsMax = 16;
-/** The only line of a file that revokes every secret: an empty file may be one that is just being written. */
+/**
+ * The only line of a file that revokes every secret. An empty file does not: it may just be being written.
+ */
 const noSecrets = 'none';
-/** How often, at most, the file is looked at: a rotation is in force a second after it is written. */
+/** How often the file is checked at most: a rotation is in force a second after it is written. */
 const fileCheckIntervalMs = 1_000;
 
-/** Says which of the configured secrets are wrong, by position and never by content. */
+/** Names the configured secrets that are wrong, by position and never by content. */
 export class SecretsError extends Error {
   readonly problems: readonly string[];
 
@@ -27,9 +29,9 @@ export class SecretsError extends Error {
 }
 
 /**
- * Checks secrets as the service shows them (`whsec_` and base64) and makes each ready to verify with. The same
+ * Checks secrets in the service's form (`whsec_` and base64) and makes each ready to verify with. The same
  * secret twice counts once.
- * @throws SecretsError that lists all that is wrong: an empty, short or zero key would let anyone sign.
+ * @throws SecretsError that lists every problem: an empty, short or zero key would let anyone sign.
  */
 export function parseSecrets(secrets: readonly string[]): readonly SigningKey[] {
   if (secrets.length === 0) throw new SecretsError(['none is configured']);
@@ -44,7 +46,9 @@ export function parseSecrets(secrets: readonly string[]): readonly SigningKey[] 
   return [...new Set(secrets)].map((secret) => createSigningKey(keyOf(secret)));
 }
 
-/** `Buffer` skips what is not base64, so `whsec_xyz!` would become a key of two bytes: hence the round trip. */
+/**
+ * Compares a round trip, as `Buffer` skips what is not base64: `whsec_xyz!` would become a key of two bytes.
+ */
 function problemOfSecret(secret: string): string | undefined {
   if (secret === '') return 'is empty';
   if (!secret.startsWith(prefix)) return `does not begin with ${prefix}`;
@@ -61,7 +65,7 @@ function keyOf(secret: string): Buffer {
 }
 
 /**
- * Secrets that stay as they are.
+ * Secrets that never change.
  * @throws SecretsError
  */
 export function fixedSecrets(secrets: readonly string[]): SecretSource {
@@ -78,10 +82,10 @@ function secretsOfText(text: string): string[] {
 }
 
 /**
- * Secrets in a file that is read again when it changes, so that a rotation needs no restart. It looks when it
- * is used, at most once a second. A new version that is wrong, or a file that is gone, is logged once and the
- * secrets before it stay in force. A file that says `none` takes them all back.
- * @param now milliseconds of any clock that only grows
+ * Secrets in a file that is read again when it changes, so that a rotation needs no restart. The file is
+ * checked when the secrets are used, at most once a second. If a new version is wrong or the file is gone,
+ * that is logged once and the previous secrets stay in force. A file that says `none` revokes them all.
+ * @param now milliseconds of any monotonic clock
  * @throws SecretsError when the first version is wrong or cannot be read
  */
 export function fileSecrets({ path, now, log }: { path: string; now: () => number; log: Log }): SecretSource {
@@ -132,11 +136,12 @@ function readSecretsFile(path: string, log: Log): readonly SigningKey[] {
 }
 
 /**
- * Who can write the file can sign events of their own, so such a file is not taken. Who can read it can do the same;
- * that is warned of and no more, as orchestrators mount secrets readable by all where nobody else is.
+ * Refuses a file that other users can write: they could sign events of their own. Those who can read it could
+ * too, but that only logs a warning: orchestrators mount secrets readable by all where there are no other
+ * users.
  */
 function judgeMode(path: string, { mode }: BigIntStats, log: Log): void {
-  // Windows has other permissions, and shows none of them here.
+  // Windows has other permissions, and reports none of them here.
   if (process.platform === 'win32') return;
   if ((mode & 0o022n) !== 0n) {
     throw new SecretsError([`their file can be written by other users than its owner: chmod 600 ${path}`]);
@@ -146,7 +151,10 @@ function judgeMode(path: string, { mode }: BigIntStats, log: Log): void {
   }
 }
 
-/** Inode too: a secret mounted by an orchestrator changes by a swapped link. Never throws: a delivery is being judged. */
+/**
+ * Tells versions of the file apart, by inode too: a secret mounted by an orchestrator changes by a swapped
+ * link. Never throws, as a delivery is waiting for its verdict.
+ */
 function versionOfFile(path: string): string {
   try {
     const stat = statSync(path, { bigint: true });

@@ -23,7 +23,7 @@ export interface ReceiverDependencies {
   readonly accept: (event: DeliveredEvent, arrivedAt: number) => Promise<Answer>;
   /** Whether events can be taken, for `GET /readyz`. */
   readonly ready: () => boolean | Promise<boolean>;
-  /** Unix milliseconds, for `receivedAt`. */
+  /** Unix time in milliseconds, for `receivedAt`. */
   readonly now: () => number;
   readonly clock: Clock;
   readonly log: Log;
@@ -43,11 +43,12 @@ const webhooksPath = '/webhooks';
 const noBody = Buffer.alloc(0);
 
 /**
- * Builds the HTTP edge; whoever composes it calls `listen` with one address and `close`.
+ * Builds the HTTP edge; the caller calls `listen` with one address, and `close`.
  *
- * `POST /webhooks` answers 204 when the event is durable (seed 4.1.2), 401 when it is not verified (seed 7), 413, 415
- * and 405 to what is no delivery, 503 with Retry-After when it cannot be taken now. After `close` a new request is
- * answered 503 with `Connection: close`, and events that were taken before get their answer.
+ * `POST /webhooks` answers 204 when the event is durable (seed 4.1.2), 401 when it is not verified (seed 7),
+ * 413, 415 or 405 to what is no delivery, and 503 with Retry-After when it cannot be taken now. After `close`
+ * new requests are answered 503 with `Connection: close`, and events that were accepted before get their
+ * answer.
  */
 export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   const { verify, clock, log, limits = httpLimits } = dependencies;
@@ -61,14 +62,14 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
   const connections = boundConnections(app.server, limits, clock, (socket) => {
     count('busy');
     endWithAnswer(socket, 'busy');
-    // At once, even if it reads none of its answers.
+    // At once, even if the sender reads none of its answers.
     socket.destroy();
   });
   const taken = endConnectionsAtClose(app, limits, clock);
   const readBody = createBodyReader(limits, clock);
   const send = (reply: FastifyReply, reason: AnswerReason): void => {
     count(reason);
-    // Also to requests from before the close, whose sockets would else be kept for a next one.
+    // Also for requests from before the close, whose sockets would otherwise stay open for the next request.
     if (taken.closing) reply.header('connection', 'close');
     sendAnswer(reply, answerStatus[reason], limits.retryAfterSeconds);
   };
@@ -92,14 +93,14 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
     scope.addHook('onRequest', (request, reply, done) => {
       const claim = verify.headers(request.raw.rawHeaders);
       if (typeof claim === 'string') {
-        // Its body is not read, so the socket is of no more use.
+        // The body is not read, so the socket cannot be used again.
         send(reply.header('connection', 'close'), claim);
         return;
       }
       request.claim = claim;
-      // The sender's patience begins with its request, not with the last byte of the body.
+      // The sender's time-out begins with its request, not with the last byte of the body.
       request.arrivedAt = clock.now();
-      // The signature covers the bytes, whatever they are called; Fastify would refuse a type that it cannot parse.
+      // The signature covers the bytes, not their type; Fastify would refuse a type that it cannot parse.
       request.raw.headers['content-type'] = undefined;
       done();
     });
@@ -114,7 +115,7 @@ export function buildReceiver(dependencies: ReceiverDependencies): Receiver {
 
 type Taken = ReturnType<typeof endConnectionsAtClose>;
 
-/** Judges the body by what the headers claimed; only a verified delivery has to wait for its answer. */
+/** Judges the body by what the headers claimed; only a verified delivery waits for its answer. */
 function createWebhookHandler(
   { verify, accept, now }: ReceiverDependencies,
   connections: Connections,
@@ -133,7 +134,7 @@ function createWebhookHandler(
   return (request, reply) => {
     const body = (request.body ?? noBody) as Buffer | BodyProblem;
     if (typeof body === 'string') {
-      // Bytes of it may still come, so the socket is of no more use.
+      // More of the body may still come, so the socket cannot be used again.
       send(reply.header('connection', 'close'), body);
       return;
     }
@@ -152,7 +153,7 @@ function createWebhookHandler(
   };
 }
 
-/** `/healthz`: the process answers. `/readyz`: it can take events. Neither says why not. */
+/** Serves `/healthz`: the process answers; and `/readyz`: it can take events. Neither says why not. */
 function registerHealth(
   app: FastifyInstance,
   { ready, clock, log }: ReceiverDependencies,
@@ -180,7 +181,9 @@ function sendAnswer(reply: FastifyReply, status: number, retryAfterSeconds: numb
   reply.header('content-type', 'application/json').send(answerBody(status));
 }
 
-/** Node takes the first of several and says nothing (RFC 9112 asks for 400): whoever stands before may take the last. */
+/**
+ * Node silently takes the first of several Host headers; a proxy may take the last. RFC 9112 asks for 400.
+ */
 function hasTwoHosts(rawHeaders: readonly string[]): boolean {
   let hosts = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -212,7 +215,7 @@ function serverOptions(limits: HttpLimits) {
       insecureHTTPParser: false,
       requireHostHeader: true,
     },
-    // The answers during a close are ours, with Retry-After.
+    // The receiver itself answers during a close, with Retry-After.
     return503OnClosing: false,
     exposeHeadRoutes: true,
     logger: false,

@@ -1,4 +1,4 @@
-/** The three headers that sign a delivery (seed 5.3), as they came. */
+/** The three headers that sign a delivery (seed 5.3), unchanged. */
 export interface SignatureHeaders {
   readonly id: string;
   readonly timestamp: string;
@@ -8,14 +8,14 @@ export interface SignatureHeaders {
 /** Why headers cannot be those of a signed delivery. */
 export type HeaderProblem = 'encoded' | 'headers-missing' | 'headers-mixed' | 'header-repeated';
 
-/** Which header of which family a lower-case header name is. */
+/** Maps lower-case header names to their family and field. */
 export type HeaderFamilies = ReadonlyMap<string, { family: string; field: keyof SignatureHeaders }>;
 
 /** The vendor's name forms the prefix (seed 5.3): the unbranded one and the delivery provider's own. */
 const knownPrefixes = ['webhook', 'svix'];
 
 /**
- * The families of signature headers that are taken: the known ones and the configured prefix, with or without
+ * The accepted families of signature headers: the well-known ones and the configured prefix, with or without
  * its last dash.
  * @throws Error when the prefix cannot begin a header name
  */
@@ -32,9 +32,9 @@ export function headerFamilies(configuredPrefix?: string): HeaderFamilies {
 }
 
 /**
- * Finds the one complete family of signature headers. It reads the headers as they came (name, value, name,
- * value, …) because Node joins a repeated header with a comma, and because an id of one family with a signature
- * of another must not pass for a delivery.
+ * Finds the one complete family of signature headers. It reads the raw headers (name, value, name, value, …),
+ * as Node joins a repeated header with a comma. An id of one family with a signature of another is no
+ * delivery.
  */
 export function readSignatureHeaders(
   rawHeaders: readonly string[],

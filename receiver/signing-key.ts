@@ -2,8 +2,9 @@ import { createHmac, createSecretKey } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 
 /**
- * From so many bytes on a body is tried with Node's own HMAC before the delivery provider's library is asked: that one is
- * JavaScript and takes ten and more milliseconds for 1 MiB, with which strangers would stop the receiver.
+ * From this many bytes on, Node's own HMAC checks a body before the delivery provider's library does. The
+ * library is JavaScript and takes ten or more milliseconds for 1 MiB: strangers could stop the receiver with
+ * that.
  */
 const triedFirstBytesMin = 16 * 1024;
 
@@ -14,14 +15,14 @@ export interface SigningKey {
    * @param timestamp Unix seconds
    */
   sign(id: string, timestamp: number, body: string): string;
-  /** Whether the body may be signed by this key; true of a small one, without a look. Costs no more than an HMAC. */
+  /** Whether this key may have signed the body; always true for a small one. Costs one HMAC at most. */
   maySign(id: string, timestamp: number, body: Buffer, matches: (signature: string) => boolean): boolean;
 }
 
 /** Makes a key ready to sign with. */
 export function createSigningKey(bytes: Buffer): SigningKey {
   const webhook = new Webhook(bytes.toString('base64'));
-  // Made once: from bytes, each HMAC would cost five times as much.
+  // Made once: an HMAC keyed with bytes costs five times as much.
   const key = createSecretKey(bytes);
   return {
     sign: (id, timestamp, body) => webhook.sign(id, new Date(timestamp * 1_000), body),

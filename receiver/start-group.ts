@@ -4,27 +4,27 @@ import type { Log } from './log.ts';
 
 /** One attempt to start `applyEvents` for a group. */
 export interface StartRequest {
-  /** Fixed for the group: every attempt to start it carries the same. */
+  /** The same for every attempt to start the group. */
   readonly workflowId: string;
   readonly group: EventGroup;
-  /** Milliseconds until nobody waits for this attempt any more: its deadline on the wire. */
+  /** Deadline on the wire, in milliseconds from now: after that nobody waits for this attempt. */
   readonly withinMs: number;
 }
 
 /**
- * Starts the workflow of a group. It resolves when Temporal has the group on disk, and when a workflow of that id
- * was already started; it rejects when neither is known.
+ * Starts the workflow of a group. Resolves when Temporal has the group on disk, or had already started a
+ * workflow of that id; rejects when neither is known.
  */
 export type Start = (request: StartRequest) => Promise<void>;
 
-/** A fast failure is tried again soon, a lasting one about once a second. */
+/** The first failure is tried again soon, a lasting one about once a second. */
 const pauseFirstMs = 100;
 const pauseMaxMs = 1_000;
 
 /**
- * Starts one group, again and again under the same workflow id, until an attempt resolves or the time is over.
- * An attempt that nobody waits for any more still counts when it resolves late. Never rejects.
- * @param until on `clock`: when the last of the group's events has to be answered
+ * Starts one group, attempt after attempt under the same workflow id, until one resolves or the time is over.
+ * An attempt that timed out still counts if it resolves later. Never rejects.
+ * @param until when the last of the group's events has to be answered, on `clock`
  * @returns whether the group is durable, and how many attempts were made
  */
 export async function startGroup({
@@ -52,10 +52,10 @@ export async function startGroup({
       return { durable: false, attempts: attempts - 1 };
     }
     const failure = Promise.withResolvers<unknown>();
-    const takeBack = clock.after(withinMs, () => failure.resolve(`no answer within ${withinMs} ms`));
+    const cancel = clock.after(withinMs, () => failure.resolve(`no answer within ${withinMs} ms`));
     attempt(start, { workflowId, group, withinMs }).then(() => started.resolve('started'), failure.resolve);
     const outcome = await Promise.race([started.promise, failure.promise]);
-    takeBack();
+    cancel();
     if (outcome === 'started') return { durable: true, attempts };
     const problem = outcome instanceof Error ? outcome.message : String(outcome);
     log.warn({ workflowId, events: group.events.length, attempts, problem }, 'events not started yet');
@@ -65,7 +65,7 @@ export async function startGroup({
   }
 }
 
-/** A start function that throws instead of rejecting is a failed attempt like any other. */
+/** Turns a start function that throws into one that rejects: a failed attempt like any other. */
 async function attempt(start: Start, request: StartRequest): Promise<void> {
   await start(request);
 }

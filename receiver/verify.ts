@@ -3,7 +3,7 @@ import { timingSafeEqual } from 'node:crypto';
 import type { SecretSource } from './secrets.ts';
 import { type HeaderFamilies, type HeaderProblem, readSignatureHeaders } from './signature-headers.ts';
 
-/** Why a request is not a delivery of the service. The sender is not told; the counters are. */
+/** Why a request is no delivery of the service. It is counted, and kept from the sender. */
 export type RefusalReason =
   | HeaderProblem
   | 'id-malformed'
@@ -15,11 +15,11 @@ export type RefusalReason =
   | 'signature-wrong'
   | 'body-not-utf8';
 
-/** What the headers of a request say of a delivery: well-formed and in time, and proved by nothing yet. */
+/** What the headers of a request say of a delivery: well-formed and in time, but not yet proved. */
 export interface Claim {
   readonly id: string;
   readonly timestamp: number;
-  /** The well-formed signatures, one of which has to be that of the body. */
+  /** The well-formed signatures, one of which has to match the body. */
   readonly signatures: readonly Buffer[];
 }
 
@@ -32,7 +32,9 @@ export interface Verified {
   readonly body: string;
 }
 
-/** Judges one request in two steps, so that what its headers give away costs no byte of its body. Neither throws. */
+/**
+ * Judges a request in two steps, so that one with wrong headers costs no byte of its body. Neither throws.
+ */
 export interface Verify {
   /** Judges the headers as they came: name, value, name, value, … */
   headers(rawHeaders: readonly string[]): Claim | RefusalReason;
@@ -40,20 +42,21 @@ export interface Verify {
   body(claim: Claim, body: Buffer): Verified | RefusalReason;
 }
 
-/** Printable ASCII without the dot, which would move the border between the signed parts, and the space. */
+/** Printable ASCII without the space, and without the dot, which separates the signed parts. */
 const idPattern = /^[\x21-\x2d\x2f-\x7e]{1,256}$/;
-/** Strict, because the library's parseInt takes `1614265330junk` for a number. Ten digits last until 2286. */
+/** Strict, as the library's parseInt takes `1614265330junk` for a number. Ten digits last until 2286. */
 const timestampPattern = /^\d{10}$/;
 /** `v1` and 32 bytes in canonical base64: the last character carries four bits and two zeros. */
 const signaturePattern = /^v1,[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/;
-/** The current key and ten old ones may sign during rotations; the rest is room. */
+/** The current key and ten old ones may sign during rotations; the rest is reserve. */
 const signaturesMax = 16;
 
 /**
- * Makes the check that every request passes before anything is done with it (seed 5.2.5). The rules stand before the
- * delivery provider's library because it parses timestamps loosely, joins what is not UTF-8 into one character, and
- * knows only its own clock; it still makes the signature. A forged request costs at most one HMAC a secret.
- * @param now Unix milliseconds
+ * Makes the check that every request passes before anything else (seed 5.2.5). The rules come before the
+ * delivery provider's library, which parses timestamps loosely, joins what is not UTF-8 into one character,
+ * and knows only its own clock; it still makes the signature. A forged request costs at most one HMAC a
+ * secret.
+ * @param now Unix time in milliseconds
  * @param toleranceSeconds how far a timestamp may be from now, past or future
  */
 export function createVerifier({
@@ -85,7 +88,7 @@ export function createVerifier({
       if (!isUtf8(body)) return 'body-not-utf8';
       const matches = (expected: string): boolean => {
         const bytes = Buffer.from(expected, 'latin1');
-        // Equal lengths, so the comparison neither throws nor accepts a beginning.
+        // Lengths are equal, so the comparison neither throws nor accepts a prefix.
         return signatures.some((signature) => timingSafeEqual(signature, bytes));
       };
       for (const key of secrets()) {
@@ -99,7 +102,7 @@ export function createVerifier({
   };
 }
 
-/** The well-formed `v1` signatures of a space-separated list; those of other versions are left out. */
+/** Reads the well-formed `v1` signatures of a space-separated list and skips other versions. */
 function readSignatures(header: string): readonly Buffer[] | 'signatures-too-many' | 'signature-malformed' {
   const tokens = header.split(' ', signaturesMax + 1);
   if (tokens.length > signaturesMax) return 'signatures-too-many';

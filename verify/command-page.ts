@@ -4,7 +4,7 @@ import { generatedFrom } from './markdown.ts';
 
 const columns = 110;
 
-/** docs/command.md: the help of every subcommand. */
+/** Makes docs/command.md: the help of every subcommand. */
 export function commandPage(): string {
   const program = buildProgram();
   return [
@@ -31,7 +31,7 @@ function sections(parent: Command, path: string, heading: string): string[] {
   });
 }
 
-/** As a person sees it, with the example that follows what commander makes. */
+/** Returns a command's complete help, including the example after commander's part. */
 function help(command: Command): string {
   let text = '';
   command.configureOutput({

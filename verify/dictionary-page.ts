@@ -1,7 +1,7 @@
 import type { Database } from '../db/connect.ts';
 import { describeSchemas } from './warehouse-page.ts';
 
-/** Who has how many of what, by the column that names it. */
+/** Relations of one to many, by the column of the many that refers to the one. */
 const relations: readonly (readonly [one: string, many: string, column: string])[] = [
   ['companies', 'sites', 'company_id'],
   ['companies', 'connections', 'company_id'],
@@ -16,14 +16,14 @@ const relations: readonly (readonly [one: string, many: string, column: string])
   ['connections', 'connection_status_changes', 'connection_id'],
 ];
 
-/** The generated part of docs/dictionary.md, from the catalogue and the comments of a migrated warehouse. */
+/** Makes the generated part of docs/dictionary.md from the catalogue and comments of a migrated warehouse. */
 export async function describeDictionary(db: Database): Promise<string> {
   return `${await entityDiagram(db)}\n\n${await describeSchemas(db, ['analytics', 'fields', 'ops', 'history'])}`;
 }
 
 /**
- * The tables of utility with their columns and what joins them.
- * @throws Error naming a column of `relations` that is not there
+ * Draws the tables of utility with their columns and relations.
+ * @throws Error that names a missing column of `relations`
  */
 async function entityDiagram(db: Database): Promise<string> {
   const { rows } = await db.execute<{ table: string; column: string; type: string; is_key: boolean }>(
@@ -49,6 +49,6 @@ async function entityDiagram(db: Database): Promise<string> {
   return ['```mermaid', 'erDiagram', ...joins, ...entities, '```'].join('\n');
 }
 
-/** Mermaid takes a type for one word. */
+/** Makes a type one word, as Mermaid needs it. */
 const word = (type: string): string =>
   type.replace('timestamp with time zone', 'timestamptz').replaceAll('[]', '_array').replaceAll(' ', '_');

@@ -8,7 +8,7 @@ const actions: Readonly<Record<FailureAction, string>> = {
   dead: 'kept apart with its error and its exact bytes, while its neighbours go on: an event in `metersync.events`, where a redelivery or `metersync events replay` tries it again, a record in `metersync.rejected_records`',
 };
 
-/** docs/failures.md: the catalogue of failures, for the operator. */
+/** Makes docs/failures.md: the catalogue of failures, for the operator. */
 export function failuresPage(): string {
   const rows = Object.entries(failureTypes).map(([code, failure]) => [
     `\`${code}\``,

@@ -3,7 +3,9 @@ import { readHostileCoverage } from '../test/receiver/hostile-coverage.ts';
 import { hostileInputs } from '../test/receiver/hostile-inputs.ts';
 import { generatedFrom, markdownTable } from './markdown.ts';
 
-/** docs/hostile-inputs.md: what may come at a receiver, the answer to it, and the tests that prove it. */
+/**
+ * Makes docs/hostile-inputs.md: hostile inputs to a receiver, their answers, and the tests that prove them.
+ */
 export async function hostileInputsPage(project: string): Promise<string> {
   const proofs = await readHostileCoverage(join(project, 'test'));
   const rows = Object.entries(hostileInputs).map(([row, [input, answer]]) => [
@@ -25,7 +27,7 @@ export async function hostileInputsPage(project: string): Promise<string> {
   ].join('\n');
 }
 
-/** Every row has a test, and titles name no other row. */
+/** Checks that every row has a test and that titles name no other row. */
 export async function verifyHostileInputs(project: string): Promise<string[]> {
   const proofs = await readHostileCoverage(join(project, 'test'));
   const rows = Object.keys(hostileInputs).map(Number);
@@ -39,7 +41,7 @@ export async function verifyHostileInputs(project: string): Promise<string[]> {
   ];
 }
 
-/** Files with the number of their tests. */
+/** Lists files with the number of their tests. */
 function filesOf(proofs: readonly string[]): string {
   const counts = new Map<string, number>();
   for (const proof of proofs) {

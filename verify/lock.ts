@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 /**
- * The lock is that of package.json, for every npm from the one of Node 20 on, which unlike later ones refuses a lock whose
- * optional peers don't fit; and for any registry: it names packages and digests and no addresses. The Node that runs all
- * is one of those packages, on each platform that has one.
+ * Checks that the lock matches package.json, for every npm from that of Node 20 on, which unlike later ones
+ * refuses a lock with unfit optional peers. The lock has to fit any registry: it holds packages and digests,
+ * no addresses. The Node that runs everything is one of the packages, on each platform that has one.
  */
 export async function verifyLock(project: string): Promise<string[]> {
   const problems = [
@@ -34,7 +34,7 @@ export interface Lock {
   >;
 }
 
-/** What a lock leaves to whoever answers for the registry. */
+/** Lists what a lock leaves to the registry's choice. */
 export function problemsOfLock({ packages }: Lock): string[] {
   const problems: string[] = [];
   const addressed = Object.entries(packages).filter(([, { resolved }]) => /^https?:/.test(resolved ?? ''));
@@ -53,13 +53,13 @@ export function problemsOfLock({ packages }: Lock): string[] {
   return problems;
 }
 
-/** What npm says when it is not content. */
+/** Runs npm; returns its output if it fails. */
 async function npm(cwd: string, ...args: string[]): Promise<string[]> {
   try {
     await promisify(execFile)('npm', args, { cwd, maxBuffer: 64 * 1024 * 1024 });
     return [];
   } catch (error) {
-    const said = (error as { stderr?: string }).stderr ?? String(error);
-    return [`npm ${args.join(' ')}`, ...said.trim().split('\n')];
+    const output = (error as { stderr?: string }).stderr ?? String(error);
+    return [`npm ${args.join(' ')}`, ...output.trim().split('\n')];
   }
 }

@@ -1,6 +1,6 @@
 /**
- * `npm run verify`: what is made from something else is as it would be made now. Nothing in the tree changes, unless
- * `--write` makes the pages of docs/ anew.
+ * `npm run verify`: checks that everything generated is as the code makes it now. It changes nothing in the
+ * tree, unless `--write` generates the pages of docs/ again.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,18 +18,18 @@ import { describeWarehouse, withMigratedWarehouse } from './warehouse-page.ts';
 
 const project = join(import.meta.dirname, '..');
 
-/** A check returns what is wrong, in lines for a person; nothing when all is well. */
+/** A check returns its problems in lines for people; none when all is well. */
 type Check = () => Promise<readonly string[]>;
 
-/** The references that a database makes of itself, by one that both pages share. */
+/** The references of a migrated warehouse, which both pages share. */
 const references = withMigratedWarehouse(async (db) => ({
   warehouse: await describeWarehouse(db),
   dictionary: await describeDictionary(db),
 }));
-// Awaited by the pages, which say what is wrong.
+// The pages await this and report its error.
 references.catch(() => {});
 
-/** A page of docs/ that is made from the code, from its text as it stands. */
+/** Pages of docs/ that are made from the code, each by a function of its present text. */
 const pages: Readonly<Record<string, (text: string) => string | Promise<string>>> = {
   'docs/failures.md': failuresPage,
   'docs/settings.md': settingsPage,

@@ -1,8 +1,8 @@
-/** First line of a page that is made as a whole. */
+/** First line of a page that is generated completely. */
 export const generatedFrom = (source: string): string =>
   `<!-- Generated from ${source}: change it there, then run "npm run verify -- --write". -->`;
 
-/** A table; what would end a cell is escaped. */
+/** Writes a table; characters that would end a cell are escaped. */
 export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.map(escapeCell).join(' | ')} |`;
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');

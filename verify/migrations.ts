@@ -4,8 +4,8 @@ import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 
 /**
- * Lets drizzle-kit write the next migration beside a copy of the ones that are there. It should find nothing to write:
- * else somebody changed the schema and not the migrations.
+ * Has drizzle-kit write the next migration beside a copy of the existing ones. If it finds something to
+ * write, the schema was changed without a migration.
  */
 export async function verifyMigrations(project: string): Promise<string[]> {
   mkdirSync(join(project, '.metersync'), { recursive: true });
@@ -14,7 +14,7 @@ export async function verifyMigrations(project: string): Promise<string[]> {
     const copy = join(folder, 'migrations');
     cpSync(join(project, 'db/migrations'), copy, { recursive: true });
     const before = readdirSync(copy);
-    // drizzle-kit takes paths for relative to where it runs, absolute ones too.
+    // drizzle-kit takes every path as relative to where it runs, even an absolute one.
     const config = { out: relative(project, copy) };
     const configFile = join(folder, 'drizzle.config.ts');
     writeFileSync(

@@ -5,7 +5,10 @@ import { versions } from '../bench/peers/install.ts';
 import { describeFigure } from '../bench/report.ts';
 import { markdownTable, replaceGenerated } from './markdown.ts';
 
-/** docs/performance.md with what was measured last, from bench/measured.json, beside the goals of bench/goals.ts. */
+/**
+ * Makes docs/performance.md with the latest figures of bench/measured.json beside the goals of
+ * bench/goals.ts.
+ */
 export function performancePage(page: string, measured: AllMeasured = readMeasured()): string {
   const parts = [
     measureTable(),
@@ -37,16 +40,16 @@ function goalTable(measured: AllMeasured): string {
     Object.entries(ofMeasure).map(([name, goal]) => {
       const { figures = {}, size } = measured[measure] ?? {};
       const figure = figures[name];
-      const shown = figure === undefined ? 'not yet' : describeFigure(figure);
+      const value = figure === undefined ? 'not yet' : describeFigure(figure);
       const judged = figure !== undefined && size !== undefined && isJudged(measure, size);
       const reached = !judged ? '' : isReached(goal, figure) ? 'reached' : 'missed';
-      return [`\`${measure}.${name}\``, describeGoal(goal), shown, reached, size ?? ''];
+      return [`\`${measure}.${name}\``, describeGoal(goal), value, reached, size ?? ''];
     }),
   );
   return markdownTable(['Figure', 'Goal', 'Measured', '', 'Size'], rows);
 }
 
-/** Which measures were taken on which machine, and when. */
+/** Lists which measures were taken on which machine, and when. */
 function machines(measured: AllMeasured): string[] {
   const byMachine = Map.groupBy(Object.entries(measured), ([, { machine }]) => machine);
   return [...byMachine].map(([machine, taken]) => {
@@ -60,7 +63,7 @@ interface Comparison {
   readonly ours: string;
   readonly peer: string;
   readonly theirs: string;
-  /** The figure that says how many times the peer's rate ours is; what is no rate has none. */
+  /** The figure of our rate as a multiple of the peer's; undefined for figures that are no rates. */
   readonly times?: string;
 }
 
@@ -71,7 +74,9 @@ const comparisons: readonly Comparison[] = [
   {
     work: 'first load, documents/s',
     ours: 'backfillPerSecond',
-    ...{ peer: dlt, theirs: 'dltPerSecond', times: 'backfillTimesDlt' },
+    peer: dlt,
+    theirs: 'dltPerSecond',
+    times: 'backfillTimesDlt',
   },
   ...([512, 64] as const).map((level) => ({
     work: `events acknowledged/s, ${level} in flight`,
@@ -83,7 +88,9 @@ const comparisons: readonly Comparison[] = [
   {
     work: 'events applied to rows/s, 512 in flight',
     ours: 'appliedPerSecond',
-    ...{ peer: stripeSync, theirs: 'stripeSyncAcknowledged512PerSecond', times: 'appliedTimesStripeSync' },
+    peer: stripeSync,
+    theirs: 'stripeSyncAcknowledged512PerSecond',
+    times: 'appliedTimesStripeSync',
   },
   ...([512, 64] as const).map((level) => ({
     work: `p99 of an answer, ${level} in flight, ms`,
@@ -95,7 +102,7 @@ const comparisons: readonly Comparison[] = [
 
 function peersTable({ peers }: AllMeasured): string[] {
   if (peers === undefined) return ['Not measured yet: `npm run bench -- peers --keep`.'];
-  const shown = (name: string | undefined) => {
+  const figureOf = (name: string | undefined) => {
     const figure = peers.figures[name ?? ''];
     return figure === undefined ? '' : describeFigure(figure);
   };
@@ -103,10 +110,10 @@ function peersTable({ peers }: AllMeasured): string[] {
     const goal = goals.peers?.[times ?? ''];
     return [
       work,
-      shown(ours),
+      figureOf(ours),
       peer,
-      shown(theirs),
-      shown(times),
+      figureOf(theirs),
+      figureOf(times),
       goal === undefined ? '' : describeGoal(goal),
     ];
   });

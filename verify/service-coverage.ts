@@ -5,13 +5,13 @@ import { statements } from '../test/sandbox/statements.ts';
 import { generatedFrom } from './markdown.ts';
 import { differencesFromDocument } from './service-document.ts';
 
-/** docs/service-coverage.md: which test proves which statement of the service's document. */
+/** Makes docs/service-coverage.md: which test proves which statement of the service's document. */
 export async function serviceCoveragePage(project: string): Promise<string> {
   const { markdown } = await readCoverage(join(project, 'test'));
   return `${generatedFrom('the titles of the tests')}\n${markdown}`;
 }
 
-/** Every statement of the service's document has a test, and titles name no other. */
+/** Checks that every statement of the service's document has a test and that titles name no other. */
 export async function verifyServiceCoverage(project: string): Promise<string[]> {
   const { missing, unknown } = await readCoverage(join(project, 'test'));
   return [
@@ -20,7 +20,7 @@ export async function verifyServiceCoverage(project: string): Promise<string[]> 
   ];
 }
 
-/** The list of statements is whole. The document is beside the checkout of those who have it; else nothing is compared. */
+/** Checks that the list of statements is complete, if the document is beside the checkout. */
 export async function verifyStatements(project: string): Promise<string[]> {
   const document = join(project, '../shared/utility-data-service.md');
   if (!existsSync(document)) return [];

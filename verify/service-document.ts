@@ -1,7 +1,7 @@
 /**
- * Every numbered statement, bullet and table row of the service's document, as `6.2 row 3` and `6.1.3`: rows and bullets
- * count from the top of their section, rows through all its tables. What the document says of a statement is "not shown"
- * states nothing.
+ * Lists every numbered statement, bullet and table row of the service's document, as `6.1.3` and `6.2 row 3`.
+ * Rows and bullets count from the top of their section, rows through all its tables. Lines that end in "not
+ * shown." are no statements.
  */
 export function statementsOfDocument(text: string): string[] {
   const found: string[] = [];
@@ -15,9 +15,9 @@ export function statementsOfDocument(text: string): string[] {
       rows = 0;
       bullets = 0;
     } else if (section === '' || /: not shown\.$/.test(line)) {
-      // A preface, or no statement.
+      // The preface, or no statement.
     } else if (/^\|[-| ]+\|$/.test(line)) {
-      // What was counted before this line is the head of its table.
+      // The row before this line was the head of its table.
       found.pop();
       rows -= 1;
     } else if (line.startsWith('| ')) {
@@ -33,7 +33,10 @@ export function statementsOfDocument(text: string): string[] {
   return found;
 }
 
-/** In what the list of statements is not that of the document. The prose of a section may be a statement too. */
+/**
+ * Lists the differences of the list of statements from the document. The prose of a section may be a
+ * statement too.
+ */
 export function differencesFromDocument(text: string, listed: readonly string[]): string[] {
   const stated = statementsOfDocument(text);
   const sections = [...text.matchAll(/^#{2,} (\d+(?:\.\d+)*)\b/gm)].map(([, section]) => section);

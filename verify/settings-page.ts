@@ -3,10 +3,10 @@ import { defaultEndpoints } from '../contract/endpoints.ts';
 import { generatedFrom, markdownTable } from './markdown.ts';
 
 interface Setting {
-  /** As text, as one would set it; undefined when nothing is assumed. */
+  /** The default in the form of the variable; undefined if there is none. */
   readonly default?: string;
   readonly means: string;
-  /** What it has to do, where no check of the settings says so. */
+  /** What the value has to be, where no check of the settings says so. */
   readonly hasTo?: string;
 }
 
@@ -104,7 +104,7 @@ export const settings: Readonly<Record<string, Setting>> = {
   TEMPORAL_PLAINTEXT: {
     default: 'refused',
     means:
-      'With keys: whether a payload that none of them encrypted, or that a version before 0.1.0 did, is `refused`, which waits and is told, or `accepted`, while the last from before the keys is in flight.',
+      'With keys: whether a payload that none of them encrypted, or that a version before 0.1.0 did, is `refused`: its work waits and is reported; or `accepted`, while the last payloads from before the keys are in flight.',
   },
   MAKE_SCHEDULES: {
     default: 'on',
@@ -129,7 +129,7 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
 };
 
-/** docs/settings.md: what the environment can say, with the defaults and demands of the code. */
+/** Makes docs/settings.md: the variables of the environment, with the defaults and demands of the code. */
 export function settingsPage(): string {
   const rows = Object.entries(settings).map(([name, setting]) => [
     `\`${name}\``,
@@ -165,7 +165,10 @@ export function settingsPage(): string {
   ].join('\n');
 }
 
-/** What the code answers to a value that cannot be right; undefined when it takes it. */
+/**
+ * Returns what the code demands of a variable, from its error for a wrong value; undefined if it accepts
+ * that.
+ */
 function demandOf(name: string): string | undefined {
   const wrong = 'no value is this!';
   try {
@@ -173,8 +176,8 @@ function demandOf(name: string): string | undefined {
     return undefined;
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
-    const said = error.problems.find((problem) => problem.startsWith(`${name} has to `));
-    return said?.slice(`${name} has to `.length).split(`: ${wrong}`)[0];
+    const demand = error.problems.find((problem) => problem.startsWith(`${name} has to `));
+    return demand?.slice(`${name} has to `.length).split(`: ${wrong}`)[0];
   }
 }
 

@@ -7,7 +7,7 @@ import { migrateWarehouse } from '../db/migrate.ts';
 import { startEmbedded } from '../embedded/start.ts';
 import { markdownTable } from './markdown.ts';
 
-/** Runs work on a warehouse that was migrated just now, and removes it. */
+/** Runs work on a newly migrated warehouse, and removes that. */
 export async function withMigratedWarehouse<T>(work: (db: Database) => Promise<T>): Promise<T> {
   const dir = await mkdtemp(join(tmpdir(), 'metersync-verify-'));
   try {
@@ -29,7 +29,7 @@ export async function withMigratedWarehouse<T>(work: (db: Database) => Promise<T
   }
 }
 
-/** The generated part of docs/warehouse.md. */
+/** Makes the generated part of docs/warehouse.md. */
 export const describeWarehouse = (db: Database): Promise<string> =>
   describeSchemas(db, ['utility', 'metersync']);
 
@@ -50,8 +50,8 @@ interface Column extends Described {
 }
 
 /**
- * The reference of some schemas, in this order, from the catalogue and the comments of the database itself.
- * @throws Error naming every schema, table and column without a comment
+ * Describes schemas, in this order, from the catalogue and comments of the database itself.
+ * @throws Error that names every schema, table and column without a comment
  */
 export async function describeSchemas(db: Database, schemas: readonly string[]): Promise<string> {
   const relations = (await readRelations(db)).filter(({ schema }) => schemas.includes(schema));
@@ -60,7 +60,7 @@ export async function describeSchemas(db: Database, schemas: readonly string[]):
   return schemas.map((schema) => describeSchema(relations.filter((of) => of.schema === schema))).join('\n\n');
 }
 
-/** Tables and views of our schemas but partitions, which are as their table is. */
+/** Reads the tables and views of our schemas, without partitions, which are like their table. */
 async function readRelations(db: Database): Promise<Relation[]> {
   const { rows } = await db.execute<Relation & Record<string, unknown>>(sql`
     select n.nspname as schema, obj_description(n.oid, 'pg_namespace') as schema_comment, c.relname as name,

@@ -23,10 +23,12 @@ export interface AuditCommandOptions {
   readonly json?: boolean;
 }
 
-/** Each holds a page and a connection of the warehouse, however many requests the service allows. */
+/** Bound for any SERVICE_MAX_CONCURRENCY, as each listing holds a page and a connection of the warehouse. */
 const listingsAtOnceMax = 16;
 
-/** `metersync audit`: reads the service again and prints each difference; changes nothing unless told to repair. */
+/**
+ * `metersync audit`: reads the service again and prints each difference; changes nothing without `--repair`.
+ */
 export async function auditCommand(options: AuditCommandOptions): Promise<void> {
   const context = await openContext({ temporal: false, service: true, quiet: true, existing: true });
   const { settings, stack, log } = context;
@@ -35,7 +37,7 @@ export async function auditCommand(options: AuditCommandOptions): Promise<void> 
     await requireSchema(settings, databaseUrl, log);
     const concurrency = Math.min(settings.service.maxConcurrency, listingsAtOnceMax);
     const warehouse = openWarehouse(settings, databaseUrl, log, concurrency);
-    // One of those that ask the service, like a worker: together they keep to its limit.
+    // The audit joins the workers, so that together they keep to the service's limit.
     const limit = await joinLimit({
       warehouse: openWarehouse(settings, databaseUrl, log, 1),
       limit: settings.service.maxConcurrency,
@@ -97,7 +99,7 @@ function describeRepair(found: AuditReport & { runId: string }, after: AuditRepo
   return `${counted(found.differences, 'difference')} ${were} found and written again as the service has them${left}. Rows that it no longer shows are tombstoned: metersync deletes undo ${found.runId} takes that back.`;
 }
 
-/** @param only the resources that were compared; all when absent */
+/** Describes a report in lines for people. @param only the resources that were compared; all when absent */
 export function describeAudit(report: AuditReport, only?: readonly AuditResource[]): string[] {
   const compared = Object.entries(report.resources).filter(
     ([name]) => only === undefined || only.includes(name as AuditResource),
@@ -110,10 +112,10 @@ export function describeAudit(report: AuditReport, only?: readonly AuditResource
   return lines;
 }
 
-const shown = (text: string | null) =>
+const shorten = (text: string | null) =>
   text === null ? 'nothing' : text.length > 60 ? `${text.slice(0, 60)}…` : text;
 
-/** A difference, both sides of it, and the events behind it. */
+/** Describes a difference: both sides, and the events behind it. */
 function describeExample({ state, resource, id, fields = [], events, refused }: Example): string[] {
   return [
     `${state}: ${nameInWords(resource)} ${id}`,
@@ -122,7 +124,7 @@ function describeExample({ state, resource, id, fields = [], events, refused }: 
       : [`    Postgres refused it, and it is kept in metersync.rejected_records: ${refused}`]),
     ...fields.map(
       ({ field, service, warehouse }) =>
-        `    ${field}: the service has ${shown(service)}, the warehouse ${shown(warehouse)}`,
+        `    ${field}: the service has ${shorten(service)}, the warehouse ${shorten(warehouse)}`,
     ),
     ...events.map(
       (event) =>

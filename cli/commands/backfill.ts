@@ -16,19 +16,22 @@ import { print, say } from '../print.ts';
 import { createProgress } from '../terminal.ts';
 
 export interface BackfillOptions {
-  /** A run that was started before. */
+  /** Run id of an existing run to follow. */
   run?: string;
   company?: string;
   externalId?: string;
-  /** A file with ids of companies, `-` for standard input. */
+  /** A file of company ids, `-` for standard input. */
   companiesFile?: string;
   follow?: boolean;
 }
 
-/** `metersync backfill`: starts reading one company, some or all; with `--follow` waits for the end, of a run with `--run`. */
+/**
+ * `metersync backfill`: starts a backfill of one company, several or all, and waits for its end with
+ * `--follow`. With `--run` it follows an existing run instead.
+ */
 export async function backfill(scope: string | undefined, options: BackfillOptions): Promise<void> {
   const { company, externalId, companiesFile, run: started } = options;
-  const chosen = [scope, company, externalId, companiesFile, started].filter((one) => one !== undefined);
+  const chosen = [scope, company, externalId, companiesFile, started].filter((given) => given !== undefined);
   if (chosen.length !== 1 || (scope !== undefined && scope !== 'all')) {
     throw new UsageError(
       'say what to backfill: all, --company ID, --external-id X or --companies-file FILE; or which run to follow: --run ID',
@@ -36,7 +39,9 @@ export async function backfill(scope: string | undefined, options: BackfillOptio
   }
   const ids = companiesFile === undefined ? undefined : await readCompanyIds(companiesFile);
   const context = await openContext({
-    ...{ temporal: true, quiet: true, existing: true },
+    temporal: true,
+    quiet: true,
+    existing: true,
     service: company === undefined ? false : 'if known',
   });
   try {
@@ -79,8 +84,8 @@ async function run(
 }
 
 /**
- * Asks the service for a company that was typed, before anything of it is written. Where this command does not know the
- * service, the worker asks.
+ * Asks the service for a typed company id before anything of it is written. Where this command does not know
+ * the service, the worker asks instead.
  */
 async function refuseIfUnknown(context: Context, db: Database, companyId: string): Promise<void> {
   if (context.service.url === '') return;
@@ -93,7 +98,7 @@ async function refuseIfUnknown(context: Context, db: Database, companyId: string
   }
 }
 
-/** Shows the run until it is over, or until Ctrl-C, which leaves it running. */
+/** Shows a run's progress until it is over, or until Ctrl-C, which leaves it running. */
 async function follow(client: Client, db: Database, runId: string): Promise<void> {
   const { signal, forget } = untilInterrupted(process);
   try {

@@ -26,7 +26,7 @@ export interface IssuesChosen {
   readonly json?: boolean;
 }
 
-/** `metersync checks list`: what the checks found. */
+/** `metersync checks list`: lists the issues that the checks found. */
 export async function checksList(options: IssuesChosen): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const { company, check, severity, closed, unacknowledged, limit } = options;
@@ -44,14 +44,14 @@ export async function checksList(options: IssuesChosen): Promise<void> {
   });
 }
 
-/** Those that are closed have no names: what they were about may be another's now. */
+/** Reads the names of open issues. Closed ones have none: their account or meter may be another's now. */
 const namesOf = (db: Database, issues: readonly DataIssue[]) =>
   namesOfIssues(
     db,
     issues.map(({ id }) => id),
   );
 
-/** `metersync checks show`: all of one issue, with the keys of what it is about. */
+/** `metersync checks show`: prints everything about one issue, with the keys of its subject. */
 export async function checksShow(id: number, options: { json?: boolean }): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const [issue] = await listDataIssues(db, { id }, 1);
@@ -65,14 +65,14 @@ export async function checksShow(id: number, options: { json?: boolean }): Promi
 
 function describeIssue(issue: DataIssue, names: IssueNames | undefined): string[] {
   const { id, severity, checkName, companyId, entityType, entityId, subject, evidence } = issue;
-  const told = Object.entries(evidence).map(([key, value]) => `  ${nameInWords(key)}: ${value ?? 'none'}`);
+  const facts = Object.entries(evidence).map(([key, value]) => `  ${nameInWords(key)}: ${value ?? 'none'}`);
   return [
     `issue ${id}, ${severity}, ${checkName}: ${issue.sentence}`,
     `company: ${issue.company ?? 'no name'} (${companyId})`,
     ...Object.entries(names ?? {}).flatMap(([name, value]) => (value === null ? [] : [`${name}: ${value}`])),
     `${entityType}: ${entityId}`,
     ...(subject === '' ? [] : [`subject: ${subject}`]),
-    ...(told.length === 0 ? [] : ['evidence:', ...told]),
+    ...(facts.length === 0 ? [] : ['evidence:', ...facts]),
     `since: ${timeAgo(issue.openedAt)}; last seen: ${timeAgo(issue.lastSeenAt)}`,
     ...(issue.closedAt === null ? openAs(issue).slice(1) : [`closed: ${closedAs(issue).join(', ')}`]),
   ];
@@ -96,21 +96,23 @@ function describeIssues(
   return [...lines, ...more];
 }
 
-/** What a person calls that which an issue is about. */
+/** Names the subject of an issue as a person would. */
 function aboutWhat({ company, companyId, entityType, entityId }: DataIssue, names?: IssueNames): string {
   const { site, provider, meter, account, invoice } = names ?? {};
-  const known = [
+  const subject = [
     site,
     entityType === 'connection' ? provider : undefined,
     meter && `meter ${meter}`,
     invoice ? `invoice ${invoice}` : account && `account ${account}`,
   ].filter((name) => name);
-  return [company ?? companyId, ...(known.length === 0 ? [`${entityType} ${entityId}`] : known)].join(', ');
+  return [company ?? companyId, ...(subject.length === 0 ? [`${entityType} ${entityId}`] : subject)].join(
+    ', ',
+  );
 }
 
 function openAs({ openedAt, acknowledgedAt, acknowledgedNote }: DataIssue): string[] {
-  const known = acknowledgedAt === null ? [] : [`acknowledged ${shownTime(acknowledgedAt)}`];
-  return [shownTime(openedAt), ...known, ...(acknowledgedNote === null ? [] : [acknowledgedNote])];
+  const acknowledged = acknowledgedAt === null ? [] : [`acknowledged ${shownTime(acknowledgedAt)}`];
+  return [shownTime(openedAt), ...acknowledged, ...(acknowledgedNote === null ? [] : [acknowledgedNote])];
 }
 
 const reasons: Readonly<Record<ClosedReason, string>> = {
@@ -123,13 +125,17 @@ function closedAs({ closedAt, closedReason }: DataIssue): string[] {
   return [shownTime(closedAt ?? ''), ...(closedReason === null ? [] : [reasons[closedReason]])];
 }
 
-/** `metersync checks describe`: what is looked for. */
+/** `metersync checks describe`: prints what each check looks for. */
 export async function checksDescribe(options: { json?: boolean }): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db, context }) => {
     const isOff = new Set<string>(context.settings.checksOff);
-    const checks = (await readChecks(db)).map((one) => ({ ...one, off: isOff.has(one.checkName) }));
-    const row = ({ off, open, ...one }: (typeof checks)[number]) => [
-      ...[one.checkName, one.severity, one.what, off ? `off, ${open}` : open, one.acknowledged],
+    const checks = (await readChecks(db)).map((check) => ({ ...check, off: isOff.has(check.checkName) }));
+    const row = ({ checkName, severity, what, off, open, acknowledged }: (typeof checks)[number]) => [
+      checkName,
+      severity,
+      what,
+      off ? `off, ${open}` : open,
+      acknowledged,
     ];
     if (options.json) printJson({ checks });
     else
@@ -142,14 +148,14 @@ export async function checksDescribe(options: { json?: boolean }): Promise<void>
   });
 }
 
-/** The same in less columns. */
-const stacked = ([check, severity, finds, open, known]: readonly (string | number)[]) => [
+/** Puts a row of `checksDescribe` into fewer columns. */
+const stacked = ([check, severity, finds, open, acknowledged]: readonly (string | number)[]) => [
   [`${check}`, `${severity}`],
   `${finds}`,
-  known === 0 ? `${open}` : [`${open}`, `${known} known`],
+  acknowledged === 0 ? `${open}` : [`${open}`, `${acknowledged} known`],
 ];
 
-/** `metersync checks acknowledge`: somebody knows of an issue. */
+/** `metersync checks acknowledge`: notes that somebody knows of an issue, or takes that back. */
 export async function checksAcknowledge(
   id: number,
   options: { note?: string; undo?: boolean; json?: boolean },
@@ -176,14 +182,15 @@ function describeProgress({ done, of, refreshed: { opened, closed } }: CheckingP
   ];
 }
 
-/** `metersync checks run`: opens and closes issues by what the data shows now. */
+/** `metersync checks run`: checks the data now, and opens and closes issues. */
 export async function checksRun(options: { company?: string; json?: boolean }): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db, context }) => {
     const off = context.settings.checksOff;
     const progress = await createProgress();
     const refreshed = await checkData(db, {
-      ...{ companyId: options.company, off },
-      onProgress: (so) => progress.show(describeProgress(so)),
+      companyId: options.company,
+      off,
+      onProgress: (done) => progress.show(describeProgress(done)),
     });
     progress.done();
     const { opened, closed, stillOpen } = refreshed;

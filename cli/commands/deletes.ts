@@ -12,7 +12,7 @@ import { asJson, print } from '../print.ts';
 import { tableOf } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
-/** What becomes of rows that a run found gone. */
+/** A decision on rows that a run found gone. */
 export type Decision = 'approve' | 'reject' | 'undo';
 
 export interface DeletesOptions {
@@ -20,12 +20,12 @@ export interface DeletesOptions {
   readonly json?: boolean;
 }
 
-/** `metersync deletes list`: rows that runs found gone from the service. */
+/** `metersync deletes list`: lists the rows that runs found gone from the service. */
 export async function deletesList(run: string | undefined, options: DeletesOptions): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => print(...(await list(db, run, options))));
 }
 
-/** `metersync deletes approve`, `reject` and `undo`: what is to become of them. */
+/** `metersync deletes approve`, `reject` and `undo`: decides on such rows. */
 export async function deletesDecide(
   decision: Decision,
   run: string,
@@ -34,20 +34,26 @@ export async function deletesDecide(
   await withWarehouse({ temporal: false }, async ({ db }) => print(await decide(db, decision, run, options)));
 }
 
-/** What waits for a decision; of one run, and with `--all`, what was decided too. */
+/** Lists deletions that wait for a decision; decided ones too of one run or with `--all`. */
 async function list(
   db: Database,
   run: string | undefined,
   { all = false, json }: DeletesOptions,
 ): Promise<string[]> {
-  const known = await readDeletes(db, { all: all || run !== undefined });
-  const found = run === undefined ? known : known.filter(({ runId }) => runId === run.toLowerCase());
+  const deletes = await readDeletes(db, { all: all || run !== undefined });
+  const found = run === undefined ? deletes : deletes.filter(({ runId }) => runId === run.toLowerCase());
   if (json) return [asJson({ deletes: found })];
   if (found.length === 0 && run !== undefined) return [`Run ${run} inferred no deletion.`];
   if (found.length === 0)
     return [all ? 'No run inferred any deletion.' : 'No deletion waits for a decision.'];
   const wide = ({ runId, companyId, resource, state, reason, rows, examples }: InferredDeletes) => [
-    ...[runId, companyId ?? '', nameInWords(resource), state, reason, rows, examples.join(' ')],
+    runId,
+    companyId ?? '',
+    nameInWords(resource),
+    state,
+    reason,
+    rows,
+    examples.join(' '),
   ];
   const narrow = ({ runId, companyId, resource, state, reason, rows, examples }: InferredDeletes) => [
     [`run ${runId}`, ...(companyId === null ? [] : [`company ${companyId}`]), ...examples],
@@ -69,19 +75,19 @@ async function decide(
   run: string,
   { json }: DeletesOptions,
 ): Promise<string> {
-  const known = (await readDeletes(db, { all: true })).filter((one) => one.runId === run);
+  const ofRun = (await readDeletes(db, { all: true })).filter(({ runId }) => runId === run);
   const needed = action === 'undo' ? 'applied' : 'quarantined';
-  if (!known.some(({ state }) => state === needed)) {
-    const has = known.length === 0 ? 'no inferred deletions' : `none that is ${needed}`;
+  if (!ofRun.some(({ state }) => state === needed)) {
+    const has = ofRun.length === 0 ? 'no inferred deletions' : `none that is ${needed}`;
     throw new CommandError(`run ${run} has ${has}: metersync deletes list --all shows what there is`);
   }
   if (action === 'approve') {
     const done = await approveDeletes(db, run);
-    const spared =
+    const skipped =
       done.spared === 0
         ? ''
         : `; ${counted(done.spared, 'row')} seen or told of meanwhile stay: the next run looks again`;
-    return json ? asJson(done) : `${counted(done.tombstoned, 'row')} tombstoned${spared}.`;
+    return json ? asJson(done) : `${counted(done.tombstoned, 'row')} tombstoned${skipped}.`;
   }
   if (action === 'reject') {
     const done = await rejectDeletes(db, run);

@@ -39,10 +39,13 @@ export interface DemoOptions {
 }
 
 const settleWithinMs = 120_000;
-/** Of the warehouse: as many listings does the audit read at once. */
+/** Connections of the warehouse, and so the number of listings that the audit reads at once. */
 const connections = 8;
 
-/** `metersync demo`: the whole way from the service to rows, on real parts, proven by an audit at the end. */
+/**
+ * `metersync demo`: runs everything from the service to rows on real parts, and proves the result by an
+ * audit.
+ */
 export async function demo(options: DemoOptions): Promise<void> {
   const base = readSettings({ METERSYNC_DIR: process.env.METERSYNC_DIR }).dataDir;
   const held = holdFolder(base, 'demo.lock');
@@ -90,7 +93,7 @@ async function demoIn(dataDir: string, options: DemoOptions): Promise<void> {
   }
 }
 
-/** What to do with what the demo made; while it is kept running also what answers. */
+/** Describes what to try with the demo's data; with `keep`, also the addresses of what keeps running. */
 async function describeNext(context: Context, dataDir: string, keep: boolean): Promise<string[]> {
   const { service, sandbox, stack } = context;
   const psql = psqlCommand(stack.databaseUrl);
@@ -118,7 +121,7 @@ async function describeNext(context: Context, dataDir: string, keep: boolean): P
 }
 
 async function openDemo(dataDir: string, options: DemoOptions, progress: Progress): Promise<Context> {
-  // Every demo begins with nothing; what runs on the data of the last one keeps it.
+  // Every demo begins with nothing; but a process that runs on the last demo's data keeps it.
   const runner = await runnerOf(dataDir);
   if (runner !== undefined)
     throw new CommandError(`process ${runner} runs on the data of the last demo (${dataDir}): end it first`);
@@ -208,7 +211,7 @@ async function play(
   }
 }
 
-/** Waits until the service has delivered everything and nothing of it is pending. */
+/** Waits until the service has delivered every event and none is pending. */
 async function untilSettled(
   db: Database,
   control: SandboxControl,
@@ -223,7 +226,7 @@ async function untilSettled(
     progress.show([
       `live: ${seen.toLocaleString('en')} of ${expected.toLocaleString('en')} events received, ${pending} waiting to be read again`,
     ]);
-    // What was acknowledged may still be on its way through Temporal, and in no table yet.
+    // An acknowledged event may still be on its way through Temporal, and in no table yet.
     const arrived = service.quiet && seen >= expected;
     if (arrived && pending === 0 && now.backfills.running === 0) return;
     if (performance.now() > deadline) {

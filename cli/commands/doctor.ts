@@ -7,18 +7,24 @@ import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { paragraph } from '../terminal.ts';
 
-/** Long enough for a worker that is busy. */
+/** Long enough for a busy worker. */
 const probeArrivesWithinMs = 15_000;
 
-/** `metersync doctor`: a verdict and what it rests on; status 1 unless all is in sync or catching up. */
+/** `metersync doctor`: prints a verdict and its checks; status 1 unless all is in sync or catching up. */
 export async function doctor(options: { json?: boolean }): Promise<void> {
   const context = await openContext({
-    ...{ temporal: 'if running', service: 'if known', quiet: true, existing: true },
+    temporal: 'if running',
+    service: 'if known',
+    quiet: true,
+    existing: true,
   });
   try {
     const { settings, stack, service, insecure, log } = context;
     const { checks, verdict } = await examine({
-      ...{ settings, service, log, databaseUrl: stack.databaseUrl },
+      settings,
+      service,
+      log,
+      databaseUrl: stack.databaseUrl,
       insecure,
       temporal: stack.hasTemporal ? stack.temporal : undefined,
       standIn: settings.service.url === undefined,

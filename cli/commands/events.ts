@@ -30,7 +30,7 @@ const filterOf = (chosen: EventsChosen): EventFilter => ({
   until: chosen.until,
 });
 
-/** `metersync events list`: a page of the journal, newest first. */
+/** `metersync events list`: prints a page of the journal, newest first. */
 export async function eventsList(options: EventsChosen & { limit: number; before?: string }): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const { limit, before } = options;
@@ -47,7 +47,12 @@ const unknownEvent = (id: string) => new CommandError(`no event ${id} is in the 
 function describeList(events: readonly JournalledEvent[], next: string | null): string[] {
   if (events.length === 0) return ['No event matches.'];
   const wide = events.map(({ receivedAt, outcome, type, id, recordId, error }) => [
-    ...[shownTime(receivedAt), outcome, type, id, recordId ?? '', error?.slice(0, 60) ?? ''],
+    shownTime(receivedAt),
+    outcome,
+    type,
+    id,
+    recordId ?? '',
+    error?.slice(0, 60) ?? '',
   ]);
   const narrow = wide.map(([received = '', outcome = '', type = '', id = '', record = '', error = '']) => [
     received,
@@ -62,7 +67,7 @@ function describeList(events: readonly JournalledEvent[], next: string | null): 
   return lines;
 }
 
-/** `metersync events show`: everything that is known of one event, with what was signed. */
+/** `metersync events show`: prints everything about one event, with its signed body. */
 export async function eventsShow(id: string, options: { json?: boolean }): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const event = await readEvent(db, id);
@@ -72,11 +77,13 @@ export async function eventsShow(id: string, options: { json?: boolean }): Promi
   });
 }
 
-/** The payload is put in as the text that Postgres printed: its numbers pass through no float. */
+/**
+ * Writes an event as JSON. The payload stays the text of Postgres, so that its numbers pass through no float.
+ */
 function wholeAsJson({ payload, body, ...event }: WholeEvent): string {
-  const known = asJson({ ...event, body: body?.toString('utf8') ?? null });
+  const columns = asJson({ ...event, body: body?.toString('utf8') ?? null });
   const oneLine = payload?.replaceAll(/\n\s*/g, '') ?? 'null';
-  return `${known.slice(0, -1)},"payload":${oneLine}}`;
+  return `${columns.slice(0, -1)},"payload":${oneLine}}`;
 }
 
 function describeEvent({ payload, body, ...event }: WholeEvent): string[] {
@@ -90,13 +97,13 @@ function describeEvent({ payload, body, ...event }: WholeEvent): string[] {
   return lines;
 }
 
-/** A value of an event: a time with how long ago that was. */
+/** Formats a value of an event; a time also says how long ago it was. */
 const shownValue = (value: unknown): string => {
   const text = String(value);
   return shownTime(text) === text ? text : timeAgo(text);
 };
 
-/** `metersync events replay`: has kept events applied again, through the code of today. */
+/** `metersync events replay`: applies kept events again with the current code. */
 export async function eventsReplay(
   ids: readonly string[],
   options: EventsChosen & { force?: boolean },
@@ -108,7 +115,7 @@ export async function eventsReplay(
     );
   }
   await withWarehouse({ temporal: true }, async ({ db, context }) => {
-    // Loaded when it is needed: who looks into the journal asks no Temporal.
+    // Loaded on demand: the other commands of the journal need no Temporal.
     const { workerIsPolling } = await import('../../app/backfill.ts');
     const { connectClient } = await import('../../app/temporal.ts');
     const { client, close } = await connectClient(context.stack.temporal);
@@ -120,7 +127,8 @@ export async function eventsReplay(
         );
       }
       const report = await replayEvents({
-        ...{ client, db },
+        client,
+        db,
         filter: { ...filterOf(chosen), ...(ids.length === 0 ? {} : { ids }) },
         replay: force ? 'all' : 'unapplied',
         onProgress: (replayed) => progress.show([`${counted(replayed, 'event')} recorded again`]),
@@ -136,9 +144,9 @@ export async function eventsReplay(
 }
 
 function describeReplay({ replayed, outcomes, refused }: ReplayReport): string[] {
-  const became = Object.entries(outcomes).map(([outcome, count]) => `${count} ${outcome}`);
+  const counts = Object.entries(outcomes).map(([outcome, count]) => `${count} ${outcome}`);
   return [
-    `${counted(replayed, 'event')} recorded again${became.length === 0 ? '' : `: ${became.join(', ')}`}`,
+    `${counted(replayed, 'event')} recorded again${counts.length === 0 ? '' : `: ${counts.join(', ')}`}`,
     ...refused.map(({ id, reason }) => `refused ${id}: ${reason}`),
   ];
 }

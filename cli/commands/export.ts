@@ -16,7 +16,7 @@ export interface ExportCommandOptions extends CompanyOptions {
   readonly spreadsheet?: boolean;
 }
 
-/** `metersync export`: a table or view as a file, or on standard output. */
+/** `metersync export`: writes a table or view to a file or standard output. */
 export async function exportCommand(relation: string, options: ExportCommandOptions): Promise<void> {
   const { format, out, spreadsheet = false } = options;
   if (spreadsheet && format !== 'csv')
@@ -47,7 +47,7 @@ interface Input {
 
 async function toStandardOutput(input: Input): Promise<void> {
   try {
-    // A person sees lines that steer no terminal; a file or a program gets every byte.
+    // Lines are escaped for a terminal; a file or a program gets every byte.
     await exportRelation({
       ...input,
       open: (relation) => {
@@ -56,7 +56,7 @@ async function toStandardOutput(input: Input): Promise<void> {
       },
     });
   } catch (error) {
-    // Whoever reads had enough: `metersync export bills | head`.
+    // The reader has closed the pipe, as in `metersync export bills | head`.
     if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
   }
 }

@@ -4,7 +4,7 @@ import { counted } from '../../contract/words.ts';
 import { openContext } from '../context.ts';
 import { print, say } from '../print.ts';
 
-/** `metersync migrate`: brings the warehouse's schema up to date. */
+/** `metersync migrate`: migrates the warehouse's schema to the newest version. */
 export async function migrateCommand(): Promise<void> {
   const context = await openContext({ temporal: false, service: false, quiet: true });
   try {

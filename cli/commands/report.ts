@@ -11,7 +11,10 @@ export interface ReportOptions extends CompanyOptions {
   readonly json?: boolean;
 }
 
-/** `metersync report`: cost, usage, load, coverage, corrections and what needs somebody, of a company or of all. */
+/**
+ * `metersync report`: reports cost, usage, load, coverage, corrections and open tasks, of a company or of
+ * all.
+ */
 export async function report(options: ReportOptions): Promise<void> {
   if (options.html !== undefined) requireFolder(options.html);
   await withWarehouse({ temporal: false }, async ({ db }) => {

@@ -5,7 +5,7 @@ import { type ResumeReport, resumeParked } from '../../operations/resume.ts';
 import { print, printJson } from '../print.ts';
 import { withWarehouse } from '../warehouse.ts';
 
-/** `metersync resume`: the cause is gone, so what is parked is tried again at once. */
+/** `metersync resume`: tries parked work again at once, as its cause is gone. */
 export async function resume(options: { code?: FailureCode; json?: boolean }): Promise<void> {
   await withWarehouse({ temporal: true }, async ({ db, context }) => {
     const { client, close } = await connectClient(context.stack.temporal);

@@ -16,12 +16,12 @@ export interface SandboxOptions extends SandboxSize {
   readonly deliverTo?: string;
 }
 
-/** `metersync sandbox`: the service itself, to integrate with, on a database of its own. */
+/** `metersync sandbox`: runs the service itself, to integrate with, on a database of its own. */
 export async function sandboxCommand(options: SandboxOptions): Promise<void> {
   const settings = readSettings({ METERSYNC_DIR: process.env.METERSYNC_DIR });
-  // What is stopped while it begins has complaints, which nobody asked for.
+  // A sandbox that is stopped while it starts complains, which helps nobody.
   let stopping = false;
-  const tell = (line: string) => {
+  const onLine = (line: string) => {
     if (!stopping) say(line);
   };
   const opened: { stop(): Promise<void> }[] = [];
@@ -34,16 +34,14 @@ export async function sandboxCommand(options: SandboxOptions): Promise<void> {
         size: options,
         ...(options.port === undefined ? {} : { port: options.port }),
         more: {
-          ...{
-            seed: options.seed,
-            until: options.until,
-            live: options.live,
-            irregular: options.irregular,
-            host: options.host,
-          },
+          seed: options.seed,
+          until: options.until,
+          live: options.live,
+          irregular: options.irregular,
+          host: options.host,
           'deliver-to': options.deliverTo,
         },
-        onLine: tell,
+        onLine,
       });
       opened.unshift(sandbox);
       print(...describe(sandbox, await openPortal(sandbox)));
@@ -58,7 +56,7 @@ export async function sandboxCommand(options: SandboxOptions): Promise<void> {
   });
 
   async function ownDatabase(): Promise<string> {
-    const stack = await openStack(settings, { postgres: false, temporal: false, sandbox: true, log: tell });
+    const stack = await openStack(settings, { postgres: false, temporal: false, sandbox: true, log: onLine });
     opened.push(stack);
     return await stack.databaseFor('sandbox');
   }
@@ -76,7 +74,7 @@ function describe(sandbox: SandboxProcess, portal: string): string[] {
   ];
 }
 
-/** The portal opens only while webhooks are enabled (seed 3.1), which they are not for a new organization. */
+/** Opens the portal. That needs webhooks (seed 3.1), which are disabled for a new organization. */
 async function openPortal(sandbox: SandboxProcess): Promise<string> {
   const webhooks = webhooksOf({ url: sandbox.apiUrl, apiKey: sandbox.apiKey });
   await webhooks.enable(true);

@@ -30,10 +30,12 @@ export interface ScheduleOptions {
   json?: boolean;
 }
 
-/** More often than this, a run would begin before the one before it could have read anything. */
+/** With less time between them, a run would begin before the previous one could have read anything. */
 const everyMinMs = 60_000;
 
-/** `metersync schedule`: when everything is read again by itself. Shows the schedule after what was done to it. */
+/**
+ * `metersync schedule`: changes or shows when runs start by themselves. Prints the schedule after the change.
+ */
 export async function schedule(
   action: ScheduleAction,
   name: RunKind | undefined,
@@ -51,8 +53,8 @@ export async function schedule(
     const { client, close } = await connectClient(context.stack.temporal);
     try {
       await act(client, action, name ?? 'full', options);
-      const shown = action === 'show' && name === undefined ? runKinds : [name ?? 'full'];
-      const schedules = await Promise.all(shown.map((one) => readSchedule(client, one)));
+      const names = action === 'show' && name === undefined ? runKinds : [name ?? 'full'];
+      const schedules = await Promise.all(names.map((kind) => readSchedule(client, kind)));
       if (options.json) printJson({ schedules });
       else print(...schedules.flatMap(describeSchedule));
     } finally {
@@ -110,7 +112,7 @@ const states: Readonly<Record<ScheduleState['state'], string>> = {
   absent: 'not there: a worker makes it when it starts, or metersync schedule reset',
 };
 
-/** A schedule in lines for a person. */
+/** Describes a schedule in lines for people. */
 export function describeSchedule(now: ScheduleState): string[] {
   const { name, state, reason, times, next, last, running, missed } = now;
   const window = `jitter ${shortDuration(now.jitterSeconds * 1000)}, catches up ${shortDuration(now.catchUpSeconds * 1000)}`;

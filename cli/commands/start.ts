@@ -10,8 +10,8 @@ import { untilAsked } from '../until-asked.ts';
 export type Part = 'receiver' | 'worker';
 
 /**
- * `metersync start`, `receiver`, `worker`: runs until it is asked to stop. While Temporal is away the receiver runs and
- * gives deliveries back, and the worker waits; while Postgres is, the receiver takes them.
+ * `metersync start`, `receiver`, `worker`: runs the parts until it is asked to stop. While Temporal is away,
+ * the receiver answers 503 and the worker waits; while Postgres is away, the receiver takes deliveries.
  */
 export async function start(parts: readonly Part[], options: { live?: number } = {}): Promise<void> {
   const works = parts.includes('worker');
@@ -33,7 +33,7 @@ export async function start(parts: readonly Part[], options: { live?: number } =
     const secrets = parts.includes('receiver') ? configuredSecrets(context) : undefined;
     const arrival = await awaitTemporal(stack.temporal, log);
     const refused = arrival.arrived.then(() => never);
-    // It is told once all has begun, not by ending the process meanwhile.
+    // A refusal is reported once everything has begun; an unhandled rejection would end the process before.
     refused.catch(() => {});
     running.push({ finished: refused, stop: () => arrival.stop() });
     let worker: RunningWorker | undefined;
@@ -71,7 +71,7 @@ async function work(
 ): Promise<Running> {
   const { settings, stack, service, log } = context;
   const { databaseUrl, temporal } = stack;
-  // Loaded where there is a worker: a receiver alone has neither a warehouse nor Temporal's native library.
+  // Loaded for a worker only: a receiver alone needs neither a warehouse nor Temporal's native library.
   const [{ migrate }, { awaitWarehouse }, { installRuntime }, { startWorker }] = await Promise.all([
     import('../../app/prepare.ts'),
     import('../../app/warehouse-arrival.ts'),
@@ -91,8 +91,8 @@ async function work(
 }
 
 /**
- * The secrets that are configured, or those that the sandbox gives for the receiver's endpoint where it stands in.
- * @throws UsageError and Error when there are none, or some are wrong
+ * Returns how to get the signing secrets: the configured ones, or the sandbox's for the receiver's endpoint.
+ * @throws UsageError when there are none, Error when some are wrong
  */
 function configuredSecrets(context: Context): () => Promise<Secrets> {
   const { settings, sandbox, log } = context;

@@ -9,27 +9,35 @@ import { openContext } from '../context.ts';
 import { print, printJson } from '../print.ts';
 import { paragraph, table } from '../terminal.ts';
 
-/** `metersync status`: a verdict, what is not well and what to do about it, then what has been applied and what waits. */
+/**
+ * `metersync status`: prints a verdict, what is wrong and what to do about it, then what was applied and what
+ * waits.
+ */
 export async function status(options: { json?: boolean; exitCode?: boolean }): Promise<void> {
   const context = await openContext({
-    ...{ temporal: 'if running', service: false, quiet: true, existing: true },
+    temporal: 'if running',
+    service: false,
+    quiet: true,
+    existing: true,
   });
   const { settings, stack, log } = context;
   try {
     const warehouse = openWarehouse(settings, stack.databaseUrl, log, 2);
     try {
       const health = await readDeployment({
-        ...{ db: warehouse.db, databaseUrl: stack.databaseUrl, silenceHours: settings.silenceHours },
+        db: warehouse.db,
+        databaseUrl: stack.databaseUrl,
+        silenceHours: settings.silenceHours,
         timeZone: settings.service.timeZone,
         temporal: stack.hasTemporal ? stack.temporal : undefined,
       });
       const verdict = verdictOf(health);
-      const asked = !('away' in health.warehouse);
-      const now = asked ? await readStatus(warehouse.db, settings) : undefined;
+      const reachable = !('away' in health.warehouse);
+      const now = reachable ? await readStatus(warehouse.db, settings) : undefined;
       if (options.json) printJson({ verdict, ...now });
       else print(...describeVerdict(verdict), ...(now === undefined ? [] : ['', ...describe(now)]));
       if (options.exitCode) process.exitCode = verdictStatus[verdict.word];
-      else if (!asked) process.exitCode = 1;
+      else if (!reachable) process.exitCode = 1;
     } finally {
       await warehouse.close();
     }
@@ -38,7 +46,9 @@ export async function status(options: { json?: boolean; exitCode?: boolean }): P
   }
 }
 
-/** The verdict on one line; then what is not well, with what to do, and on one line each what is. */
+/**
+ * Describes a verdict on one line; then each finding that is wrong, with what to do, and each that is well.
+ */
 export function describeVerdict(verdict: Verdict): string[] {
   const ill = verdict.findings.filter(({ word }) => word !== 'In sync');
   const well = verdict.findings.filter(({ word }) => word === 'In sync');
@@ -74,10 +84,10 @@ function describe(now: WarehouseStatus): string[] {
     lines.push(
       `${counted(now.events.missing, 'event')} missing: the service never showed what they told of, or not as new (metersync events list --outcome missing)`,
     );
-  const { events: short, readings } = now.intervalShortfall;
-  if (short > 0)
+  const { events: shortEvents, readings } = now.intervalShortfall;
+  if (shortEvents > 0)
     lines.push(
-      `readings that the service told of and does not show: ${readings}, of ${counted(short, 'event')}, see metersync.interval_ledger`,
+      `readings that the service told of and does not show: ${readings}, of ${counted(shortEvents, 'event')}, see metersync.interval_ledger`,
     );
   const parked = now.parked.map(({ code }) => code);
   for (const { code, events, owners, nextAttemptAt, reason } of now.waiting)
@@ -93,9 +103,9 @@ const ownersOf = (owners: number): string =>
 
 function describeIssues({ error, warning, info, acknowledged }: WarehouseStatus['issues']): string[] {
   if (error + warning + info + acknowledged === 0) return [];
-  const known = acknowledged === 0 ? '' : `; acknowledged: ${acknowledged} more`;
+  const others = acknowledged === 0 ? '' : `; acknowledged: ${acknowledged} more`;
   return [
-    `open issues of the data: ${counted(error, 'error')}, ${counted(warning, 'warning')}, ${info} for information${known} (metersync checks list)`,
+    `open issues of the data: ${counted(error, 'error')}, ${counted(warning, 'warning')}, ${info} for information${others} (metersync checks list)`,
   ];
 }
 

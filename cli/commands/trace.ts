@@ -6,7 +6,7 @@ import { print, printJson } from '../print.ts';
 import { paragraph } from '../terminal.ts';
 import { withWarehouse } from '../warehouse.ts';
 
-/** `metersync trace`: the story of one record: events, workflows, runs, versions and times. */
+/** `metersync trace`: prints the story of one record: events, workflows, runs, versions and times. */
 export async function trace(
   kind: TracedKind,
   id: string,
@@ -14,10 +14,10 @@ export async function trace(
 ): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const story = await traceRecord(db, kind, id);
-    const known = story.record !== null || story.events.length > 0 || story.rejected.length > 0;
-    if (!known) process.exitCode = 1;
+    const exists = story.record !== null || story.events.length > 0 || story.rejected.length > 0;
+    if (!exists) process.exitCode = 1;
     if (options.json) printJson(story);
-    else if (known) print(...describeTrace(story, options.all ?? false));
+    else if (exists) print(...describeTrace(story, options.all ?? false));
     else print(`No ${kind} ${id} is known, and no event told of one.`);
   });
 }
@@ -29,21 +29,21 @@ function describeTrace(story: Trace, all: boolean): string[] {
   for (const [name, value] of Object.entries(record ?? {})) {
     if (value !== null) head.push(`  ${label(name)}: ${shownTime(value)}`);
   }
-  const shown = all ? runs : runs.filter((run) => isPartOf(run, story));
-  const left = runs.length - shown.length;
+  const listed = all ? runs : runs.filter((run) => isPartOf(run, story));
+  const left = runs.length - listed.length;
   return [
     ...head,
     '',
-    ...timeline({ ...story, runs: shown }),
+    ...timeline({ ...story, runs: listed }),
     ...(left === 0 ? [] : [`${counted(left, 'run')} read it and changed nothing: --all shows them`]),
   ];
 }
 
-/** Whether a run made the record or changed it, found it gone, or has something to tell of itself. */
+/** Whether a run made, changed or deleted the record, or did not end complete. */
 function isPartOf({ runId, state, startedAt, finishedAt }: Trace['runs'][number], story: Trace): boolean {
   if (state !== 'complete') return true;
-  const of = (one: { readonly runId: string }) => one.runId === runId;
-  if (story.changes.some(({ by }) => by === runId) || story.deletes.some(of)) return true;
+  if (story.changes.some(({ by }) => by === runId)) return true;
+  if (story.deletes.some((deleted) => deleted.runId === runId)) return true;
   const first = story.record?.firstSyncedAt;
   return first !== undefined && isBetween(first, startedAt, finishedAt);
 }
@@ -54,17 +54,18 @@ const isBetween = (at: string, from: string, until: string | null): boolean =>
 interface Moment {
   readonly at: string;
   readonly what: string;
-  /** What belongs to it, a line each. */
+  /** Details, a line each. */
   readonly more?: readonly string[];
 }
 
-/** What happened, in order of time. */
+/** Lists what happened, in order of time. */
 function timeline(story: Omit<Trace, 'kind' | 'id'>): string[] {
   const moments = [
     ...eventMoments(story),
     ...story.applications.map(
       ({ settledAt, outcome, error }): Moment => ({
-        ...{ at: settledAt, what: `read again: what events told of is ${outcome}${because(error)}` },
+        at: settledAt,
+        what: `read again: what events told of is ${outcome}${because(error)}`,
       }),
     ),
     ...story.changes.map(
@@ -85,10 +86,12 @@ function timeline(story: Omit<Trace, 'kind' | 'id'>): string[] {
     ]);
 }
 
-/** Text that sorts as the times do: one session prints its times alike but for trailing zeros of the fraction. */
+/**
+ * Turns a time into text that sorts as times do: one session prints them alike, except for trailing zeros.
+ */
 const order = (at: string): string => at.replace(/[+-]\d\d(:\d\d)?$/, '').padEnd(26, '0');
 
-/** Of what is long and differs behind its beginning only that it changed. */
+/** Describes a changed field; where the shortened values are equal, it says only that the field changed. */
 function describeField({ field, before, after }: Trace['changes'][number]['fields'][number]): string {
   const [was, is] = [cut(before), cut(after)];
   return was === is ? `${field}: changed` : `${field}: ${was} → ${is}`;
@@ -102,12 +105,12 @@ function eventMoments({ events, applications }: Pick<Trace, 'events' | 'applicat
   const settled = new Set(applications.map(({ settledAt }) => settledAt));
   return events.flatMap(({ id, type, outcome, receivedAt, recordedAt, appliedAt, ...event }): Moment[] => {
     const by = event.workflowRunId === null ? '' : ` (run ${event.workflowRunId})`;
-    const told = { at: appliedAt ?? recordedAt, what: `event ${id}: ${outcome}${because(event.error)}` };
+    const settling = { at: appliedAt ?? recordedAt, what: `event ${id}: ${outcome}${because(event.error)}` };
     return [
       { at: receivedAt, what: `event ${id}: ${type}, received` },
       { at: recordedAt, what: `event ${id}: recorded by ${event.workflowId ?? 'a workflow'}${by}` },
-      // What a read settled is told with that read.
-      ...(appliedAt !== null && settled.has(appliedAt) ? [] : [told]),
+      // An event that a read settled is listed with that read.
+      ...(appliedAt !== null && settled.has(appliedAt) ? [] : [settling]),
     ];
   });
 }
@@ -132,7 +135,8 @@ function recordMoments({
   deletes,
 }: Pick<Trace, 'record' | 'rejected' | 'deletes'>): Moment[] {
   const moments: Moment[] = rejected.map(({ rejectedAt, error }) => ({
-    ...{ at: rejectedAt, what: `refused by Postgres: ${error}` },
+    at: rejectedAt,
+    what: `refused by Postgres: ${error}`,
   }));
   const note = (at: string | null | undefined, what: string) => {
     if (at) moments.push({ at, what });

@@ -18,7 +18,10 @@ export interface VersionsOptions {
   readonly json?: boolean;
 }
 
-/** `metersync versions diff`: status 1 where anything differs. What changes, field by field, for whoever goes from one version of the API to another. */
+/**
+ * `metersync versions diff`: compares two versions of the API field by field; status 1 where anything
+ * differs.
+ */
 export async function versionsDiff({ from, to, company, records, json }: VersionsOptions): Promise<void> {
   if (from === to) throw new UsageError('--from and --to are the same version');
   const context = await openContext({
@@ -33,7 +36,11 @@ export async function versionsDiff({ from, to, company, records, json }: Version
     const diff = await diffVersions({
       settings: context.settings.service,
       service: context.service,
-      ...{ from, to, companyId: company, records, log: context.log },
+      from,
+      to,
+      companyId: company,
+      records,
+      log: context.log,
       onProgress: (resource, compared) =>
         progress.show([`${nameInWords(resource)}: ${counted(compared, 'record')} compared`]),
     });
@@ -72,12 +79,12 @@ const rowOf = (field: FieldDifference): (string | number)[] => [
     : field.movedFrom !== undefined
       ? `moves from ${field.movedFrom}`
       : field.change,
-  shown(field.from),
-  shown(field.to),
+  describeSide(field.from),
+  describeSide(field.to),
   field.records,
 ];
 
-function shown({ types, example }: FieldDifference['from']): string {
+function describeSide({ types, example }: FieldDifference['from']): string {
   if (example === null) return '';
   const short = example.length > 40 ? `${example.slice(0, 40)}…` : example;
   return `${types.length === 0 ? 'null' : types.join(', ')}: ${short}`;

@@ -4,7 +4,9 @@ import type { RefreshedViews } from '../../db/fields/refresh-views.ts';
 import { print, printJson } from '../print.ts';
 import { withWarehouse } from '../warehouse.ts';
 
-/** `metersync views refresh`: 1 when a view of the user's own keeps one from holding every value. */
+/**
+ * `metersync views refresh`: makes the typed views again; status 1 if a view of the user's own blocks one.
+ */
 export async function viewsRefresh(options: { json?: boolean }): Promise<void> {
   await withWarehouse({ temporal: false }, async ({ db }) => {
     const refreshed = await refreshNow(db);

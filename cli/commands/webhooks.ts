@@ -6,7 +6,7 @@ import { print, printJson, say } from '../print.ts';
 
 export type WebhooksAction = 'enable' | 'disable' | 'portal' | 'status';
 
-/** `metersync webhooks`: the service's switch for events and the door to its portal, with the user's API key. */
+/** `metersync webhooks`: switches the service's events and opens its portal, with the user's API key. */
 export async function webhooks(
   action: WebhooksAction,
   options: { json?: boolean; yes?: boolean },
@@ -29,7 +29,7 @@ export async function webhooks(
   }
 }
 
-/** Turning events off is for the whole organization, whoever else listens. */
+/** Asks before events are turned off, which other receivers of the organization would miss too. */
 async function confirm(): Promise<void> {
   const what = 'This turns events off for every endpoint of the organization';
   if (!process.stdin.isTTY || !process.stderr.isTTY) throw new UsageError(`${what}: say --yes`);

@@ -32,18 +32,18 @@ export interface AuditOptions {
   readonly warehouse: Warehouse;
   readonly service: ServiceClient;
   /**
-   * Listings that are read at once. Each asks for one page at a time, which the service's client may let wait for its
-   * turn, and needs a connection of the warehouse's pool.
+   * Listings that are read at once. Each requests one page at a time, which may wait for its turn at the
+   * service's client, and needs a connection of the warehouse's pool.
    */
   readonly concurrency: number;
   readonly companyId?: string | undefined;
-  /** Companies that settings name: they live whether the service lists them or not. */
+  /** Companies of the settings: they live whether the service lists them or not. */
   readonly configured?: readonly string[] | undefined;
   /** Only these are compared; all when absent. */
   readonly resources?: readonly AuditResource[] | undefined;
   /**
-   * ISO time: only records that the service changed since, and readings that start since. Those without a time of
-   * change (companies, sites, meters) are compared whole.
+   * ISO time: compares only records that the service changed since, and readings that start since. Resources
+   * without a time of change (companies, sites, meters) are compared completely.
    */
   readonly since?: string | undefined;
   readonly onProgress?: (progress: { companies: number; compared: number }) => void;
@@ -51,19 +51,20 @@ export interface AuditOptions {
 }
 
 /**
- * Reads the service again and compares it with the warehouse, changing nothing. What changes at the service meanwhile
- * shows as a difference: audit a quiet one. Memory is flat however many records there are: of as many companies as are
- * read at once, the ids of one listing, and one page of each listing that is read.
+ * Reads the service again and compares it with the warehouse, changing nothing. A change at the service
+ * meanwhile appears as a difference: audit a quiet one. Memory does not grow with the number of records: it
+ * holds the ids of one listing for each company that is read at once, and one page of each listing.
  */
 export async function audit(options: AuditOptions): Promise<AuditReport> {
   return await run(new Auditor(options, null), options);
 }
 
 /**
- * The same, and what differs is written again as the service has it: a row takes the service's state whatever version
- * it claims to have, a row that two looks at the service don't show is tombstoned (`metersync deletes undo` takes that
- * back), readings that it doesn't have are removed. What a read or an event touched meanwhile is left to them. The
- * report is of what was found; `runId` is the name under which deletions are noted.
+ * Audits, and writes what differs again from the service. A row takes the service's state even over a newer
+ * version. A row that two passes over the listing do not contain is tombstoned (`metersync deletes undo`
+ * takes that back). Readings that the service does not have are removed. Rows that a read or an event changed
+ * meanwhile are left alone. The report holds the differences that were found; deletions are noted under
+ * `runId`.
  */
 export async function repair(
   options: AuditOptions & { readonly apiVersion: string },
@@ -95,13 +96,13 @@ class Auditor {
   readonly #warehouse: Warehouse;
   readonly #service: ServiceClient;
   readonly #concurrency: number;
-  /** Every walk of a listing, with what is done to the warehouse meanwhile. */
+  /** Queue of all walks over listings, each with its work on the warehouse. */
   readonly #walks: PQueue;
   readonly #stopped = new AbortController();
   readonly #signal: AbortSignal;
   readonly #onProgress: AuditOptions['onProgress'];
-  /** How many listings did not show a row that several should, by its resource and id. */
-  readonly #unshown = new Map<string, number>();
+  /** Of rows that several listings should contain, how many did not, by resource and id. */
+  readonly #unlisted = new Map<string, number>();
   #companiesDone = 0;
   readonly #resources: readonly AuditResource[];
   readonly #since: string | null;
@@ -121,7 +122,7 @@ class Auditor {
     this.#repair = repairing;
   }
 
-  /** Ends what is still being read, as one part of the audit has failed. */
+  /** Ends all walks that are under way, after one part of the audit has failed. */
   async stop(reason: unknown): Promise<void> {
     this.#stopped.abort(reason);
     await this.#walks.onIdle();
@@ -137,12 +138,12 @@ class Auditor {
     const sites: string[] = [];
     for await (const page of this.#walk('companies', {})) {
       const chosen = only === undefined ? page : onlyCompany(page, only);
-      const sitesHere = chosen.items.flatMap(siteIds);
+      const sitesOfPage = chosen.items.flatMap(siteIds);
       for (const resource of wanted) {
-        await this.#compare(resource, null, chosen, resource === 'sites' ? sitesHere : chosen.ids);
+        await this.#compare(resource, null, chosen, resource === 'sites' ? sitesOfPage : chosen.ids);
       }
       ids.push(...present(chosen.ids));
-      sites.push(...sitesHere);
+      sites.push(...sitesOfPage);
     }
     const unlisted = (await unlistedCompanies(db, this.#configured)).filter(({ id }) => !ids.includes(id));
     const unlistedIds = unlisted.map(({ id }) => id);
@@ -161,7 +162,10 @@ class Auditor {
     return [...ids, ...unlisted.flatMap(({ id, wasRead }) => (wasRead ? id : []))];
   }
 
-  /** One listing after the other, as a repair of one writes rows of another; then the readings of several meters at once. */
+  /**
+   * Compares listings one after the other, as a repair of one writes rows of another; then several meters at
+   * once.
+   */
   async company(companyId: string): Promise<void> {
     for (const resource of companyResources) {
       if (resource === 'intervals' || !this.#service.has(resource) || !this.#resources.includes(resource))
@@ -205,19 +209,21 @@ class Auditor {
       await this.#retire(resource, companyId, params, seen, beganAt);
   }
 
-  /** Of rows that a listing did not show, those that no other one should or did. */
-  #extra(resource: RecordResource, unshown: readonly Unshown[]): Difference[] {
-    const extra = unshown.filter(({ id, listings }) => {
+  /** Returns the rows that are missing from every listing that should contain them. */
+  #extra(resource: RecordResource, unlisted: readonly Unshown[]): Difference[] {
+    const extra = unlisted.filter(({ id, listings }) => {
       if (listings === 1) return true;
       const key = `${resource} ${id}`;
-      const times = (this.#unshown.get(key) ?? 0) + 1;
-      this.#unshown.set(key, times);
+      const times = (this.#unlisted.get(key) ?? 0) + 1;
+      this.#unlisted.set(key, times);
       return times === listings;
     });
     return extra.map(({ id }) => ({ id, state: 'extra' }));
   }
 
-  /** Meters that the service lists; counts those that have readings in the warehouse alone. */
+  /**
+   * Returns the meters that the service lists; counts unlisted ones with readings in the warehouse as extra.
+   */
   async #meters(companyId: string): Promise<Set<string>> {
     const meters = new Set<string>();
     if (this.#service.has('meters')) {
@@ -264,7 +270,7 @@ class Auditor {
     }
   }
 
-  /** Returns how many rows there are more than before. */
+  /** Writes readings again; returns how many rows were added. */
   async #rewriteReadings(
     meterId: string,
     columns: IntervalColumns,
@@ -277,7 +283,7 @@ class Auditor {
     return (await countIntervals(this.#warehouse.db, meterId, this.#since)) - before;
   }
 
-  /** Pages, each with the warehouse's time before it was asked for. */
+  /** Yields pages, each with the warehouse's time before its request. */
   async *#walk(
     endpoint: Exclude<RecordResource, 'sites'>,
     params: Record<string, string>,
@@ -312,7 +318,7 @@ class Auditor {
     await this.#rewrite(resource, companyId, page);
   }
 
-  /** Writes a page as the service has it. Lists of companies, and of their sites, are no company's own. */
+  /** Writes a page as the service sent it. Listings of companies, with their sites, have no owner. */
   async #rewrite(resource: RecordResource, companyId: string | null, page: ReadPage): Promise<void> {
     const { apiVersion } = this.#repair as Repair;
     const listing = listingOf(resource);
@@ -321,7 +327,7 @@ class Auditor {
     await rewrite(this.#warehouse, apiVersion, arrival);
   }
 
-  /** Returns the ids of the resource's records. */
+  /** Writes all pages of a listing again; returns the ids of the resource's records. */
   async #rewriteAll(
     resource: RecordResource,
     companyId: string | null,
@@ -335,7 +341,7 @@ class Auditor {
     return seen;
   }
 
-  /** Looks once more, as a listing may hide a record while it moves, and tombstones what neither look saw. */
+  /** Walks once more, as a listing may miss a record that moves, and tombstones what neither pass saw. */
   async #retire(
     resource: RecordResource,
     companyId: string | null,
@@ -346,16 +352,16 @@ class Auditor {
     const ids = [...seen, ...(await this.#rewriteAll(resource, companyId, params))];
     if (ids.length === 0) return;
     const { runId } = this.#repair as Repair;
-    const everything = { rows: Number.MAX_SAFE_INTEGER, percent: 100 };
+    const noCap = { rows: Number.MAX_SAFE_INTEGER, percent: 100 };
     const listing = { resource, companyId, configured: this.#configured };
-    await retireAbsent(this.#warehouse.db, runId, listing, { ids, beganAt }, everything);
+    await retireAbsent(this.#warehouse.db, runId, listing, { ids, beganAt }, noCap);
   }
 
   #count(resource: AuditResource, differences: readonly Difference[], compared: number): void {
     addTo(this.report, resource, differences, compared);
   }
 
-  /** Adds the events behind the examples, and what Postgres said of those that it refused. */
+  /** Adds to the examples the events behind them and Postgres's reasons for refused records. */
   async explain(): Promise<void> {
     const { db } = this.#warehouse;
     const { examples } = this.report;
@@ -386,7 +392,7 @@ function siteIds(company: unknown): string[] {
   return sites.flatMap((site: { id?: unknown } | null) => (typeof site?.id === 'string' ? [site.id] : []));
 }
 
-/** The same page with one company on it, as the service sent it. */
+/** Reduces a page to one company, in the text that the service sent. */
 function onlyCompany(page: ReadPage, companyId: string): ReadPage {
   const texts = itemTexts(page);
   const places = [...page.ids.keys()].filter(

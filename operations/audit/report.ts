@@ -11,9 +11,9 @@ export interface ResourceAudit {
 
 export interface Example extends Difference {
   readonly resource: AuditResource;
-  /** The last events about it, newest first. */
+  /** The latest events about the record, newest first. */
   readonly events: readonly EventBehind[];
-  /** Why Postgres refused it, if it did; its text is in `metersync.rejected_records`. */
+  /** Why Postgres refused the record, if it did; its text is in `metersync.rejected_records`. */
   readonly refused?: string | undefined;
 }
 
@@ -21,7 +21,7 @@ export interface AuditReport {
   compared: number;
   differences: number;
   resources: Record<AuditResource, ResourceAudit>;
-  /** Some of the differences, for a person to look at: the first by resource and id, in whatever order they were found. */
+  /** Some of the differences, for people: the first ones by resource and id, in any order of finding. */
   examples: Example[];
 }
 
@@ -33,7 +33,7 @@ export function emptyReport(): AuditReport {
   return { compared: 0, differences: 0, resources: resources as AuditReport['resources'], examples: [] };
 }
 
-/** Adds what was compared and found. The report of an audit is the same in whatever order its parts are added. */
+/** Adds a comparison. The order in which the parts of an audit are added does not change the report. */
 export function addTo(
   report: AuditReport,
   resource: AuditResource,

@@ -3,17 +3,17 @@ import { sqlMessage } from '../../db/failures.ts';
 
 export type CheckState = 'ok' | 'warn' | 'fail' | 'not checked';
 
-/** One thing that the doctor looked at. */
+/** One check of the doctor. */
 export interface Check {
   readonly name: string;
   readonly state: CheckState;
-  /** What it saw, in words. */
+  /** What the check found, in words. */
   readonly saw: string;
   /** What to do about it; null when there is nothing to do. */
   readonly todo: string | null;
 }
 
-/** The verdict on one thing, before it has its name. */
+/** The result of a check, without its name. */
 export type Verdict = Omit<Check, 'name'>;
 
 export const ok = (saw: string): Verdict => ({ state: 'ok', saw, todo: null });
@@ -25,7 +25,7 @@ export const notChecked = (saw: string, todo: string | null = null): Verdict => 
   todo,
 });
 
-/** Looks at one thing. What is thrown is a failure of it, with what the catalogue of failures advises, or `todo`. */
+/** Runs one check. An error makes it fail, with the advice of the failure catalogue, or `todo`. */
 export async function check(
   name: string,
   todo: string,
@@ -41,8 +41,8 @@ export async function check(
   }
 }
 
-/** Where a name has several addresses, what went wrong with the first of them. */
+/** Describes an error; where a name has several addresses, the error of the first one. */
 function wordsOf(error: unknown): string {
-  const one = error instanceof AggregateError && error.message === '' ? error.errors[0] : error;
-  return sqlMessage(one);
+  const first = error instanceof AggregateError && error.message === '' ? error.errors[0] : error;
+  return sqlMessage(first);
 }

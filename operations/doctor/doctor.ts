@@ -21,37 +21,41 @@ import { askWarehouse, judgeEventTypes, judgeSchema, judgeViews } from './wareho
 export interface DoctorOptions {
   readonly settings: Settings;
   readonly databaseUrl: string;
-  /** Undefined: this command knows of none. */
+  /** Undefined: none is configured and none runs here. */
   readonly temporal: TemporalPlace | undefined;
-  /** Its address is empty where none is configured and no sandbox runs. */
+  /** Its URL is empty where none is configured and no sandbox runs. */
   readonly service: { readonly url: string; readonly apiKey: string };
-  /** Connections that are not safe on their way. */
+  /** Connections that are not safe. */
   readonly insecure: readonly Insecure[];
-  /** The sandbox stands in for a service that is not configured, and metersync start alone knows its secret. */
+  /** Whether the sandbox stands in for the service; only metersync start knows its secret. */
   readonly standIn: boolean;
   /** @throws Error that says what is wrong with the secrets */
   readonly secrets: () => SecretSource;
   readonly log: Logger;
-  /** Unix milliseconds. */
+  /** Unix time in milliseconds. */
   readonly now: () => number;
-  /** Id of the probe's event, of no event before. */
+  /** Id of the probe's event, never used before. */
   readonly probeId: string;
   /** How long the probe may take from its answer to the journal. */
   readonly probeArrivesWithinMs: number;
 }
 
-/** Each request once, and not for long: the doctor says what it sees, and is not to wait for better. */
+/**
+ * Tries each request once, with a short time-out: the doctor reports what it sees and does not wait for
+ * better.
+ */
 const patience = { budget: { attemptsMax: 1, waitMaxMs: 0 }, timeoutMs: 15_000 };
 
-/** What the doctor saw: what a sync rests on, how the pipeline is, and one word for both. */
+/** What the doctor found: checks of what a sync rests on, the pipeline's health, and one word for both. */
 export interface Examination {
   readonly checks: readonly Check[];
   readonly verdict: Verdict;
 }
 
 /**
- * Checks everything that a sync rests on, from the key to the silence of events; changes nothing but for one ignored
- * event, where the receiver's public address is known. Never rejects: what cannot be checked is a result.
+ * Checks everything that a sync rests on, from the key to the silence of events. It changes nothing, except
+ * that it sends one ignored event where the receiver's public address is known. Never rejects: a check that
+ * cannot run is a result too.
  */
 export async function examine(options: DoctorOptions): Promise<Examination> {
   const { settings, databaseUrl, log } = options;
@@ -63,8 +67,8 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
     ]);
     const service = await examineService(stored, options);
     const secrets = await checkSecrets(options);
-    const sound = secrets.state === 'ok';
-    const receiver = sound
+    const canSign = secrets.state === 'ok';
+    const receiver = canSign
       ? await checkReceiver({
           url: settings.webhooks.publicUrl,
           secrets: options.secrets,
@@ -76,13 +80,11 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
       : { name: 'receiver', ...notChecked('no secret to sign a probe with') };
     const health = verdictOf(
       await readDeployment({
-        ...{
-          db: warehouse.db,
-          databaseUrl,
-          temporal: options.temporal,
-          silenceHours: settings.silenceHours,
-          timeZone: settings.service.timeZone,
-        },
+        db: warehouse.db,
+        databaseUrl,
+        temporal: options.temporal,
+        silenceHours: settings.silenceHours,
+        timeZone: settings.service.timeZone,
       }),
     );
     const checks = [
@@ -103,7 +105,7 @@ export async function examine(options: DoctorOptions): Promise<Examination> {
   }
 }
 
-/** What is refused where STRICT_TLS is on never comes as far as here. */
+/** Warns of connections that are not safe; with STRICT_TLS on they were refused before. */
 function judgeInsecure(insecure: readonly Insecure[]): Judged {
   if (insecure.length === 0)
     return ok('what leaves this machine goes over verified TLS, or to a host of PLAINTEXT_HOSTS');
@@ -126,7 +128,7 @@ async function examineWarehouse(db: Database, { databaseUrl, now }: DoctorOption
   const where = `${host}${pathname}`;
   const reached = await check('warehouse', 'Bring Postgres up, or correct DATABASE_URL.', async () => {
     try {
-      // The first connection is slow, and would pass for a clock that is off.
+      // The first answer includes connecting, which would look like a wrong clock.
       await askWarehouse(db, now);
       const asked = await askWarehouse(db, now);
       aheadMs = asked.aheadMs;
@@ -174,7 +176,7 @@ async function examineService(stored: Stored, options: DoctorOptions): Promise<C
     const { checks, pinged, failed } = await pingService(() => client.ping(), now);
     const clock = checkClock(pinged, stored.aheadMs, settings.webhooks.toleranceSeconds);
     const first = [...checks, checkVersion(pinged, apiVersion), clock];
-    // A service that does not answer, or refuses the key, would say the same of all that follows.
+    // All further checks would fail alike at a service that does not answer or refuses the key.
     const withoutRest = (why: string): Check[] =>
       ['webhooks', 'endpoints'].map((name) => ({ name, ...notChecked(why) }));
     if (checks.some(({ name }) => name === 'service'))
@@ -185,9 +187,9 @@ async function examineService(stored: Stored, options: DoctorOptions): Promise<C
     if (failed === 'SERVICE_NOT_FOUND' && /SERVICE_NOT_FOUND/.test(webhooks.saw))
       return [wrongAddress(service.url), ...withoutRest('SERVICE_URL is wrong')];
     const today = new Date(now()).toISOString().slice(0, 10);
-    const noted = stored.db === undefined ? [] : await knownCompanies(stored.db);
-    const known = [...settings.service.companies, ...noted];
-    const endpoints = await checkEndpoints(client, known, today);
+    const warehoused = stored.db === undefined ? [] : await knownCompanies(stored.db);
+    const companies = [...settings.service.companies, ...warehoused];
+    const endpoints = await checkEndpoints(client, companies, today);
     return [...first, webhooks, ...endpoints];
   } finally {
     await client.close();
@@ -222,21 +224,21 @@ const stateOf: Readonly<Record<VerdictWord, Check['state']>> = {
   Unknown: 'fail',
 };
 
-/** A finding of the pipeline's health as a check; none where a check of the same name says it already. */
+/** Turns a finding of the pipeline's health into a check, unless a check of that name already reports it. */
 function checkOf({ name, word, saw, todo }: Finding, checks: readonly Check[]): Check[] {
-  return checks.some((one) => one.name === name && one.state !== 'ok')
+  return checks.some((other) => other.name === name && other.state !== 'ok')
     ? []
     : [{ name, state: stateOf[word], saw, todo }];
 }
 
-/** What a failed check is to the verdict: the pipeline rests on it. */
+/** Adds failed checks to the verdict, as the pipeline rests on them. */
 function withChecks(health: Verdict, checks: readonly Check[]): Verdict {
   const failed = checks.flatMap(({ name, state, saw, todo }): Finding[] =>
     state === 'fail' ? [{ name, word: 'Broken', saw, todo }] : [],
   );
   const findings = [
     ...failed,
-    ...health.findings.filter(({ name }) => !failed.some((one) => one.name === name)),
+    ...health.findings.filter((finding) => !failed.some(({ name }) => name === finding.name)),
   ];
   return { word: worst(findings.map(({ word }) => word)), findings };
 }

@@ -5,23 +5,23 @@ import type { ServiceClient } from '../../service/client.ts';
 import type { Page } from '../../service/page.ts';
 import { type Check, check, notChecked, ok, type Verdict, warn } from './check.ts';
 
-/** Companies that are looked through for one with bills and meters to ask about. */
+/** Companies that are searched for one with bills and meters. */
 const companiesMax = 5;
 
 const todo = 'Correct the entry in SERVICE_ENDPOINTS, or set it to null.';
 
-type Asked = { readonly params: Record<string, string> } | { readonly without: string };
+type Query = { readonly params: Record<string, string> } | { readonly without: string };
 
 /**
- * Asks each endpoint of the catalogue for one page or record, and for the shape that the catalogue says: `known` are
- * companies to ask about where the service lists none. Some fifteen requests.
+ * Reads one page or record of each endpoint of the catalogue and checks its shape, in some fifteen requests.
+ * @param companies the companies to query where the service lists none
  */
 export async function checkEndpoints(
   service: ServiceClient,
-  known: readonly string[],
+  companies: readonly string[],
   today: string,
 ): Promise<Check[]> {
-  return await new Endpoints(service, known, today).all();
+  return await new Endpoints(service, companies, today).all();
 }
 
 class Endpoints {
@@ -31,15 +31,15 @@ class Endpoints {
   #documentId: string | undefined;
   #meterId: string | undefined;
 
-  constructor(service: ServiceClient, known: readonly string[], today: string) {
+  constructor(service: ServiceClient, companies: readonly string[], today: string) {
     this.#service = service;
-    this.#companies = known;
+    this.#companies = companies;
     this.#today = today;
   }
 
   async all(): Promise<Check[]> {
     const checks: Check[] = [];
-    // In the order of the catalogue: companies first, and documents and meters before what asks about one of them.
+    // Companies first; documents and meters before the endpoints that need the id of one.
     const order = [...endpointNames].sort((a, b) => rank(a) - rank(b));
     for (const name of order) {
       checks.push(await check(`endpoint ${name}`, todo, async () => await this.#look(name)));
@@ -51,14 +51,14 @@ class Endpoints {
     if (!this.#service.has(name)) return notChecked('the catalogue says that the service has none');
     if (name === 'document') return await this.#single();
     if (name === 'documentUsage') return await this.#usageOfOne();
-    const asked = this.#paramsOf(name);
-    if ('without' in asked) return notChecked(asked.without);
-    const page = await this.#sample(name, asked.params);
-    this.#learn(name, page);
-    return await this.#judge(name, asked.params, page);
+    const query = this.#queryOf(name);
+    if ('without' in query) return notChecked(query.without);
+    const page = await this.#sample(name, query.params);
+    this.#keepIds(name, page);
+    return await this.#judge(name, query.params, page);
   }
 
-  #paramsOf(name: EndpointName): Asked {
+  #queryOf(name: EndpointName): Query {
     if (name === 'companies') return { params: {} };
     if (name === 'intervals') {
       return this.#meterId === undefined
@@ -71,7 +71,7 @@ class Endpoints {
       : { params: { companyId } };
   }
 
-  /** A page that holds something, of one of the first companies; else the first. */
+  /** Reads a page with records of one of the first companies; if there is none, the first page. */
   async #sample(name: EndpointName, params: Record<string, string>): Promise<Page> {
     const first = await this.#page(name, params);
     if (!('companyId' in params)) return first;
@@ -83,7 +83,7 @@ class Endpoints {
     return page.count > 0 ? page : first;
   }
 
-  #learn(name: EndpointName, page: Page): void {
+  #keepIds(name: EndpointName, page: Page): void {
     const ids = page.ids.filter((id) => id !== null);
     if (name === 'companies' && ids.length > 0) this.#companies = ids;
     if (name === 'documents') this.#documentId = ids[0];
@@ -96,14 +96,14 @@ class Endpoints {
     if (name !== 'intervals' && page.ids.includes(null)) return warn(`${saw}, some without id`, todo);
     if (!this.#service.has(name, 'updatedSince')) return ok(saw);
     const { companyId = '' } = params;
-    const whole = await this.#page(name, { companyId });
-    // Tomorrow, so that what changes while the doctor looks is not shown either.
+    const complete = await this.#page(name, { companyId });
+    // Tomorrow, so that records that change meanwhile are filtered out too.
     const since = new Date(Date.parse(this.#today) + 86_400_000).toISOString().slice(0, 10);
     const filtered = await this.#page(name, { companyId, since }, true);
-    if (whole.total === 0 || filtered.total === null || whole.total === null) return ok(saw);
-    if (filtered.total < whole.total) return ok(`${saw}; the filter of what was updated works`);
+    if (complete.total === 0 || filtered.total === null || complete.total === null) return ok(saw);
+    if (filtered.total < complete.total) return ok(`${saw}; the filter of what was updated works`);
     return warn(
-      `${saw}; asked for what was updated since tomorrow it shows ${filtered.total} of ${whole.total}: the filter is ignored`,
+      `${saw}; asked for what was updated since tomorrow it shows ${filtered.total} of ${complete.total}: the filter is ignored`,
       'Correct `updatedSince` of the entry in SERVICE_ENDPOINTS, or leave it out: the nightly backfill finds the rest.',
     );
   }

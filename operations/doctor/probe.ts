@@ -6,26 +6,26 @@ import { outcomesOf } from '../../db/read/events.ts';
 import type { SecretSource } from '../../receiver/secrets.ts';
 import { type Check, check, fail, notChecked, ok, type Verdict, warn } from './check.ts';
 
-/** The service gives up on a delivery after so long (seed 4.1.2). */
+/** The service gives up on a delivery after this time (seed 4.1.2). */
 const answerWithinMs = 15_000;
 const lookEveryMs = 200;
 
 export interface ProbeOptions {
-  /** Where the service sends events; undefined when it was not told. */
+  /** The address to which the service sends events; undefined when not configured. */
   readonly url: string | undefined;
   readonly secrets: () => SecretSource;
-  /** The warehouse, to see whether the probe arrives; undefined when it cannot be asked. */
+  /** The warehouse, to see whether the probe arrives; undefined when it cannot be queried. */
   readonly db: Executor | undefined;
   readonly id: string;
-  /** Unix milliseconds. */
+  /** Unix time in milliseconds. */
   readonly now: () => number;
   /** How long the probe may take from its answer to the journal. */
   readonly arrivesWithinMs: number;
 }
 
 /**
- * Goes the way of an event: signed, through the public address, into the journal, where it is kept as `ignored`. It
- * changes no record.
+ * Sends a signed probe through the public address and waits for it in the journal, where it is kept as
+ * `ignored`. It changes no record.
  */
 export async function checkReceiver(options: ProbeOptions): Promise<Check> {
   const { url } = options;

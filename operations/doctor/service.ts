@@ -3,12 +3,12 @@ import type { Ping } from '../../service/client.ts';
 import type { WebhookConfiguration } from '../../service/webhooks.ts';
 import { type Check, check, fail, notChecked, ok, type Verdict, warn } from './check.ts';
 
-/** What `GET /ping` said, or why it could not be asked. */
+/** The answer of `GET /ping`, or why there is none. */
 export type Pinged = { readonly ping: Ping; readonly at: number } | { readonly problem: Check };
 
 /**
- * Asks `GET /ping`. A service that is away never saw the key, so nothing is said of that.
- * @param now Unix milliseconds; `at` is the middle of the request
+ * Requests `GET /ping`. A service that is away never saw the key, so the key stays unchecked.
+ * @param now Unix time in milliseconds; `at` is the middle of the request
  */
 export async function pingService(
   ping: () => Promise<Ping>,
@@ -33,7 +33,8 @@ export async function pingService(
   const service: Check = { name: 'service', ...judgeAway(failed, key) };
   return {
     checks: [service, { name: 'API key', ...notChecked('the service did not get to see it') }],
-    ...{ pinged: { problem: service }, failed },
+    pinged: { problem: service },
+    failed,
   };
 }
 
@@ -44,7 +45,9 @@ function judgeAway(code: FailureCode, { saw, todo }: Check): Verdict {
   return fail(`away: ${saw}`, 'Check SERVICE_URL and the network; else wait for the service.');
 }
 
-/** Where neither `/ping` nor the webhook switch is found, the address is wrong and nothing else needs asking. */
+/**
+ * If neither `/ping` nor the webhook switch is found, the address is wrong and further checks are pointless.
+ */
 export const wrongAddress = (url: string): Check => ({
   name: 'service',
   ...fail(
@@ -53,7 +56,10 @@ export const wrongAddress = (url: string): Check => ({
   ),
 });
 
-/** Whether the service answers in the version that SERVICE_URL names (seed 9.5). The shape of its answer is not shown. */
+/**
+ * Whether the service answers in the version of SERVICE_URL (seed 9.5). Its document leaves the answer's
+ * shape open.
+ */
 export function checkVersion(pinged: Pinged, asked: string): Check {
   return { name: 'API version', ...versionOf(pinged, asked) };
 }
@@ -69,22 +75,25 @@ function versionOf(pinged: Pinged, asked: string): Verdict {
   );
 }
 
-/** `v2`, `2` and `v2.0` are one (seed 9). */
+/** Makes `v2`, `2` and `v2.0` equal (seed 9). */
 const plain = (version: string): string => version.replace(/^v/i, '').replace(/\.0$/, '');
 
-/** A webhook is refused when its time is too far from the receiver's; half of that is too near. */
+/**
+ * Compares clocks. A webhook whose time is too far from the receiver's is refused; half of that earns a
+ * warning.
+ */
 export function checkClock(pinged: Pinged, warehouseAheadMs: number | null, toleranceSeconds: number): Check {
   const offs: { of: string; ms: number }[] = [];
   if ('ping' in pinged && pinged.ping.date !== null) {
-    // The header has whole seconds: the middle of its second is the best guess.
+    // The header has whole seconds: the middle of its second is the best estimate.
     offs.push({ of: 'the service', ms: Date.parse(pinged.ping.date) + 500 - pinged.at });
   }
   if (warehouseAheadMs !== null) offs.push({ of: 'the warehouse', ms: warehouseAheadMs });
-  const known = offs.filter(({ ms }) => Number.isFinite(ms));
-  if (known.length === 0)
+  const measured = offs.filter(({ ms }) => Number.isFinite(ms));
+  if (measured.length === 0)
     return { name: 'clock', ...notChecked('neither service nor warehouse told the time') };
-  const saw = known.map(({ of, ms }) => `${(ms / 1000).toFixed(1)} s to that of ${of}`).join(', ');
-  const worst = Math.max(...known.map(({ ms }) => Math.abs(ms)));
+  const saw = measured.map(({ of, ms }) => `${(ms / 1000).toFixed(1)} s to that of ${of}`).join(', ');
+  const worst = Math.max(...measured.map(({ ms }) => Math.abs(ms)));
   const todo = `Have NTP set this machine's clock: webhooks are refused beyond WEBHOOK_TOLERANCE_SECONDS (${toleranceSeconds}).`;
   const verdict =
     worst > toleranceSeconds * 1000

@@ -4,13 +4,13 @@ import type { TemporalPlace } from '../../app/temporal-place.ts';
 import { codeOfReason, failureTypes } from '../../contract/failures.ts';
 import { type Check, check, ok, type Verdict, warn } from './check.ts';
 
-/** Workflows that are looked at for what they wait for. */
+/** Running workflows that are searched for refused payloads. */
 const runningMax = 200;
 const lookAtOnce = 20;
 
-/** Whether Temporal answers, and nothing there is refused. */
+/** Checks that Temporal answers and that no workflow holds refused payloads. */
 export async function checkTemporal(place: TemporalPlace | undefined): Promise<Check[]> {
-  // The verdict says that there is none.
+  // The verdict already reports that there is no Temporal.
   if (place === undefined) return [];
   const checks: Check[] = [];
   const todo = 'Check TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE, and that Temporal runs.';
@@ -26,7 +26,7 @@ export async function checkTemporal(place: TemporalPlace | undefined): Promise<C
   return [temporal, ...checks];
 }
 
-/** Whether they are encrypted, and which workflows hold some that workers refuse. */
+/** Judges whether payloads are encrypted, and lists workflows that hold refused ones. */
 async function judgePayloads(client: Client, { codecKeys = [], plaintext }: TemporalPlace): Promise<Verdict> {
   const [first] = codecKeys;
   if (first === undefined) {
@@ -53,26 +53,28 @@ async function refusedWorkflows(client: Client): Promise<string[]> {
   }
   const refused: string[] = [];
   while (running.length > 0) {
-    const some = running.splice(0, lookAtOnce);
-    const reasons = await Promise.all(some.map((execution) => taskFailure(client, execution)));
+    const batch = running.splice(0, lookAtOnce);
+    const reasons = await Promise.all(batch.map((execution) => taskFailure(client, execution)));
     const isRefused = reasons.map((reason) => codeOfReason(reason) === 'PAYLOAD_REFUSED');
-    refused.push(...some.filter((_, at) => isRefused[at]).map(({ workflowId }) => workflowId));
+    refused.push(...batch.filter((_, at) => isRefused[at]).map(({ workflowId }) => workflowId));
   }
   return refused;
 }
 
-/** Of a workflow whose task fails again and again: the last failure that the history tells; empty for others. */
+/**
+ * Returns the last failure in the history of a workflow whose task fails again and again; empty for others.
+ */
 async function taskFailure(
   client: Client,
   execution: { workflowId: string; runId: string },
 ): Promise<string> {
   const { namespace } = client.options;
   const { workflowId, runId } = execution;
-  const asked = { namespace, execution: { workflowId, runId } };
-  const { pendingWorkflowTask } = await client.workflowService.describeWorkflowExecution(asked);
+  const request = { namespace, execution: { workflowId, runId } };
+  const { pendingWorkflowTask } = await client.workflowService.describeWorkflowExecution(request);
   if ((pendingWorkflowTask?.attempt ?? 0) < 2) return '';
   const { history } = await client.workflowService.getWorkflowExecutionHistoryReverse({
-    ...asked,
+    ...request,
     maximumPageSize: 5,
   });
   const failed = history?.events?.find((event) => event.workflowTaskFailedEventAttributes);

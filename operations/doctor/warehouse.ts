@@ -10,7 +10,7 @@ import { readServer } from '../../db/read/session.ts';
 import { countRows } from '../../db/read/status.ts';
 import { fail, notChecked, ok, type Verdict, warn } from './check.ts';
 
-/** @returns what the server says of itself, and how far its clock is ahead of this machine's */
+/** Reads the server's version, and by how many milliseconds its clock is ahead of this machine's. */
 export async function askWarehouse(
   db: Executor,
   now: () => number,
@@ -20,7 +20,7 @@ export async function askWarehouse(
   return { version, aheadMs: nowMs - (began + now()) / 2 };
 }
 
-/** @param missing migrations that the warehouse lacks; negative when it has more than this metersync knows */
+/** Judges the schema. @param missing migrations that the warehouse lacks; negative when it has newer ones */
 export function judgeSchema(missing: number): Verdict {
   if (missing > 0)
     return fail(
@@ -57,7 +57,7 @@ const kindOf = (type: string): EventKind | 'ignored' =>
 
 const tableOf = { connection: 'connections', document: 'documents', interval: 'intervals' } as const;
 
-/** Which types of events ever came. Of what the warehouse holds rows of, events should have come too. */
+/** Judges which types of events ever came; a kind of which the warehouse holds rows should have sent some. */
 export async function judgeEventTypes(db: Executor): Promise<Verdict> {
   const seen = await typesSeen(db);
   if (seen.length === 0) return notChecked('no event ever came');

@@ -16,18 +16,23 @@ export interface ExportOptions {
   /** `analytics.bills` or `bills`. */
   readonly relation: string;
   readonly format: ExportFormat;
-  /** Only the rows of this company. */
+  /** Exports only the rows of this company. */
   readonly companyId?: string | undefined;
-  /** CSV only: what a spreadsheet would take for a formula begins with an apostrophe. Else every value is exact. */
+  /**
+   * CSV only: puts an apostrophe before texts that a spreadsheet would run as formulas; other values stay
+   * exact.
+   */
   readonly spreadsheet?: boolean;
-  /** Where the bytes go; left open. It is opened once the relation is known, which is named with its schema. */
+  /**
+   * Opens the target once the relation is found, by its name with schema. The target is left open at the end.
+   */
   readonly open: (relation: string) => Writable;
 }
 
 /**
- * Streams a table or view, as one transaction sees it; times are UTC. Memory is flat: what COPY has in flight, or one
- * group of rows. Returns how many rows there were.
- * @throws UnknownRelation when there is no such relation, or none with companies
+ * Streams a table or view as one transaction sees it, with times in UTC; returns the number of rows. Memory
+ * does not grow with them: it holds what COPY has in flight, or one group of rows.
+ * @throws UnknownRelation when there is no such relation, or it has no companies though one is asked for
  */
 export async function exportRelation(options: ExportOptions): Promise<number> {
   const { warehouse, companyId, format, spreadsheet = false } = options;
@@ -45,17 +50,17 @@ export async function exportRelation(options: ExportOptions): Promise<number> {
     failed = false;
     return rows;
   } finally {
-    // What a reader cut short leaves the connection in the middle of an answer.
+    // A reader that stops early leaves the connection in the middle of an answer.
     client.release(failed);
   }
 }
 
-/** The rows as a query: its text has no parameters, as COPY takes none. */
+/** Writes the query of the rows, without parameters, as COPY takes none. */
 function rowsOf(relation: Relation, companyId: string | undefined, columns: SQL): string {
   const name = qualifiedName(relation);
   if (companyId !== undefined && !/^[0-9a-f-]{36}$/.test(companyId)) throw new Error(`no UUID: ${companyId}`);
   const column = relation.name === 'companies' ? 'id' : 'company_id';
-  if (companyId !== undefined && !relation.columns.some((one) => one.name === column))
+  if (companyId !== undefined && !relation.columns.some(({ name }) => name === column))
     throw new UnknownRelation(`${name} does not say which company a row is of: export it whole`);
   const where = companyId === undefined ? sql`` : sql.raw(` where ${column} = '${companyId}'`);
   return new PgDialect().sqlToQuery(sql`select ${columns} from ${relationName(relation)}${where}`).sql;

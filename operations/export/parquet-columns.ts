@@ -2,17 +2,17 @@ import type { SchemaElement } from 'hyparquet-writer';
 import pg from 'pg';
 import type { RelationColumn } from '../../db/read/relations.ts';
 
-/** How a column is stored, and how its values get there. */
+/** How a column is stored, and how its values are read. */
 export interface ParquetColumn {
   readonly name: string;
   readonly schema: readonly SchemaElement[];
-  /** What Postgres is asked for: an expression of text. */
+  /** The SQL expression of the column's values, of type text. */
   readonly sent: string;
-  /** That text as the value that the file's writer takes. */
+  /** Turns that text into the value that the file's writer takes. */
   readonly read: (text: string) => unknown;
 }
 
-/** Digits that a decimal of 16 bytes holds: the widest that every reader knows. */
+/** Digits of a decimal of 16 bytes, the widest that every reader knows. */
 const decimalDigits = 38;
 
 type Leaf = Omit<SchemaElement, 'name' | 'repetition_type'>;
@@ -23,7 +23,7 @@ const asText: Made = { leaf: text, sent: (name) => `${name}::text`, read: (value
 
 const micros = (isAdjustedToUTC: boolean): Leaf => ({
   type: 'INT64',
-  // The older word for it has no local times: readers would take them for UTC.
+  // The older `converted_type` has no local times: readers would take them for UTC.
   ...(isAdjustedToUTC ? { converted_type: 'TIMESTAMP_MICROS' } : {}),
   logical_type: { type: 'TIMESTAMP', isAdjustedToUTC, unit: 'MICROS' },
 });
@@ -34,23 +34,23 @@ const asMicros = (isAdjustedToUTC: boolean): Made => ({
   read: BigInt,
 });
 
-const whole = (type: 'INT32' | 'INT64' | 'FLOAT' | 'DOUBLE', read: (value: string) => unknown): Made => ({
+const asIs = (type: 'INT32' | 'INT64' | 'FLOAT' | 'DOUBLE', read: (value: string) => unknown): Made => ({
   leaf: { type },
   sent: (name) => `${name}::text`,
   read,
 });
 
-/** Types whose values Parquet holds as they are, whatever they are. */
+/** Types all of whose values Parquet holds unchanged. */
 const plain: Readonly<Record<string, Made>> = {
   boolean: { leaf: { type: 'BOOLEAN' }, sent: (name) => `${name}::text`, read: (value) => value === 'true' },
-  smallint: whole('INT32', Number),
-  integer: whole('INT32', Number),
-  bigint: whole('INT64', BigInt),
-  real: whole('FLOAT', Number),
-  'double precision': whole('DOUBLE', Number),
+  smallint: asIs('INT32', Number),
+  integer: asIs('INT32', Number),
+  bigint: asIs('INT64', BigInt),
+  real: asIs('FLOAT', Number),
+  'double precision': asIs('DOUBLE', Number),
 };
 
-/** Types of which some values do not fit: infinite times and dates. */
+/** Types with values that do not fit: infinite times and dates. */
 const bounded: Readonly<Record<string, Made>> = {
   date: {
     leaf: { type: 'INT32', converted_type: 'DATE', logical_type: { type: 'DATE' } },
@@ -61,7 +61,9 @@ const bounded: Readonly<Record<string, Made>> = {
   'timestamp without time zone': asMicros(false),
 };
 
-/** Unscaled whole numbers of 38 digits, for as many places as any value of the column has. */
+/**
+ * Stores numerics as unscaled integers of 38 digits, with as many decimal places as any value of the column.
+ */
 function asDecimal(scale: number): Made {
   const decimal = { precision: decimalDigits, scale };
   return {
@@ -78,10 +80,10 @@ function asDecimal(scale: number): Made {
 }
 
 /**
- * Chooses a type for each column. Numerics, times and dates are looked through first, as most numerics have no bounds and
- * a file has to say its types before its values: numerics are decimals with the places of the longest fraction. A column
- * with a value that its type cannot hold (NaN, infinity, more than 38 digits) is text; so are all types without an equal,
- * such as uuid, jsonb and ranges. Arrays are lists of text.
+ * Chooses a type for each column. It reads numerics, times and dates first: most numerics have no bounds, and
+ * a file holds its types before its values. Numerics become decimals with the places of the longest fraction.
+ * A column with a value that its type cannot hold (NaN, infinity, more than 38 digits) becomes text. So do
+ * types without an equivalent, such as uuid, jsonb and ranges. Arrays become lists of text.
  */
 export async function parquetColumns(
   client: pg.PoolClient,
@@ -101,14 +103,17 @@ export async function parquetColumns(
   return columns.map(({ name, type }, place) => parquetColumn(name, type, seen[`c${place}`]));
 }
 
-/** The places that the numerics need; NULL when they do not fit. */
+/** SQL of the decimal places that a column's numerics need; NULL when they do not fit. */
 const digitsOf = (column: string): string => `case
     when bool_or(${column} in ('NaN', 'Infinity', '-Infinity')) then null
     when coalesce(max(length(trunc(abs(${column}))::text)), 0) + coalesce(max(min_scale(${column})), 0) > ${decimalDigits} then null
     else coalesce(max(min_scale(${column})), 0)
   end`;
 
-/** 64 bits of microseconds since 1970 end a little before Postgres's own since 2000. */
+/**
+ * SQL of whether all values fit: 64 bits of microseconds since 1970 end a little before Postgres's own since
+ * 2000.
+ */
 const isHeld = (column: string, type: string): string =>
   `coalesce(bool_and(isfinite(${column})${type === 'date' ? '' : ` and ${column} < '290000-01-01'`}), true)`;
 
@@ -134,8 +139,11 @@ function listColumn(name: string): ParquetColumn {
     name,
     schema: [
       {
-        ...{ name, repetition_type: 'OPTIONAL', num_children: 1 },
-        ...{ converted_type: 'LIST', logical_type: { type: 'LIST' } },
+        name,
+        repetition_type: 'OPTIONAL',
+        num_children: 1,
+        converted_type: 'LIST',
+        logical_type: { type: 'LIST' },
       },
       { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
       { name: 'element', repetition_type: 'OPTIONAL', ...text },

@@ -3,17 +3,17 @@ import type pg from 'pg';
 import type { RelationColumn } from '../../db/read/relations.ts';
 import { type ParquetColumn, parquetColumns } from './parquet-columns.ts';
 
-/** A group of rows ends when it has so many, or so many characters: what an export holds at a time. */
+/** Bounds of a group of rows, which is what an export holds in memory. */
 const groupRowsMax = 100_000;
 const groupCharactersMax = 6_000_000;
 const fetchedRows = 2_000;
 
-/** Texts as Postgres sends them: each column knows how to read its own. */
+/** Keeps values as the texts of Postgres: each column reads its own. */
 const asText = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
 
 /**
- * A Parquet file, a group of rows at a time, of the rows of `source` within the transaction that the client is in.
- * `counted.rows` says how many there were so far.
+ * Writes the rows of `source` as a Parquet file, a group of rows at a time, within the client's transaction.
+ * `counted.rows` is the number of rows so far.
  */
 export async function* parquetChunks(
   client: pg.PoolClient,
@@ -41,11 +41,14 @@ export async function* parquetChunks(
   yield counted.rows === 0 ? withStructs(taken(bytes)) : taken(bytes);
 }
 
-/** "No rows, and a list of no groups" in a footer; the last byte is the type of what the list would hold. */
+/** "No rows, and an empty list of groups" in a footer; the last byte is the type of the list's elements. */
 const noGroups = Buffer.from([0x16, 0x00, 0x19, 0x00]);
 const structs = 0x0c;
 
-/** The writer leaves the type of an empty list open, which strict readers refuse: groups are structs. */
+/**
+ * Sets the element type of the empty list of groups to struct: the writer omits it, and strict readers refuse
+ * that.
+ */
 function withStructs(emptyFile: Uint8Array): Uint8Array {
   const place = Buffer.from(emptyFile.buffer).lastIndexOf(noGroups);
   if (place === -1) throw new Error('the footer of an empty Parquet file is not as expected');
@@ -53,14 +56,14 @@ function withStructs(emptyFile: Uint8Array): Uint8Array {
   return emptyFile;
 }
 
-/** Takes what was written so far away from the writer, which goes on with an empty buffer. */
+/** Takes the bytes written so far from the writer, which goes on with an empty buffer. */
 function taken(bytes: ByteWriter): Uint8Array {
   const copy = bytes.getBytes().slice();
   bytes.index = 0;
   return copy;
 }
 
-/** Rows as columns of values. The cursor is planned for being read to its end. */
+/** Yields groups of rows as columns of values. The cursor is planned for being read to its end. */
 async function* groups(
   client: pg.PoolClient,
   columns: readonly ParquetColumn[],

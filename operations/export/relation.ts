@@ -1,18 +1,20 @@
 import type { Executor } from '../../db/connect.ts';
 import { listRelations, type Relation, readColumns, readSchemas } from '../../db/read/relations.ts';
 
-/** There is no such table or view, or several, or it is not of one company: the message says what there is. */
+/** A name matches no table or view, or several, or one without companies; the message says what there is. */
 export class UnknownRelation extends Error {}
 
 const nearMax = 5;
 
 /**
- * Finds a table or view by its name, with its schema, or without where no other has it.
- * @throws UnknownRelation naming those of that name, or with names near it
+ * Finds a table or view by its name, which needs the schema only if several have it.
+ * @throws UnknownRelation that lists those of that name, or similar names
  */
 export async function findRelation(db: Executor, wanted: string): Promise<Relation> {
   const relations = await listRelations(db);
-  const found = relations.filter((one) => one.name === wanted || qualifiedName(one) === wanted);
+  const found = relations.filter(
+    (relation) => relation.name === wanted || qualifiedName(relation) === wanted,
+  );
   const [only, ...more] = found;
   if (more.length > 0)
     throw new UnknownRelation(`several have the name ${wanted}: ${found.map(qualifiedName).join(', ')}`);
@@ -24,11 +26,11 @@ export async function findRelation(db: Executor, wanted: string): Promise<Relati
   );
 }
 
-/** `analytics.bills`. */
+/** Writes a relation's name with its schema: `analytics.bills`. */
 export const qualifiedName = ({ schema, name }: Pick<Relation, 'schema' | 'name'>): string =>
   `${schema}.${name}`;
 
-/** Names that contain the wanted one or differ in a third of its letters at most, the nearest first. */
+/** Lists names that contain the wanted one or differ in at most a third of its letters, the nearest first. */
 function nearest(wanted: string, names: readonly string[]): string[] {
   const bare = wanted.replace(/^.*\./, '').toLowerCase();
   if (bare === '') return [];
@@ -43,7 +45,7 @@ function nearest(wanted: string, names: readonly string[]): string[] {
     .map(({ name }) => name);
 }
 
-/** Letters to add, drop or change (Levenshtein). */
+/** Counts the letters to add, drop or change (Levenshtein). */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, place) => place);
   for (const [at, letter] of [...from].entries()) {

@@ -1,4 +1,4 @@
-/** Numbers for people. Amounts come as text and are never turned into floats: Intl reads decimal text exactly. */
+/** Formats an amount. It comes as text and never becomes a float: Intl reads decimal text exactly. */
 export function amount(text: string | null, places = 2): string {
   if (text === null) return '–';
   const format = new Intl.NumberFormat('en', {
@@ -10,21 +10,21 @@ export function amount(text: string | null, places = 2): string {
 
 export const whole = (count: number): string => count.toLocaleString('en');
 
-/** A part from 0 to 1 as percent. */
+/** Formats a share from 0 to 1 as percent. */
 export const percent = (text: string | null): string =>
   text === null ? '–' : `${(Number(text) * 100).toFixed(1)} %`;
 
-/** `2026-03` of a first day. */
+/** Formats the first day of a month as `2026-03`. */
 export const monthOf = (day: string): string => day.slice(0, 7);
 
-/** The same, and whether the month has not ended at a time. */
+/** Formats a month, and marks it if it had not ended at a time. */
 export const monthAt = (day: string, time: string): string =>
   hasEnded(day, time) ? monthOf(day) : `${monthOf(day)} so far`;
 
 /** Whether the month of a first day was over at a time in UTC. */
 export const hasEnded = (day: string, time: string): boolean => monthOf(day) < monthOf(time);
 
-/** `2026-03-01 12:00` of a time in UTC. */
+/** Formats a time in UTC as `2026-03-01 12:00`. */
 export const timeOf = (time: string | null): string =>
   time === null ? '–' : time.replace('T', ' ').replace(/:\d\dZ$/, '');
 

@@ -6,10 +6,16 @@ import type { Report } from '../../db/read/report.ts';
 import { monthAt, weekdays } from './amounts.ts';
 
 echarts.use([
-  ...[BarChart, HeatmapChart, LineChart, GridComponent, LegendComponent, VisualMapComponent, SVGRenderer],
+  BarChart,
+  HeatmapChart,
+  LineChart,
+  GridComponent,
+  LegendComponent,
+  VisualMapComponent,
+  SVGRenderer,
 ]);
 
-/** Colours are the page's variables, so that one drawing is for light and dark. */
+/** Colours are variables of the page, so that one drawing fits light and dark. */
 const colours = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `var(--series-${n})`);
 const steps = [0, 1, 2, 3, 4, 5].map((n) => `var(--heat-${n})`);
 const text = { color: 'var(--text)', fontFamily: 'system-ui, sans-serif', fontSize: 13 };
@@ -29,16 +35,22 @@ function draw(height: number, option: object): string {
 }
 
 const categories = (data: readonly string[]) => ({
-  ...{ type: 'category', data, axisLabel: text, axisLine: line, axisTick: line },
+  type: 'category',
+  data,
+  axisLabel: text,
+  axisLine: line,
+  axisTick: line,
 });
 
 const values = (more: object = {}) => ({
-  ...{ type: 'value', axisLabel: text, splitLine: { lineStyle: { color: 'var(--grid)' } } },
+  type: 'value',
+  axisLabel: text,
+  splitLine: { lineStyle: { color: 'var(--grid)' } },
   ...more,
 });
 
 const legend = (of: readonly unknown[]) => (of.length > 1 ? { legend: { top: 0, textStyle: text } } : {});
-// Labels of the axes lie within these bounds.
+// The labels of the axes stay within these bounds.
 const grid = {
   left: 8,
   right: 16,
@@ -47,32 +59,36 @@ const grid = {
   outerBoundsMode: 'same',
   outerBoundsContain: 'axisLabel',
 };
-// Heights of bars only: what the figures say exactly stands in the table below.
+// A float is enough for the height of a bar: the table below has the exact figures.
 const height = (exact: string | null | undefined) =>
   exact === null || exact === undefined ? null : Number(exact);
 
 const unique = <T>(all: readonly T[]): T[] => [...new Set(all)];
 
-/** The axis of every month; the one that has not ended says so. */
+/** Makes the axis of all months, which marks the one that has not ended. */
 const monthAxis = (months: readonly string[], madeAt: string) =>
   categories(months.map((month) => monthAt(month, madeAt)));
 
-/** A series for each currency: they are never added. */
+/** Draws a series for each currency: amounts of different currencies are never added. */
 export function costChart({ cost, months, madeAt }: Report): string {
   const currencies = unique(cost.map(({ currency }) => currency));
   const series = currencies.map((currency) => ({
-    ...{ type: 'bar', name: currency ?? 'no currency' },
+    type: 'bar',
+    name: currency ?? 'no currency',
     data: months.map((month) =>
       height(cost.find((row) => row.month === month && row.currency === currency)?.cost),
     ),
   }));
   return draw(300, {
     ...legend(series),
-    ...{ grid, series, xAxis: monthAxis(months, madeAt), yAxis: values() },
+    grid,
+    series,
+    xAxis: monthAxis(months, madeAt),
+    yAxis: values(),
   });
 }
 
-/** Usage of one commodity in one unit. */
+/** Draws the usage of one commodity in one unit. */
 export function usageChart({ months, madeAt }: Report, usage: Report['usage'], colour: number): string {
   const data = months.map((month) => height(usage.find((row) => row.month === month)?.usage));
   return draw(220, {
@@ -92,13 +108,18 @@ export function coverageChart({ coverage, months, madeAt }: Report): string {
   const series = [
     { type: 'line', name: 'days billed', symbol: 'circle', data: percents('bills') },
     {
-      ...{ type: 'line', name: 'time that readings cover', symbol: 'rect', lineStyle: { type: 'dashed' } },
+      type: 'line',
+      name: 'time that readings cover',
+      symbol: 'rect',
+      lineStyle: { type: 'dashed' },
       data: percents('readings'),
     },
   ];
   return draw(260, {
     ...legend(series),
-    ...{ grid, series, xAxis: monthAxis(months, madeAt) },
+    grid,
+    series,
+    xAxis: monthAxis(months, madeAt),
     yAxis: values({ min: 0, max: 100, axisLabel: { ...text, formatter: '{value} %' } }),
   });
 }
@@ -113,7 +134,7 @@ export function correctionsChart({ corrections: { byMonth }, madeAt }: Report): 
   });
 }
 
-/** Hour by weekday, in six steps from the lowest to the highest mean. */
+/** Draws mean power by hour and weekday, in six steps from the lowest to the highest. */
 export function loadChart(load: Report['load']): string {
   const cells = load.flatMap(({ weekday, hour, kw }) =>
     kw === null ? [] : [[hour, weekday - 1, Number(kw)] as const],
@@ -133,8 +154,14 @@ export function loadChart(load: Report['load']): string {
     xAxis: categories(Array.from({ length: 24 }, (_, hour) => String(hour).padStart(2, '0'))),
     yAxis: { ...categories(weekdays), inverse: true },
     visualMap: {
-      ...{ type: 'piecewise', pieces, orient: 'horizontal', left: 'center', bottom: 0, textStyle: text },
-      ...{ itemWidth: 14, itemGap: 8 },
+      type: 'piecewise',
+      pieces,
+      orient: 'horizontal',
+      left: 'center',
+      bottom: 0,
+      textStyle: text,
+      itemWidth: 14,
+      itemGap: 8,
     },
     series: [{ type: 'heatmap', data: cells, itemStyle: { borderColor: 'var(--page)', borderWidth: 1 } }],
   });

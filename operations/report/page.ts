@@ -8,7 +8,7 @@ import { countsOf, figuresOf, isEmpty, scopeOf, usageSeries, zonesOf } from './s
 type Html = ReturnType<typeof html>;
 type Cell = string | number;
 
-/** The report as one page: no script, nothing from elsewhere, charts as SVG. */
+/** Writes the report as one page without script or network, with charts as SVG. */
 export async function pageOf(report: Report): Promise<string> {
   const title = `Energy report: ${scopeOf(report)}`;
   return String(
@@ -80,7 +80,9 @@ function sections(report: Report): Html[] {
       chart: report.corrections.byMonth.length === 0 ? undefined : correctionsChart(report),
       head: ['Learnt at (UTC)', 'Provider', 'Invoice', 'What happened', 'Change in cost'],
       rows: report.corrections.latest.map((row) => [
-        ...[timeOf(row.changedAt), row.provider ?? '–', row.invoiceId ?? row.billId],
+        timeOf(row.changedAt),
+        row.provider ?? '–',
+        row.invoiceId ?? row.billId,
         row.what === 'corrected' ? `corrected: ${row.fields.join(', ')}` : (row.reason ?? row.what),
         row.change === null ? '–' : `${amount(row.change)} ${row.currency ?? ''}`,
       ]),
@@ -93,7 +95,11 @@ function sections(report: Report): Html[] {
       caption: 'Connections that collect nothing, and what has to be done.',
       head: ['Company', 'Provider', 'Status', 'Since (UTC)', 'What to do', 'Data until'],
       rows: report.attention.connections.map((row) => [
-        ...[row.company ?? '–', row.provider ?? '–', row.status ?? '–', timeOf(row.since), row.whatToDo],
+        row.company ?? '–',
+        row.provider ?? '–',
+        row.status ?? '–',
+        timeOf(row.since),
+        row.whatToDo,
         row.dataUntil ?? '–',
       ]),
       summary:
@@ -110,7 +116,11 @@ function sections(report: Report): Html[] {
         'What the checks found in bills, connections and readings and is still so. Those that somebody acknowledged count apart.',
       head: ['Check', 'Severity', 'Finds', 'Open', 'Acknowledged'],
       rows: report.issues.map((row) => [
-        ...[row.checkName, row.severity, row.what, whole(row.open), whole(row.acknowledged)],
+        row.checkName,
+        row.severity,
+        row.what,
+        whole(row.open),
+        whole(row.acknowledged),
       ]),
       summary: 'By check',
       open: true,
@@ -152,26 +162,26 @@ function usageSections(report: Report): Html[] {
 
 interface Section {
   readonly title: string;
-  /** The one number to take away. */
+  /** The section's main figure. */
   readonly figure: string;
   readonly caption: string;
   readonly chart?: string | undefined;
   readonly head: readonly string[];
   readonly rows: readonly (readonly Cell[])[];
-  /** What the table is called where it is folded away. */
+  /** Label of the table while it is folded. */
   readonly summary?: string;
   readonly open?: boolean;
-  /** What is said when there is nothing. */
+  /** Text for a section without rows. */
   readonly none: string;
 }
 
-function section(told: Section): Html {
-  const { title, figure, caption, chart, rows, none } = told;
+function section(content: Section): Html {
+  const { title, figure, caption, chart, rows, none, open, summary = 'The numbers' } = content;
   const body =
     rows.length === 0
       ? html`<p class="none">${none}</p>`
       : html`${chart === undefined ? '' : html`<div class="wide" tabindex="0" role="region" aria-label="${`${title}: chart`}"><div class="chart" role="img" aria-label="${`${title}. ${figure}. The table has the numbers.`}">${raw(chart)}</div></div>`}
-        <details ${told.open ? raw('open') : ''}><summary>${told.summary ?? 'The numbers'}</summary>${numbers(told)}</details>`;
+        <details ${open ? raw('open') : ''}><summary>${summary}</summary>${numbers(content)}</details>`;
   return html`<section>
       <h2>${title}</h2>
       <p class="figure">${figure}</p>
@@ -180,7 +190,7 @@ function section(told: Section): Html {
     </section>`;
 }
 
-/** Cells of so many characters are kept on one line. */
+/** Cells of up to this many characters are kept on one line. */
 const shortMax = 20;
 
 function numbers({ title, head, rows }: Section): Html {

@@ -1,4 +1,4 @@
-/** Colours keep 4.5 to 1 for text, and 3 to 1 for series, on both pages. */
+/** Colours keep a contrast of 4.5 to 1 for text and 3 to 1 for series, in light and dark. */
 const light = `--page: #ffffff; --card: #f6f7f9; --text: #1d2330; --soft: #4b5566; --line: #8a93a3; --grid: #dfe3ea;
   --series-1: #1f6fb4; --series-2: #b3540d; --series-3: #2c7a3f; --series-4: #8a3fa0; --series-5: #b02a4c; --series-6: #3d6c7a;
   --series-7: #7a6400; --series-8: #5a5fc7;

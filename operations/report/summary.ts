@@ -3,7 +3,7 @@ import { counted } from '../../contract/words.ts';
 import type { MonthlyUsage, Report } from '../../db/read/report.ts';
 import { amount, hasEnded, monthAt, percent, weekdays, whole } from './amounts.ts';
 
-/** The one line of each part: what the page shows large and the terminal prints. */
+/** The main line of each part, which the page shows large and the terminal prints. */
 export interface Figures {
   readonly cost: string;
   readonly load: string;
@@ -35,20 +35,25 @@ export function figuresOf(report: Report): Figures {
   };
 }
 
-/** The last whole month of rows, oldest first: one that has not ended looks like a collapse. It stands where none has. */
-const lastWhole = <T extends { readonly month: string }>(rows: readonly T[], madeAt: string): T | undefined =>
+/**
+ * Finds the last month of rows (oldest first) that has ended: a running month looks like a collapse. If none
+ * has ended, the last row.
+ */
+const lastEnded = <T extends { readonly month: string }>(rows: readonly T[], madeAt: string): T | undefined =>
   rows.findLast(({ month }) => hasEnded(month, madeAt)) ?? rows.at(-1);
 
-/** The last whole month, each currency by itself. */
+/** Describes the cost of the last month that has ended, each currency by itself. */
 function costFigure({ cost, madeAt }: Report): string {
-  const month = lastWhole(cost, madeAt)?.month;
+  const month = lastEnded(cost, madeAt)?.month;
   if (month === undefined) return 'none';
   const last = cost.filter((row) => row.month === month);
   const amounts = last.map((row) => `${amount(row.cost)} ${row.currency ?? '(no currency)'}`);
   return `${amounts.join(' and ')} in ${monthAt(month, madeAt)}`;
 }
 
-/** A commodity in one unit over the months; `latest` is its last whole month with any day billed. */
+/**
+ * The usage of a commodity in one unit by month; `latest` describes its last ended month with any day billed.
+ */
 export interface UsageSeries {
   readonly name: string;
   readonly units: string;
@@ -63,7 +68,7 @@ export function usageSeries({ usage, madeAt }: Report): UsageSeries[] {
     series.set(key, [...(series.get(key) ?? []), row]);
   }
   return [...series.values()].flatMap((rows) => {
-    const last = lastWhole(
+    const last = lastEnded(
       rows.filter((row) => row.usage !== null),
       madeAt,
     );
@@ -75,15 +80,18 @@ export function usageSeries({ usage, madeAt }: Report): UsageSeries[] {
   });
 }
 
-/** Which time zone days and hours are of: `UTC: no time zone is set for 3 of 30 sites (ops.site_overrides)`. */
+/**
+ * Describes the time zones of days and hours: `in UTC: no time zone is set for 3 of 30 sites
+ * (ops.site_overrides)`.
+ */
 export function zonesOf({ timeZones }: Report): string {
-  const sites = timeZones.reduce((sum, one) => sum + one.sites, 0);
+  const sites = timeZones.reduce((sum, zone) => sum + zone.sites, 0);
   const unset = timeZones.find(({ source }) => source === 'default')?.sites ?? 0;
-  const set = new Set(timeZones.filter(({ source }) => source !== 'default').map((one) => one.timeZone));
-  const known = [...set].length > 3 ? `${set.size} time zones` : [...set].join(' and ');
-  if (unset === 0) return set.size === 0 ? 'in UTC' : `in ${known}, as set for all sites`;
+  const set = new Set(timeZones.filter(({ source }) => source !== 'default').map(({ timeZone }) => timeZone));
+  const names = set.size > 3 ? `${set.size} time zones` : [...set].join(' and ');
+  if (unset === 0) return set.size === 0 ? 'in UTC' : `in ${names}, as set for all sites`;
   const missing = `no time zone is set for ${whole(unset)} of ${counted(sites, 'site')} (ops.site_overrides)`;
-  return set.size === 0 ? `in UTC: ${missing}` : `in ${known}, and in UTC where ${missing}`;
+  return set.size === 0 ? `in UTC: ${missing}` : `in ${names}, and in UTC where ${missing}`;
 }
 
 function loadFigure(report: Report): string {
@@ -100,12 +108,14 @@ function loadFigure(report: Report): string {
 }
 
 function coverageFigure({ coverage, madeAt }: Report): string {
-  const last = lastWhole(coverage, madeAt);
+  const last = lastEnded(coverage, madeAt);
   if (last === undefined) return 'none';
   return `${percent(last.bills)} of days billed, ${percent(last.readings)} of time read, in ${monthAt(last.month, madeAt)}`;
 }
 
-/** Each kind of change and currency by itself: the bill in a superseded one's place is a new one, and not in here. */
+/**
+ * Describes corrections by kind and currency. A bill that replaces a superseded one is new, and not counted.
+ */
 function correctionsFigure({ corrections }: Report): string {
   if (corrections.byChange.length === 0) return 'none';
   return corrections.byChange
@@ -117,16 +127,16 @@ function correctionsFigure({ corrections }: Report): string {
 }
 
 function issuesFigure({ issues }: Report): string {
-  const sum = (many: (one: Report['issues'][number]) => number) =>
-    issues.reduce((total, one) => total + many(one), 0);
-  const of = (severity: Severity) => sum((one) => (one.severity === severity ? one.open : 0));
-  const told = [
+  const sum = (count: (check: Report['issues'][number]) => number) =>
+    issues.reduce((total, check) => total + count(check), 0);
+  const of = (severity: Severity) => sum((check) => (check.severity === severity ? check.open : 0));
+  const open = [
     counted(of('error'), 'error'),
     counted(of('warning'), 'warning'),
     `${whole(of('info'))} for information`,
   ];
-  const acknowledged = sum((one) => one.acknowledged);
-  return `${told.join(', ')}${acknowledged === 0 ? '' : `; acknowledged: ${whole(acknowledged)} more`}`;
+  const acknowledged = sum((check) => check.acknowledged);
+  return `${open.join(', ')}${acknowledged === 0 ? '' : `; acknowledged: ${whole(acknowledged)} more`}`;
 }
 
 function freshnessFigure({ freshness }: Report): string {
@@ -135,7 +145,7 @@ function freshnessFigure({ freshness }: Report): string {
   return `${whole(late)} of ${counted(connections, 'connection')} late${causes.length === 0 ? '' : `: waiting, ${causes.join(', ')}`}`;
 }
 
-/** The figures in lines for a terminal. */
+/** Writes the figures as lines for a terminal. */
 export function reportText(report: Report): string[] {
   const head = `${scopeOf(report)}: ${countsOf(report)}`;
   if (isEmpty(report))
@@ -153,8 +163,8 @@ export function reportText(report: Report): string[] {
     `corrections: ${figures.corrections}`,
     `needing attention: ${figures.attention}`,
     ...report.attention.connections.map(
-      (one) =>
-        `  ${one.company ?? one.connectionId}, ${one.provider ?? 'unknown'}: ${one.status}: ${one.whatToDo}`,
+      ({ company, connectionId, provider, status, whatToDo }) =>
+        `  ${company ?? connectionId}, ${provider ?? 'unknown'}: ${status}: ${whatToDo}`,
     ),
     `issues of the data: ${figures.issues}`,
     `freshness: ${figures.freshness}`,

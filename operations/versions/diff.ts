@@ -3,39 +3,42 @@ import { type FieldKind, fieldKinds, kindOfText } from '../../db/fields/kinds.ts
 import { anyStep, stepOf } from '../../db/fields/paths.ts';
 
 /**
- * What became of a field between two versions: it is there in one alone, has another type, another value, or is in
- * both and missing from some records of one of them (`sometimes`).
+ * How a field changed between two versions: it is in one version only, has another type or another value, or
+ * is in both but missing from some records of one (`sometimes`).
  */
 export const fieldChanges = ['appears', 'disappears', 'type', 'value', 'sometimes'] as const;
 export type FieldChange = (typeof fieldChanges)[number];
 
-/** A field as one version has it. */
+/** A field in one version. */
 export interface FieldSide {
   readonly types: readonly FieldKind[];
-  /** Records that have it, null or not. */
+  /** Number of records with the field, null or not. */
   readonly records: number;
   /** Its value in the example, as JSON. */
   readonly example: string | null;
 }
 
 export interface FieldDifference {
-  /** As in ops.field_catalogue. */
+  /** The field's path, as in ops.field_catalogue. */
   readonly path: string;
   readonly change: FieldChange;
   readonly from: FieldSide;
   readonly to: FieldSide;
-  /** Records in which it differs. */
+  /** Number of records in which it differs. */
   readonly records: number;
-  /** The record of the examples. */
+  /** Id of the record of the examples. */
   readonly id: string;
-  /** Of a field that appears or disappears: one that did the other and has the same values in every record. */
+  /**
+   * For a field that disappears: the one that appears with the same values in every record; `movedFrom`
+   * likewise.
+   */
   readonly movedTo?: string;
   readonly movedFrom?: string;
 }
 
 const exampleLengthMax = 120;
 
-/** A number of JSON with its digits: two that a float would take for the same are told apart. */
+/** A JSON number with its digits, so that numbers which are equal as floats stay distinct. */
 class Digits {
   readonly text: string;
   constructor(text: string) {
@@ -56,9 +59,9 @@ interface Compared {
   records: number;
   kindsDiffer: boolean;
   inOneAlone: boolean;
-  /** The first record in which it differs; rather one in which it is not null. */
+  /** The first record in which the field differs, preferably one in which it is not null. */
   example: { readonly id: string; readonly from: string | null; readonly to: string | null } | undefined;
-  exampleTells: boolean;
+  exampleHasValue: boolean;
 }
 
 const side = (): Side => ({
@@ -68,7 +71,7 @@ const side = (): Side => ({
   distinct: new Set(),
 });
 
-/** Compares records pair by pair, and says field by field how two versions differ. */
+/** Compares records pair by pair, and lists field by field how two versions differ. */
 export class VersionDiff {
   readonly #fields = new Map<string, Compared>();
   #records = 0;
@@ -77,7 +80,7 @@ export class VersionDiff {
     return this.#records;
   }
 
-  /** The same record in both versions, as JSON text. */
+  /** Compares the same record in both versions, given as JSON text. */
   compare(id: string, fromText: string, toText: string): void {
     this.#records += 1;
     const [from, to] = [valuesByPath(fromText), valuesByPath(toText)];
@@ -86,7 +89,7 @@ export class VersionDiff {
     }
   }
 
-  /** Every field that differs, in the order of the paths. */
+  /** Lists every field that differs, in the order of the paths. */
   differences(): FieldDifference[] {
     const found = [...this.#fields]
       .filter(([, field]) => field.records > 0)
@@ -95,22 +98,25 @@ export class VersionDiff {
     const digests = new Map(
       found.map(({ path, field, change }) => {
         const own = change === 'appears' ? field.to : field.from;
-        // A value that is the same in all records says too little.
+        // A value that is the same in all records proves no move.
         return [path, own.distinct.size > 1 ? own.values.copy().digest('hex') : path];
       }),
     );
     return found.map(({ path, field, change }) => {
       const other = found.find(
-        (one) =>
-          digests.get(one.path) === digests.get(path) &&
-          ((change === 'disappears' && one.change === 'appears') ||
-            (change === 'appears' && one.change === 'disappears')),
+        (candidate) =>
+          digests.get(candidate.path) === digests.get(path) &&
+          ((change === 'disappears' && candidate.change === 'appears') ||
+            (change === 'appears' && candidate.change === 'disappears')),
       );
       const { example } = field;
       return {
-        ...{ path, change, records: field.records, id: example?.id ?? '' },
-        from: told(field.from, example?.from ?? null),
-        to: told(field.to, example?.to ?? null),
+        path,
+        change,
+        records: field.records,
+        id: example?.id ?? '',
+        from: fieldSide(field.from, example?.from ?? null),
+        to: fieldSide(field.to, example?.to ?? null),
         ...(other === undefined ? {} : { [change === 'appears' ? 'movedFrom' : 'movedTo']: other.path }),
       };
     });
@@ -126,7 +132,7 @@ export class VersionDiff {
         kindsDiffer: false,
         inOneAlone: false,
         example: undefined,
-        exampleTells: false,
+        exampleHasValue: false,
       };
       this.#fields.set(path, field);
     }
@@ -135,10 +141,10 @@ export class VersionDiff {
     field.records += 1;
     if (from === undefined || to === undefined) field.inOneAlone = true;
     else if (kindsIn(from) !== kindsIn(to)) field.kindsDiffer = true;
-    const telling = [...(from ?? []), ...(to ?? [])].some((value) => value !== null);
-    if (field.example === undefined || (telling && !field.exampleTells)) {
+    const hasValue = [...(from ?? []), ...(to ?? [])].some((value) => value !== null);
+    if (field.example === undefined || (hasValue && !field.exampleHasValue)) {
       field.example = { id, from: texts[0], to: texts[1] };
-      field.exampleTells = telling;
+      field.exampleHasValue = hasValue;
     }
   }
 }
@@ -164,7 +170,7 @@ function add(to: Side, id: string, values: readonly unknown[] | undefined): stri
   return text;
 }
 
-const told = ({ kinds, records }: Side, example: string | null): FieldSide => ({
+const fieldSide = ({ kinds, records }: Side, example: string | null): FieldSide => ({
   types: fieldKinds.filter((kind) => kinds.has(kind)),
   records,
   example:
@@ -184,16 +190,16 @@ function kindOf(value: unknown): FieldKind | undefined {
   return Array.isArray(value) ? 'array' : 'object';
 }
 
-/** The values of a record by their path; those of array elements stand together, in order. */
+/** Collects the values of a record by path; those of array elements share a path, in order. */
 function valuesByPath(text: string): Map<string, unknown[]> {
   const found = new Map<string, unknown[]>();
   const visit = (path: string, value: unknown): void => {
     const isObject = typeof value === 'object' && value !== null && !(value instanceof Digits);
-    // Of objects and arrays only that they are there: their fields are compared by themselves.
-    const shown = !isObject ? value : Array.isArray(value) ? [] : {};
-    const there = found.get(path);
-    if (there === undefined) found.set(path, [shown]);
-    else there.push(shown);
+    // Objects and arrays are noted as empty: their fields are compared by themselves.
+    const noted = !isObject ? value : Array.isArray(value) ? [] : {};
+    const values = found.get(path);
+    if (values === undefined) found.set(path, [noted]);
+    else values.push(noted);
     if (!isObject) return;
     if (Array.isArray(value)) for (const element of value) visit(`${path}/${anyStep}`, element);
     else for (const [name, inner] of Object.entries(value)) visit(`${path}/${stepOf(name)}`, inner);

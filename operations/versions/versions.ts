@@ -11,15 +11,17 @@ import { type FieldDifference, VersionDiff } from './diff.ts';
 
 export type { FieldDifference } from './diff.ts';
 
-/** What is compared: versions differ in documents and usage data (seed 9), and it costs little to see that the rest is the same. */
+/** Resources to compare. Versions differ in documents and usage (seed 9); checking the rest costs little. */
 export const comparedResources = ['companies', ...companyResources] as const;
 export type ComparedResource = (typeof comparedResources)[number];
 
 export interface ResourceDiff {
   readonly resource: ComparedResource;
-  /** Records that were read in both versions. */
+  /** Number of records that were read in both versions. */
   readonly compared: number;
-  /** Records that one of them alone showed: the service changed meanwhile, or lists them in another order. */
+  /**
+   * Number of records that only one version listed: the service changed meanwhile, or orders them otherwise.
+   */
   readonly unmatched: number;
   readonly fields: readonly FieldDifference[];
 }
@@ -30,7 +32,10 @@ export interface VersionsDiff {
   readonly resources: readonly ResourceDiff[];
 }
 
-/** Readings are taken from so many meters, where as many have any; they are looked for in so many, and of a company. */
+/**
+ * Bounds of the search for readings: meters whose readings are compared, meters tried, meters tried of a
+ * company.
+ */
 const metersWithReadings = 5;
 const metersMax = 100;
 const metersOfCompanyMax = 20;
@@ -38,8 +43,8 @@ const metersOfCompanyMax = 20;
 type Params = Readonly<Record<string, string>>;
 
 /**
- * Reads the same records in two versions of the API and compares them field by field; at most `records` of each
- * resource, of one company or of as many as it takes; readings of a few meters.
+ * Reads the same records in two versions of the API and compares them field by field: at most `records` of
+ * each resource, of one company or of as many as needed, and readings of a few meters.
  * @throws Error when the service has no such version
  */
 export async function diffVersions(options: {
@@ -61,10 +66,8 @@ export async function diffVersions(options: {
     await requireVersion(clients[1], to);
     const resources: ResourceDiff[] = [];
     const companies =
-      companyId === undefined
-        ? asOftenAsAsked(companiesOf(clients[0], settings.companies))
-        : () => [companyId];
-    /** Parameters of the listings that a resource is read from, one after the other. */
+      companyId === undefined ? replayable(companiesOf(clients[0], settings.companies)) : () => [companyId];
+    /** Yields the parameters of the listings from which a resource is read, one after the other. */
     const listings = async function* (resource: ComparedResource): AsyncGenerator<Params> {
       if (resource === 'companies') yield {};
       else if (resource === 'intervals') yield* metersOf(clients[0], companies());
@@ -92,10 +95,10 @@ export async function diffVersions(options: {
   }
 }
 
-/** The service's address with another version at its end. */
+/** Replaces the version at the end of the service's URL. */
 const versionUrl = (url: string, version: string): string => url.replace(/\/[^/]*\/?$/, `/${version}`);
 
-/** `GET /ping` confirms the version in use (seed 9.5). */
+/** Checks that the service has a version: `GET /ping` confirms the version in use (seed 9.5). */
 async function requireVersion(client: ServiceClient, version: string): Promise<void> {
   try {
     await client.ping();
@@ -105,10 +108,10 @@ async function requireVersion(client: ServiceClient, version: string): Promise<v
   }
 }
 
-/** Companies that are configured, then those that the service lists, page by page as they are asked for. */
+/** Yields the configured companies, then those that the service lists, page by page on demand. */
 async function* companiesOf(client: ServiceClient, configured: readonly string[]): AsyncGenerator<string> {
-  const told = new Set(configured);
-  yield* told;
+  const yielded = new Set(configured);
+  yield* yielded;
   if (!client.has('companies')) return;
   for await (const page of walkPages({
     client,
@@ -118,29 +121,29 @@ async function* companiesOf(client: ServiceClient, configured: readonly string[]
     judged: false,
   })) {
     for (const id of page.ids) {
-      if (id === null || told.has(id)) continue;
-      told.add(id);
+      if (id === null || yielded.has(id)) continue;
+      yielded.add(id);
       yield id;
     }
   }
 }
 
-/** The same items to each who asks, from their beginning, each read once and when it is needed. */
-function asOftenAsAsked<T>(source: AsyncIterator<T>): () => AsyncGenerator<T> {
-  const known: T[] = [];
+/** Makes a source that can be iterated several times; it reads each item once, on demand. */
+function replayable<T>(source: AsyncIterator<T>): () => AsyncGenerator<T> {
+  const items: T[] = [];
   return async function* () {
     for (let at = 0; ; at++) {
-      if (at === known.length) {
+      if (at === items.length) {
         const next = await source.next();
         if (next.done) return;
-        known.push(next.value);
+        items.push(next.value);
       }
-      yield known[at] as T;
+      yield items[at] as T;
     }
   };
 }
 
-/** Meters that may have readings: some of each company's first page of them, from all over it. */
+/** Yields meters that may have readings: a spread sample of each company's first page of meters. */
 async function* metersOf(
   client: ServiceClient,
   companies: AsyncIterable<string> | Iterable<string>,
@@ -164,7 +167,7 @@ async function* metersOf(
   }
 }
 
-/** Compares what both versions showed; returns how many records only one did. */
+/** Compares the records of both versions; returns how many only one version listed. */
 function compare(
   before: ReadonlyMap<string, string>,
   after: ReadonlyMap<string, string>,
@@ -180,7 +183,9 @@ function compare(
   return before.size + after.size - 2 * matched;
 }
 
-/** The text of the first records of a listing, by their id; of readings by meter and time, as they may have none. */
+/**
+ * Reads the texts of a listing's first records by id; of readings by meter and time, as they may have no id.
+ */
 async function readRecords(
   client: ServiceClient,
   endpoint: ComparedResource,
@@ -198,9 +203,9 @@ async function readRecords(
   return read;
 }
 
-/** Meter and time of a reading, as it says them; undefined for one without. */
+/** Key of a reading: its meter and times; undefined without a start. */
 function placeOf({ meterId }: Params, reading: unknown): string | undefined {
-  const said = (reading ?? {}) as Record<string, unknown>;
-  const start = startOf(said) ?? null;
-  return start === null ? undefined : `${meterId} ${start} ${endOf(said) ?? ''}`.trimEnd();
+  const fields = (reading ?? {}) as Record<string, unknown>;
+  const start = startOf(fields) ?? null;
+  return start === null ? undefined : `${meterId} ${start} ${endOf(fields) ?? ''}`.trimEnd();
 }

@@ -20,7 +20,7 @@ const script = `
   process.exit(7);
 `;
 
-test('a log on a full disk loses its lines, and the process goes on and ends', async () => {
+test('a log on a full disk loses its lines, and the process works on and ends', async () => {
   const full = openSync('/dev/full', 'w');
   const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
     stdio: ['ignore', full, 'pipe'],
@@ -35,7 +35,7 @@ test('a log on a full disk loses its lines, and the process goes on and ends', a
   expect({ said, status }).toEqual({ said: 'went on', status: 7 });
 });
 
-/** As pino-pretty sets it. */
+/** A colour code of pino-pretty. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it begins with one
 const colour = /\u001b\[\d+m/g;
 const hostile = 'x\u001b]0;OWNED\u0007\u009b2J\u202e\n12:00 INFO: forged';
@@ -46,7 +46,7 @@ const quoting = `
   createLog({ level: 'info' }).warn({ [hostile]: [hostile], err: new Error(hostile) }, hostile);
 `;
 
-test('what a log quotes steers no terminal, and is the same in JSON', async () => {
+test('text that a log quotes steers no terminal, and is unchanged in JSON', async () => {
   const piped = spawn(process.execPath, ['--input-type=module', '--eval', quoting], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -56,9 +56,9 @@ test('what a log quotes steers no terminal, and is the same in JSON', async () =
   const words = [process.execPath, '--input-type=module', '--eval', quoting];
   const command = words.map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`).join(' ');
   const terminal = spawn('script', ['-qec', command, '/dev/null'], { stdio: ['ignore', 'pipe', 'inherit'] });
-  // The ends of lines are the terminal's, the colours ours.
-  const shown = (await text(terminal.stdout)).replaceAll('\r\n', '\n').replaceAll(colour, '');
-  expect(steering(shown)).toEqual([]);
-  expect(shown).toContain(String.raw`WARN: x\u001b]0;OWNED\u0007\u009b2J\u202e\n12:00 INFO: forged`);
-  expect(shown).not.toMatch(/^12:00/m);
+  // Removes the terminal's line ends and our colours.
+  const screen = (await text(terminal.stdout)).replaceAll('\r\n', '\n').replaceAll(colour, '');
+  expect(steering(screen)).toEqual([]);
+  expect(screen).toContain(String.raw`WARN: x\u001b]0;OWNED\u0007\u009b2J\u202e\n12:00 INFO: forged`);
+  expect(screen).not.toMatch(/^12:00/m);
 });

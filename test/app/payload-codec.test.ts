@@ -10,7 +10,7 @@ const plainOf = (payload: Payload | undefined): unknown =>
   payload === undefined ? undefined : defaultPayloadConverter.fromPayload(payload);
 
 describe('the payload codec', () => {
-  test('gives back whatever it encrypted, and never the same bytes twice', async () => {
+  test('decrypts any payload to its bytes, and never encrypts to the same bytes twice', async () => {
     const codec = payloadCodec([keyOf('a')]);
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), async (value) => {
@@ -22,7 +22,7 @@ describe('the payload codec', () => {
     );
   });
 
-  test('keys rotate: the first encrypts, all decrypt', async () => {
+  test('encrypts under the first key and decrypts under all', async () => {
     const [older, newer] = [keyOf('2026-01'), keyOf('2026-07')];
     const [before = {}] = await payloadCodec([older]).encode([payloadOf('before')]);
     const rotated = payloadCodec([newer, older]);
@@ -37,7 +37,7 @@ describe('the payload codec', () => {
     expect(await payloadCodec([]).encode([payload])).toEqual([payload]);
   });
 
-  test('with keys what is bare is refused, unless it is accepted', async () => {
+  test('refuses plaintext where there are keys, unless it is set to accept it', async () => {
     const bare = payloadOf('plain');
     await expect(payloadCodec([keyOf('a')]).decode([bare])).rejects.toMatchObject({
       code: 'PAYLOAD_REFUSED',
@@ -47,7 +47,7 @@ describe('the payload codec', () => {
     expect((await payloadCodec([]).decode([bare])).map(plainOf)).toEqual(['plain']);
   });
 
-  test('a payload is read where it was encrypted for, whatever the namespace, and nowhere else', async () => {
+  test('decrypts a payload only in the place it was encrypted for, in any namespace', async () => {
     const codec = payloadCodec([keyOf('a')]);
     const text = fc.constantFrom('', 'a', 'b', 'a","b', 'event/1', 'event/1/2');
     const place = fc.oneof(
@@ -72,7 +72,7 @@ describe('the payload codec', () => {
     );
   });
 
-  test('runs of one schedule read the results of one another, those of another schedule do not', async () => {
+  test("runs of a schedule read each other's results; runs of another schedule cannot", async () => {
     const codec = payloadCodec([keyOf('a')]);
     const of = (workflowId: string): SerializationContext => ({
       type: 'workflow',
@@ -86,18 +86,18 @@ describe('the payload codec', () => {
     }
   });
 
-  test('a payload is read under the name of its key alone, even where another name has the same bytes', async () => {
-    const known = keyOf('a');
-    const [secret = {}] = await payloadCodec([known]).encode([payloadOf('secret')]);
+  test('decrypts a payload only under the id of its key, even if another id has the same key', async () => {
+    const key = keyOf('a');
+    const [secret = {}] = await payloadCodec([key]).encode([payloadOf('secret')]);
     const renamed = { ...secret, metadata: { ...secret.metadata, 'encryption-key-id': Buffer.from('b') } };
     for (const plaintext of ['refused', 'accepted'] as const) {
-      await expect(payloadCodec([known, { ...known, id: 'b' }], plaintext).decode([renamed])).rejects.toThrow(
+      await expect(payloadCodec([key, { ...key, id: 'b' }], plaintext).decode([renamed])).rejects.toThrow(
         /under another name of its key/,
       );
     }
   });
 
-  test('a key that is missing or another is told by its name', async () => {
+  test('the error names a missing or wrong key', async () => {
     const [secret = {}] = await payloadCodec([keyOf('a')]).encode([payloadOf('secret')]);
     for (const codec of [payloadCodec([]), payloadCodec([keyOf('b')])]) {
       await expect(codec.decode([secret])).rejects.toThrow(/key "a": add it to TEMPORAL_CODEC_KEYS/);
@@ -107,7 +107,7 @@ describe('the payload codec', () => {
     );
   });
 
-  test('a payload that was changed or cut anywhere is refused', async () => {
+  test('refuses a payload that was changed or cut anywhere', async () => {
     const codec = payloadCodec([keyOf('a')]);
     const [secret = {}] = await codec.encode([payloadOf('secret')]);
     const data = Buffer.from(secret.data ?? []);

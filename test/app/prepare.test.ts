@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { requireZone } from '../../app/prepare.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-test('sessions that read times in another zone than was asked for are refused, and what to do is said', async () => {
+test('sessions in another time zone than the configured one are refused with advice', async () => {
   const warehouse = await createWarehouse('Europe/Berlin');
   onTestFinished(() => warehouse.drop());
   await requireZone(warehouse, 'europe/berlin');

@@ -3,7 +3,7 @@ import { describe, expect, it, test } from 'vitest';
 import { printable, printableValue } from '../../app/printable.ts';
 import { steering } from '../support/steering.ts';
 
-describe('what others wrote, as a terminal may show it', () => {
+describe('untrusted text for a terminal', () => {
   it.each([
     ['a window title', 'x\u001b]0;OWNED\u0007', String.raw`x\u001b]0;OWNED\u0007`],
     ['a link', '\u001b]8;;http://a\u001b\\b', String.raw`\u001b]8;;http://a\u001b\b`],
@@ -15,23 +15,23 @@ describe('what others wrote, as a terminal may show it', () => {
     ['what has no width', 'pay\u200bpal\ufeff\u115f\u00ad', String.raw`pay\u200bpal\ufeff\u115f\u00ad`],
     ['tags beyond the basic plane', '\u{e0041}', String.raw`\udb40\udc41`],
     ['half of a pair', '\ud83d!', String.raw`\ud83d!`],
-  ])('%s is shown and not done', (_name, text, shown) => {
-    expect(printable(text)).toBe(shown);
+  ])('%s is escaped', (_name, text, escaped) => {
+    expect(printable(text)).toBe(escaped);
   });
 
-  it('words of every script and emoji stay', () => {
+  it('words of every script and emoji stay unchanged', () => {
     const text = 'Ærø – 東京電力 – كهرباء – חשמל – ❤️ 🔌 "a\\b"';
     expect(printable(text)).toBe(text);
   });
 });
 
-test('no text steers, and what is shown once is shown the same again', () => {
+test('escaped text steers nothing, and escaping it again changes nothing', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
-      const shown = printable(text);
-      expect(steering(shown)).toEqual([]);
-      expect(shown).not.toContain('\n');
-      expect(printable(shown)).toBe(shown);
+      const escaped = printable(text);
+      expect(steering(escaped)).toEqual([]);
+      expect(escaped).not.toContain('\n');
+      expect(printable(escaped)).toBe(escaped);
     }),
   );
 });
@@ -45,7 +45,7 @@ test('JSON stays the same JSON', () => {
   );
 });
 
-test('in a value each text and each name is shown, and a stack keeps its lines', () => {
+test('every text and field name in a value is escaped, and a stack keeps its lines', () => {
   const value = { 'a\u001b': ['b\n', { stack: 'Error: c\u009b\n    at d' }], e: 1, f: null };
   expect(printableValue(value)).toEqual({
     ...{ 'a\\u001b': ['b\\n', { stack: 'Error: c\\u009b\n    at d' }], e: 1, f: null },

@@ -31,7 +31,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString(8);
 
-/** A file of somebody, and a link to it under a name that is to be written. */
+/** Plants a link to another's file under a name that is about to be written. */
 function planted(): { path: string; victim: string } {
   const [path, victim] = [join(dir, 'file'), join(dir, 'victim')];
   writeFileSync(victim, 'mine', { mode: 0o644 });
@@ -39,7 +39,7 @@ function planted(): { path: string; victim: string } {
   return { path, victim };
 }
 
-test('a file has its name once it is whole, for its user alone, and takes the place of a link', async () => {
+test('a complete file gets its name, is private, and replaces a link', async () => {
   const { path, victim } = planted();
   const file = createPrivateFile(path);
   const [unfinished = ''] = readdirSync(dir).filter((name) => name.endsWith('.unfinished'));
@@ -57,7 +57,7 @@ test('a file has its name once it is whole, for its user alone, and takes the pl
   expect(readdirSync(dir).sort()).toEqual(['file', 'victim']);
 });
 
-test('a file that is discarded leaves nothing, and what had its name before', () => {
+test('a discarded file leaves nothing but the earlier file of its name', () => {
   const path = join(dir, 'file');
   writeFileSync(path, 'before');
   createPrivateFile(path).discard();
@@ -65,12 +65,12 @@ test('a file that is discarded leaves nothing, and what had its name before', ()
   expect(readFileSync(path, 'utf8')).toBe('before');
 });
 
-test('what is no file is not replaced', () => {
+test('a device, pipe or folder is not replaced', () => {
   expect(() => createPrivateFile('/dev/null')).toThrow('/dev/null is there and no file');
   expect(() => createPrivateFile(dir)).toThrow('is there and no file');
 });
 
-test('a small file takes the place of a link, and of a file that others could read', () => {
+test('a small file replaces a link, and a file that others could read', () => {
   const { path, victim } = planted();
   writePrivateFile(path, 'secret');
   expect([readFileSync(path, 'utf8'), modeOf(path)]).toEqual(['secret', '600']);
@@ -79,7 +79,7 @@ test('a small file takes the place of a link, and of a file that others could re
   expect(readdirSync(dir).sort()).toEqual(['file', 'victim']);
 });
 
-test('a file that is written once stays as it is', () => {
+test('a file that is written once is never replaced', () => {
   const path = join(dir, 'new/file');
   makePrivateFolder(join(dir, 'new'));
   expect(modeOf(join(dir, 'new'))).toBe('700');
@@ -89,7 +89,7 @@ test('a file that is written once stays as it is', () => {
   expect(readdirSync(join(dir, 'new'))).toEqual(['file']);
 });
 
-test('a log is added to and closed to others, and one that is a link is not opened', () => {
+test('a log is appended to and made private; a link is not opened', () => {
   const path = join(dir, 'log');
   writeFileSync(path, 'before\n', { mode: 0o644 });
   writeFileSync(openPrivateLog(path), 'after\n');
@@ -99,7 +99,7 @@ test('a log is added to and closed to others, and one that is a link is not open
   expect(readFileSync(victim, 'utf8')).toBe('mine');
 });
 
-test('processes that start together have one key, and data from before there were keys has none', async () => {
+test('processes that start together get one key; data from before there were keys gets none', async () => {
   const module = JSON.stringify(resolve(import.meta.dirname, '../../app/embedded-codec-key.ts'));
   const script = `
     import { embeddedCodecKey } from ${module};

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../support/folder.ts';
 
 const service = { SERVICE_URL: 'https://service.example/v2.2', SERVICE_API_KEY: 'key-1' };
 
-/** What is wrong with an environment, a line a problem. */
+/** Lists the problems of an environment, a line each. */
 function problemsOf(env: Readonly<Record<string, string>>): readonly string[] {
   try {
     readSettings(env);
@@ -21,7 +21,7 @@ function problemsOf(env: Readonly<Record<string, string>>): readonly string[] {
 describe('defaults', () => {
   const defaults = readSettings({});
 
-  test('an empty environment is right: everything has a default or a stand-in', () => {
+  test('an empty environment is valid: everything has a default or a stand-in', () => {
     expect(defaults).toEqual({
       service: {
         ...{ url: undefined, apiKey: undefined, companies: [], timeZone: 'UTC' },
@@ -42,7 +42,7 @@ describe('defaults', () => {
     });
   });
 
-  test('a variable that is empty is one that is not set, as in a compose file', () => {
+  test('an empty variable counts as unset, as in a compose file', () => {
     const names = ['SERVICE_URL', 'SERVICE_MAX_CONCURRENCY', 'DATABASE_URL', 'RECEIVER_PORT', 'LOG_LEVEL'];
     expect(readSettings(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(defaults);
   });
@@ -54,8 +54,8 @@ describe('defaults', () => {
 
 const signingSecrets = [7, 8].map((byte) => `whsec_${Buffer.alloc(32, byte).toString('base64')}`);
 
-describe('what is set', () => {
-  test('is taken: numbers as numbers, lists without blanks, the base address without its last slash', () => {
+describe('settings that are set', () => {
+  test('are decoded: numbers, lists without blanks, the base URL without its last slash', () => {
     const companies = ['0b7c1f5e-2d7a-4b7e-9c61-0a1b2c3d4e5f', '11111111-2222-3333-4444-555555555555'];
     const settings = readSettings({
       ...{ SERVICE_URL: 'https://service.example/v2.2/', SERVICE_API_KEY: 'key-1' },
@@ -104,12 +104,12 @@ describe('what is set', () => {
     ['TEMPORAL_ADDRESS', 'there'],
     ['TEMPORAL_CONFIG_FILE', import.meta.filename],
     ['TEMPORAL_PROFILE', 'there'],
-  ])("%s says where Temporal is, by Temporal's own configuration", (name, value) => {
+  ])("%s configures Temporal by Temporal's own configuration", (name, value) => {
     expect(readSettings({ [name]: value }).temporalConfigured).toBe(true);
   });
 
   test.each(['temporal', 'temporal.example:7233', '10.0.0.7:7233', '[::1]:7233', 'my_temporal:1'])(
-    'an address of Temporal: %s',
+    'accept the address of Temporal %s',
     (address) => {
       expect(readSettings({ TEMPORAL_ADDRESS: address }).temporalConfigured).toBe(true);
     },
@@ -120,7 +120,7 @@ describe('what is set', () => {
   });
 });
 
-describe('what is wrong', () => {
+describe('wrong settings', () => {
   const wrong = {
     SERVICE_URL: 'service.example',
     SERVICE_API_KEY: 'a key',
@@ -136,7 +136,7 @@ describe('what is wrong', () => {
     SERVICE_ENDPOINTS: '/nowhere/endpoints.json',
   };
 
-  test('is told all at once, each with its variable and what would be right', () => {
+  test('are listed all at once, each with its variable and what would be right', () => {
     const problems = [
       'SERVICE_URL has to be a URL, for example https://service.example/v2.2',
       'SERVICE_API_KEY has to be printable text without spaces',
@@ -179,7 +179,7 @@ describe('what is wrong', () => {
     expect(problems[0]).toContain(right);
   });
 
-  test('a check that is none, beside those there are', () => {
+  test('an unknown check is listed, beside the existing ones', () => {
     const [problem, ...more] = problemsOf({ CHECKS_OFF: 'late_bill,luck' });
     expect(more).toEqual([]);
     expect(problem).toMatch(
@@ -188,7 +188,7 @@ describe('what is wrong', () => {
   });
 
   test.each(['temporal example', 'temporal:0', 'temporal:70000', 'temporal:', '::1', ''.padEnd(3, '/')])(
-    'an address of Temporal that is none: %s',
+    'refuse the address of Temporal %s',
     (address) => {
       expect(problemsOf({ TEMPORAL_ADDRESS: address })).toHaveLength(1);
     },
@@ -216,13 +216,13 @@ describe('the endpoint file', () => {
     return { SERVICE_ENDPOINTS: path };
   };
 
-  test('overrides the entries that it has, whole, and leaves the others', async () => {
+  test('replaces its entries completely, and leaves the others', async () => {
     const file = { document: null, connections: { path: '/connections/of/{companyId}' } };
     const { endpoints } = readSettings(await env(JSON.stringify(file))).service;
     expect(endpoints).toEqual({ ...defaultEndpoints, ...file });
   });
 
-  test('may be empty of entries', async () => {
+  test('may have no entries', async () => {
     expect(readSettings(await env('{}')).service.endpoints).toEqual(defaultEndpoints);
   });
 
@@ -239,11 +239,11 @@ describe('the endpoint file', () => {
     expect(others).toEqual([]);
   });
 
-  test('names each entry that is wrong, beside what is wrong elsewhere', async () => {
+  test('that is wrong has each wrong entry named, beside other wrong settings', async () => {
     const file = { invoices: { path: '/i' }, meters: { path: 'meter' }, document: { paths: '/d' } };
-    const told = problemsOf({ ...(await env(JSON.stringify(file))), LOG_LEVEL: 'loud' }).join('\n');
+    const problems = problemsOf({ ...(await env(JSON.stringify(file))), LOG_LEVEL: 'loud' }).join('\n');
     for (const named of ['LOG_LEVEL ', 'invoices', 'meters.path: ', 'document.path: ', 'paths']) {
-      expect(told).toContain(named);
+      expect(problems).toContain(named);
     }
   });
 
@@ -255,21 +255,21 @@ describe('the endpoint file', () => {
     ]);
   });
 
-  test('named by mistake, a file of secrets is not quoted', async () => {
+  test('that is a file of secrets, named by mistake, is not quoted', async () => {
     for (const text of ['whsec_geheim', '{"a": whsec_geheim}', '"whsec_geheim']) {
-      const told = problemsOf(await env(text)).join('\n');
-      expect(told).toContain('is not JSON');
-      expect(told).not.toContain('geheim');
+      const problems = problemsOf(await env(text)).join('\n');
+      expect(problems).toContain('is not JSON');
+      expect(problems).not.toContain('geheim');
     }
   });
 });
 
-test('no error shows a secret, nor an address that may hold one', () => {
-  const told = problemsOf({
+test('no error quotes a secret, or a URL that may hold one', () => {
+  const problems = problemsOf({
     ...{ SERVICE_URL: 'https://user:geheim@service.example', SERVICE_API_KEY: 'geheim key' },
     ...{ WEBHOOK_SECRETS: 'whsec_geheim', WEBHOOK_HEADER_PREFIX: 'geheim!' },
     ...{ DATABASE_URL: 'mysql://user:geheim@host/db', RECEIVER_PORT: 'geheim', LOG_LEVEL: 'geheim' },
   });
-  expect(told.length).toBeGreaterThanOrEqual(6);
-  expect(told.join('\n')).not.toContain('geheim');
+  expect(problems.length).toBeGreaterThanOrEqual(6);
+  expect(problems.join('\n')).not.toContain('geheim');
 });

@@ -23,12 +23,12 @@ async function shared() {
 }
 
 interface Worker extends Setup {
-  /** The share that it was told last. */
+  /** Returns the share that it was given last. */
   readonly share: () => number;
   readonly limit: WarehouseLimit;
 }
 
-/** A client that joins as a worker process does, until the test is over, and a service of its own. */
+/** Starts a client that joins as a worker process does, until the test is over. */
 async function startClient(
   url: string,
   maxConcurrency: number,
@@ -41,12 +41,12 @@ async function startClient(
   let share = 0;
   const sharedLimit: SharedLimit = {
     closed: (ms) => limit.closed(ms),
-    follow: (told) =>
+    follow: (client) =>
       limit.follow({
-        ...told,
+        ...client,
         share: (given) => {
           share = given;
-          told.share(given);
+          client.share(given);
         },
       }),
   };
@@ -59,7 +59,7 @@ const waitForShares = (workers: readonly Worker[], expected: readonly number[]) 
 
 const upTo = (max: number) => fc.integer({ min: 1, max });
 
-test('shares add up to the limit, differ by one at most, and of too many workers each has its turn', () => {
+test('shares add up to the limit, differ by one at most, and each of too many workers has its turn', () => {
   fc.assert(
     fc.property(upTo(40), upTo(60), upTo(1_000), (limit, workers, from) => {
       const sharesAt = (turn: number) =>
@@ -73,7 +73,7 @@ test('shares add up to the limit, differ by one at most, and of too many workers
   );
 });
 
-/** Answers once the test lets it, and counts the requests of all clients that wait. */
+/** A service that answers once the test lets it, and counts the waiting requests of all clients. */
 function atOneDoor() {
   const gauge = { inFlight: 0, most: 0, perClient: [] as number[] };
   const waiting: (() => void)[] = [];
@@ -104,7 +104,7 @@ test('more workers than the limit never have more requests in flight, and each c
   const all = Promise.all(
     workers.flatMap(({ client }) => pages.slice(0, 3).map((page) => client.page(documents(page)))),
   );
-  // A request that takes longer than a turn keeps its part of the limit until it is answered.
+  // A request that takes longer than a turn keeps its share of the limit until it is answered.
   await until('two requests are in flight', () => gauge.inFlight === 2);
   await until('the turn of those that ask is over', () => shares(workers).every((share) => share === 0));
   expect(gauge.inFlight).toBe(2);
@@ -114,7 +114,7 @@ test('more workers than the limit never have more requests in flight, and each c
   expect(gauge.perClient).toEqual([3, 3, 3, 3, 3]);
 });
 
-test('what another still has in flight is no part of anybody else', async () => {
+test("a share is free only when the other worker's requests in flight are answered", async () => {
   const { url } = await shared();
   const { gauge, script, answer } = atOneDoor();
   const first = await startClient(url, 4, script(0), 200);
@@ -131,7 +131,7 @@ test('what another still has in flight is no part of anybody else', async () => 
 });
 
 describe('two workers', () => {
-  test('have the limit together: no more requests at once, and no fewer', async () => {
+  test('use the limit together: no more requests at once, and no fewer', async () => {
     const { url } = await shared();
     const door = createDoor();
     const script: Script = async () => {
@@ -150,7 +150,7 @@ describe('two workers', () => {
     for (const { server, share } of workers) expect(server.inFlightMax).toBe(share());
   });
 
-  test('share it anew when one leaves, dies or comes', async () => {
+  test('share it again when one leaves, dies or joins', async () => {
     const { url, db } = await shared();
     const good: Script = () => ({ json: [] });
     const first = await startClient(url, 10, good);
@@ -159,7 +159,7 @@ describe('two workers', () => {
     await waitForShares([first, second], [5, 5]);
     await second.limit.leave();
     await waitForShares([first], [10]);
-    // Of a worker that was killed, its last sign of life is left.
+    // A killed worker leaves its last sign of life.
     const died = randomUUID();
     await db.execute(sql`insert into metersync.service_workers (worker_id) values (${died}::uuid)`);
     await waitForShares([first], [5]);
@@ -169,7 +169,7 @@ describe('two workers', () => {
     await waitForShares([first], [10]);
   });
 
-  test('wait together when the service asks one of them to, and slow down once for it', async () => {
+  test('both wait when the service asks one of them to, and slow down once for it', async () => {
     const { url } = await shared();
     const busy: Script = ({ query }) =>
       query.get('page') === '1'
@@ -192,13 +192,13 @@ describe('two workers', () => {
         { level: 'warn', message: 'the service asks to slow down', fields: expect.anything() },
       ]);
     }
-    // A worker that comes later finds the gate closed.
+    // A worker that joins later finds the gate closed.
     const third = await startClient(url, 8, busy);
     expect(await rejection(third.client.page(documents(2)))).toMatchObject({ code: 'SERVICE_BUSY' });
     expect(third.server.asked).toHaveLength(0);
   });
 
-  test('ask nothing while the warehouse is away, and begin and go on when it is back', async () => {
+  test('send no requests while the warehouse is away, and go on when it is back', async () => {
     const { url } = await shared();
     const outage = await outageOf(url);
     onTestFinished(() => outage.close());

@@ -14,7 +14,7 @@ function recorded() {
 const address = inject('temporalAddress');
 const waits = { everyMs: 5, refusedForMs: 100 };
 
-test('Temporal that is there is waited for no longer, and nothing is said', async () => {
+test('Temporal that is there ends the wait at once, and nothing is logged', async () => {
   const { lines, log } = recorded();
   const arrival = await awaitTemporal({ address, namespace: 'default' }, log, waits);
   expect(arrival.isThere()).toBe(true);
@@ -22,7 +22,7 @@ test('Temporal that is there is waited for no longer, and nothing is said', asyn
   expect(lines).toEqual([]);
 });
 
-test('a namespace that it does not know is told at once, and ends the wait when nobody makes it', async () => {
+test('an unknown namespace is logged at once, and ends the wait if nobody makes it', async () => {
   const { lines, log } = recorded();
   const arrival = await awaitTemporal({ address, namespace: 'nowhere' }, log, waits);
   expect(arrival.isThere()).toBe(false);
@@ -32,7 +32,7 @@ test('a namespace that it does not know is told at once, and ends the wait when 
   expect(lines.map(({ level }) => level)).toEqual([50]);
 });
 
-test('so is a connection that cannot be secured', async () => {
+test('a connection that cannot be secured ends the wait too', async () => {
   vi.stubEnv('TEMPORAL_TLS', 'true');
   onTestFinished(() => void vi.unstubAllEnvs());
   const arrival = await awaitTemporal(
@@ -45,7 +45,7 @@ test('so is a connection that cannot be secured', async () => {
   );
 });
 
-test('while it is away nothing that waits for it is started, one line says so, and all can be stopped', async () => {
+test('while Temporal is away one line says so, no part starts, and all can be stopped', async () => {
   const { lines, log } = recorded();
   let looks = 0;
   const hangsUp = createServer((socket) => {

@@ -6,24 +6,24 @@ import { expect, onTestFinished, test } from 'vitest';
 import { startOf } from '../../app/temporal.ts';
 import { rejection } from '../service/setup.ts';
 
-/** Of gRPC: what a server answers to a call that it lacks, and to a request that no retry makes right. */
+/** Statuses of gRPC for an unknown call, and for a request that no retry makes right. */
 const unimplemented = '12';
 const invalidArgument = '3';
 
-/** Milliseconds of a deadline as gRPC puts it on the wire. */
+/** Reads the milliseconds of a deadline in gRPC's header. */
 function deadlineOf(headers: IncomingHttpHeaders): number {
   const [, digits = '', unit = ''] = /^(\d+)([HMSmun])$/.exec(String(headers['grpc-timeout'])) ?? [];
   const ms: Record<string, number> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 0.001, n: 0.000_001 };
   return Number(digits) * (ms[unit] ?? Number.NaN);
 }
 
-test('each attempt to start a group goes out with the deadline that it was given', async () => {
+test('each attempt to start a group carries its deadline on the wire', async () => {
   const calls: IncomingHttpHeaders[] = [];
   const server = createServer();
   server.on('stream', (stream, headers) => {
-    const known = headers[':path']?.endsWith('/StartWorkflowExecution');
-    if (known) calls.push(headers);
-    const status = known ? invalidArgument : unimplemented;
+    const isStart = headers[':path']?.endsWith('/StartWorkflowExecution');
+    if (isStart) calls.push(headers);
+    const status = isStart ? invalidArgument : unimplemented;
     stream.on('error', () => {});
     stream.resume();
     stream.respond(
@@ -45,7 +45,7 @@ test('each attempt to start a group goes out with the deadline that it was given
   }
   expect(calls).toHaveLength(2);
   const [first = Number.NaN, second = Number.NaN] = calls.map(deadlineOf);
-  // Whatever passed before the request was written is off already.
+  // The time until the request was written is already subtracted.
   expect(first).toBeLessThanOrEqual(600_000);
   expect(first).toBeGreaterThan(30_000);
   expect(second).toBeLessThanOrEqual(30_000);

@@ -44,10 +44,10 @@ describe('a warehouse', () => {
 
   test.each([
     ...['db.example/w?sslmode=verify-full', 'db.example/w?ssl=true', '10.0.0.7/w?sslmode=verify-full'],
-    // The driver verifies as much for these, for now.
+    // The driver verifies as much for these at present.
     ...['db.example/w?sslmode=require', 'db.example/w?sslmode=verify-ca'],
     'db.example/w?sslnegotiation=direct',
-  ])('elsewhere that proves who it is is safe: %s', (rest) => {
+  ])('elsewhere that proves its identity is safe: %s', (rest) => {
     expect(at(rest)).toEqual([]);
   });
 
@@ -66,17 +66,17 @@ describe('a warehouse', () => {
       'db.example/w?sslmode=require&uselibpqcompat=true',
       'db.example/w?sslmode=prefer&uselibpqcompat=true',
     ],
-  ])('elsewhere that does not is told of: %s', (rest) => {
+  ])('elsewhere that does not is reported: %s', (rest) => {
     expect(at(rest)).toEqual(['DATABASE_URL']);
   });
 
-  test('whose CA is trusted and whose name is not looked at is told of', () => {
+  test('whose CA is trusted but whose name is not checked is reported', () => {
     const more = `sslrootcert=${ours.file}&uselibpqcompat=true`;
     expect(at(`db.example/w?sslmode=verify-ca&${more}`)).toEqual(['DATABASE_URL']);
     expect(at(`db.example/w?sslmode=verify-full&${more}`)).toEqual([]);
   });
 
-  test('whose CA is in no file is a wrong setting, which shows no password', () => {
+  test('whose CA file is missing is a wrong setting, and the error has no password', () => {
     const url = 'postgres://u:geheim@db.example/w?sslmode=verify-full&sslrootcert=/nowhere/ca.pem';
     const asked = () => requireSafeTransport(readSettings({ DATABASE_URL: url }), everything);
     expect(asked).toThrow(SettingsError);
@@ -119,7 +119,7 @@ describe('the settings', () => {
     ...{ DATABASE_URL: 'postgres://u:geheim@db.example/w', SERVICE_URL: 'http://service.example/v2' },
   };
 
-  test('say of each connection what may happen and what to do', () => {
+  test('report for each connection what may happen and what to do', () => {
     const judged = requireSafeTransport(readSettings({ ...service, ...open }), everything);
     expect(judged.map(({ setting }) => setting)).toEqual(['DATABASE_URL', 'SERVICE_URL']);
     for (const { saw, todo } of judged) {
@@ -136,18 +136,18 @@ describe('the settings', () => {
     expect(refused).toThrow(/DATABASE_URL leads to db\.example.*\n.*SERVICE_URL leads to service\.example/);
   });
 
-  test('judge what a command connects to, and no more', () => {
+  test('judge only the servers to which a command connects', () => {
     const strict = readSettings({ ...service, ...open, STRICT_TLS: 'on' });
     expect(requireSafeTransport(strict, { postgres: false, service: false, temporal: false })).toEqual([]);
   });
 
-  test('name hosts of a network of one’s own', () => {
+  test('can name hosts of the operator’s own network as safe', () => {
     const env = { ...open, PLAINTEXT_HOSTS: 'db.example,Service.Example', STRICT_TLS: 'on' };
     expect(settingsIn(env)).toEqual([]);
     expect(() => settingsIn({ ...env, PLAINTEXT_HOSTS: 'db.example' })).toThrow('SERVICE_URL leads');
   });
 
-  test('that take any certificate are told of, where anything is elsewhere', () => {
+  test('that accept any certificate are reported, if a server is elsewhere', () => {
     const env = { SERVICE_URL: 'https://service.example/v2', NODE_TLS_REJECT_UNAUTHORIZED: '0' };
     expect(settingsIn(env)).toEqual(['NODE_TLS_REJECT_UNAUTHORIZED']);
     expect(settingsIn({ ...env, SERVICE_URL: 'http://localhost/v2' })).toEqual([]);
@@ -155,7 +155,7 @@ describe('the settings', () => {
   });
 });
 
-/** A server on loopback, which a URL names as 0.0.0.0: that is no loopback address, and leads there. */
+/** Starts a server on loopback. URLs name it as 0.0.0.0, which is no loopback address but leads there. */
 async function listen(server: Server): Promise<number> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => sockets.add(socket.on('error', () => {})));
@@ -169,7 +169,7 @@ async function listen(server: Server): Promise<number> {
 
 const sslRequest = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
 
-/** Answers in the place of Postgres, has no TLS and asks for the password in clear text. */
+/** Starts a server in the place of Postgres that has no TLS and asks for the password in clear text. */
 async function falsePostgres() {
   const heard: Buffer[] = [];
   const port = await listen(
@@ -189,7 +189,7 @@ describe('a false Postgres', () => {
   const urlOf = (port: number, rest = '') =>
     `postgres://metersync:WAREHOUSE-PASSWORD@0.0.0.0:${port}/warehouse${rest}`;
 
-  test('is told of before it is given the password', async () => {
+  test('is reported before it gets the password', async () => {
     const { port, heard } = await falsePostgres();
     const { status, stderr } = await runCommand(['migrate'], { env: { DATABASE_URL: urlOf(port) } });
     expect(status).toBe(1);
@@ -224,7 +224,7 @@ describe('a false Postgres', () => {
   });
 });
 
-/** TLS before the real Postgres, as a pooler would have it; counts who came as far as Postgres. */
+/** Starts TLS before the real Postgres, as a pooler does; counts the connections that reached Postgres. */
 async function postgresBehindTls(url: string, { cert, key }: Certificate) {
   const { hostname, port } = new URL(url);
   const behind = { connections: 0 };
@@ -265,12 +265,12 @@ describe('a Postgres with TLS', () => {
     return { said: await asked, came: behind.connections };
   };
 
-  test.each(['localhost', '127.0.0.1'])('is believed under the CA that is named, as %s', async (host) => {
+  test.each(['localhost', '127.0.0.1'])('is trusted under the named CA, as %s', async (host) => {
     const asked = await through(ours, host, `?sslmode=verify-full&sslrootcert=${ours.file}`);
     expect(asked).toEqual({ said: [{ n: 1 }], came: 1 });
   });
 
-  test('is given nothing under another CA, under the usual ones, or with another name', async () => {
+  test('gets nothing under another CA, under the usual ones, or with another name', async () => {
     const named = (file: string) => `?sslmode=verify-full&sslrootcert=${file}`;
     const unknown = { said: expect.stringMatching(/self-signed|unable to verify|issuer/i), came: 0 };
     expect(await through(ours, 'localhost', named(another.file))).toEqual(unknown);
@@ -282,7 +282,7 @@ describe('a Postgres with TLS', () => {
   });
 });
 
-test('a service whose certificate is not known gets no request, and no key', async () => {
+test('a service with an unknown certificate gets no request and no key', async () => {
   let requests = 0;
   const server = createHttpsServer({ cert: ours.cert, key: ours.key }, (_request, response) => {
     requests += 1;
@@ -298,7 +298,7 @@ test('a service whose certificate is not known gets no request, and no key', asy
 });
 
 describe('a plain Temporal elsewhere', () => {
-  /** What it hears, and a promise of the first of it. */
+  /** Starts a server; returns the bytes that it hears, and a promise of the first ones. */
   const server = async () => {
     const heard: Buffer[] = [];
     const first = Promise.withResolvers<Buffer>();
@@ -316,7 +316,7 @@ describe('a plain Temporal elsewhere', () => {
     ...{ WEBHOOK_SECRETS: `whsec_${Buffer.alloc(32, 1).toString('base64')}`, RECEIVER_PORT: '0' },
   };
 
-  test('is told of at the start of a receiver', async () => {
+  test('is reported at the start of a receiver', async () => {
     const { TEMPORAL_ADDRESS, first } = await server();
     const receiver = startCommand(['receiver'], { env: { ...receiving, TEMPORAL_ADDRESS } });
     onTestFinished(async () => void (await receiver.end('SIGKILL')));
@@ -334,13 +334,13 @@ describe('a plain Temporal elsewhere', () => {
   });
 
   test.each([{ TEMPORAL_TLS: 'true' }, { TEMPORAL_API_KEY: 'temporal-key' }])(
-    'is asked for TLS first with %j',
+    'gets a TLS handshake first with %j',
     async (more) => {
       const { TEMPORAL_ADDRESS, heard, first } = await server();
       const env = { ...receiving, ...more, TEMPORAL_ADDRESS, STRICT_TLS: 'on' };
       const receiver = startCommand(['receiver'], { env });
       onTestFinished(async () => void (await receiver.end('SIGKILL')));
-      // The record of a TLS handshake.
+      // The first byte of a TLS handshake record.
       expect((await first)[0]).toBe(0x16);
       expect(heard().toString('latin1')).not.toContain('temporal-key');
     },

@@ -15,7 +15,7 @@ function recorded() {
   return { lines, log };
 }
 
-test('a worker makes views again when there are new fields, tells of what stands in the way and carries on', async () => {
+test('a worker makes views again for new fields, reports what blocks one, and carries on', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const { db } = warehouse;
@@ -38,7 +38,7 @@ test('a worker makes views again when there are new fields, tells of what stands
   await db.execute(sql`create view public.mine as select amount from fields.documents`);
   await catalogue.note('documents', 'v2.2', [{ amount: 'n/a' }]);
   await until(
-    'it is told',
+    'the block is logged',
     () => said(/fields\.documents cannot take .* of amount, as view public.mine was built/).length > 0,
   );
   await catalogue.note('documents', 'v2.2', [{ more: true }]);
@@ -47,13 +47,13 @@ test('a worker makes views again when there are new fields, tells of what stands
   await expect(refreshNow(db)).resolves.toMatchObject({ blocked: [{ by: ['view public.mine'] }] });
   const { blockedViews } = await readStatus(db);
   expect(blockedViews).toEqual([{ view: 'fields.documents', columns: ['amount'], by: ['view public.mine'] }]);
-  const told = { state: 'warn', saw: expect.stringContaining('as view public.mine was built on it') };
+  const warning = { state: 'warn', saw: expect.stringContaining('as view public.mine was built on it') };
   expect(await judgeViews(db)).toMatchObject({
-    ...told,
+    ...warning,
     todo: expect.stringMatching(/^Drop what was built/),
   });
   await db.transaction(async (tx) => {
-    // The worker may be at it again: it does not see this before it is over.
+    // The worker may be trying again: it does not see this transaction before it is committed.
     await tx.execute(sql`drop view public.mine`);
     const free = { state: 'warn', todo: expect.stringMatching(/^Run metersync views/) };
     expect(await judgeViews(tx)).toMatchObject(free);
@@ -63,7 +63,7 @@ test('a worker makes views again when there are new fields, tells of what stands
   await until('nothing stands in the way', async () => (await judgeViews(db)).state === 'ok');
 });
 
-test('a worker with the role of the writer alone makes views; the log and doctor say what one without it lacks', async () => {
+test('the writer role is enough to make views; without it the log and doctor say what is missing', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const { db } = warehouse;
@@ -95,14 +95,16 @@ test('a worker with the role of the writer alone makes views; the log and doctor
   const todo = expect.stringContaining('Grant it the role metersync_writer');
   expect(await judgeViews(writer.db)).toMatchObject({ state: 'warn', todo });
   await catalogue.note('documents', 'v2.2', [{ more: 1 }]);
-  await until('it is told', () => lines.some(({ msg }) => /may not make typed views/.test(msg)));
+  await until('the missing role is logged', () =>
+    lines.some(({ msg }) => /may not make typed views/.test(msg)),
+  );
   await catalogue.note('documents', 'v2.2', [{ other: 1 }]);
   await expect(refreshNow(writer.db)).rejects.toThrow(/may not make typed views.* Grant it the role/);
   expect(lines.filter(({ msg }) => /Grant it the role/.test(msg))).toHaveLength(1);
   expect(await refreshNow(db)).toMatchObject({ made: ['documents'] });
 });
 
-test('a view that is being read is changed later, and keeps nobody waiting for long', async () => {
+test('a view that is being read is changed later, and queries do not wait for long', async () => {
   const warehouse = await createWarehouse();
   onTestFinished(() => warehouse.drop());
   const { db } = warehouse;
@@ -115,7 +117,9 @@ test('a view that is being read is changed later, and keeps nobody waiting for l
     await expect(refreshNow(db)).rejects.toThrow('a view is being read, or changed, right now: try again');
     const views = keepViews({ db, log, afterMs: 5 });
     onTestFinished(() => views.stop());
-    await until('it is told', () => lines.some(({ msg }) => /is being read: .* made again later/.test(msg)));
+    await until('the delay is logged', () =>
+      lines.some(({ msg }) => /is being read: .* made again later/.test(msg)),
+    );
   });
   expect(await refreshNow(db)).toMatchObject({ made: ['documents'], blocked: [] });
 });

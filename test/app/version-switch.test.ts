@@ -29,7 +29,7 @@ const rows = async (statement: string) => (await warehouse.db.execute(sql.raw(st
 const run = async <I, O>(activity: (input: I) => Promise<O>, input: I): Promise<O> =>
   await activityEnvironment().run(activity, input);
 
-/** A backfill of these companies as a worker does it whose SERVICE_URL ends with the version. */
+/** Backfills companies as a worker whose SERVICE_URL ends in the version. */
 async function backfill(version: string, companies?: readonly string[]): Promise<void> {
   const log = pino({ level: 'silent' });
   const url = service.apiUrl.replace(/[^/]+$/, version);
@@ -80,7 +80,7 @@ async function backfill(version: string, companies?: readonly string[]): Promise
   }
 }
 
-test('another version in SERVICE_URL fills the columns of that version by a backfill, and rows say which they are of', async () => {
+test('a backfill after a change of version fills the new columns, and rows name their version', async () => {
   const versions = () =>
     rows(`select api_version, count(*)::int as documents from fields.documents group by 1 order by 1`);
   const columns = async () =>

@@ -13,13 +13,13 @@ async function folder(): Promise<string> {
   return path;
 }
 
-/** Bundles into a folder, and counts what the bundler said: nothing where it had nothing to do. */
+/** Bundles into a folder, and counts the bundler's messages: none if it had nothing to do. */
 async function bundle(into: string) {
   let said = 0;
-  const tell = () => {
+  const count = () => {
     said += 1;
   };
-  const made = await workflowBundle({ debug: tell, warn: tell, error: tell }, into);
+  const made = await workflowBundle({ debug: count, warn: count, error: count }, into);
   return { code: 'code' in made ? made.code : undefined, said };
 }
 
@@ -33,13 +33,13 @@ test('a checkout bundles its workflows once, and drops the bundle of earlier sou
   expect(await bundle(into)).toEqual({ code: first.code, said: 0 });
 });
 
-test('a worker starts with a bundle of its own where none can be kept', async () => {
+test('a worker starts with a new bundle where none can be kept', async () => {
   const file = join(await folder(), 'file');
   await writeFile(file, '');
   expect((await bundle(file)).code).toContain('applyEvents');
 });
 
-test('the bundle is another one after a change of a workflow, of the contract or of a package, and of nothing else', async () => {
+test('only a change of a workflow, the contract or a package makes another bundle', async () => {
   const copy = await folder();
   await mkdir(join(copy, 'app'));
   for (const path of ['workflows', 'contract', 'package-lock.json', 'app/workflow-bundle.ts']) {

@@ -42,22 +42,22 @@ const metersync = (args: readonly string[], env: Readonly<Record<string, string>
   startProgram(built.command, args, { cwd: built.path, env });
 
 describe('the package', () => {
-  test('its command can be executed and shows the help of every subcommand', async () => {
+  test('its command is executable and prints the help of every subcommand', async () => {
     expect(statSync(built.command).mode & 0o111).toBe(0o111);
     const help = await metersync(['--help']).ended;
     expect(help).toMatchObject({ status: 0, stderr: '' });
     const subcommands = [...help.stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name ?? '');
     expect(subcommands).toEqual(expect.arrayContaining(['start', 'demo', 'sandbox', 'migrate']));
-    const shown = await Promise.all(
+    const helps = await Promise.all(
       ['start', 'demo', 'sandbox'].map((name) => metersync([name, '--help']).ended),
     );
-    for (const { status, stdout } of shown) {
+    for (const { status, stdout } of helps) {
       expect(status).toBe(0);
       expect(stdout).toMatch(/^Usage: metersync /);
     }
   });
 
-  test('it names no file by where it lay on the machine that built it', () => {
+  test('it contains no path of the machine that built it', () => {
     const bundle = readFileSync(join(built.path, 'dist/workflow-bundle.js'), 'utf8');
     const map = /sourceMappingURL=data:[^,]*,(\S+)/.exec(bundle)?.[1] ?? '';
     const { sources } = JSON.parse(Buffer.from(map, 'base64').toString('utf8'));
@@ -133,7 +133,7 @@ interface SignedEvent {
   readonly body: string;
 }
 
-/** An event of a document that the service has, with the state in which it has it. */
+/** Makes an event of an existing document of the service, with its present state. */
 async function changedDocument(): Promise<SignedEvent> {
   const read = async (path: string) =>
     await (await fetch(`${service.apiUrl}${path}`, { headers: { 'x-api-key': service.apiKey } })).json();

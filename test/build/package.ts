@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 export const checkout = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
 
-/** Environment of what a user starts: nothing of the developer's own settings leaks in. */
+/** Environment of a user's program, without the developer's own settings. */
 const environment = (env: Readonly<Record<string, string>>): Record<string, string> => ({
   PATH: process.env.PATH ?? '',
   HOME: process.env.HOME ?? '',
@@ -17,14 +17,17 @@ const environment = (env: Readonly<Record<string, string>>): Record<string, stri
 
 /** The package as npm would publish it, built and unpacked in a folder outside of the checkout. */
 export interface UnpackedPackage {
-  /** Where its package.json is. */
+  /** Folder of its package.json. */
   readonly path: string;
   /** The file that `bin` of its package.json names. */
   readonly command: string;
   remove(): Promise<void>;
 }
 
-/** Builds, packs and unpacks. The dependencies are those of the checkout: installing them again would prove nothing. */
+/**
+ * Builds, packs and unpacks. The dependencies are those of the checkout: installing them again would prove
+ * nothing.
+ */
 export async function unpackPackage(): Promise<UnpackedPackage> {
   const folder = await mkdtemp(join(tmpdir(), 'metersync-package-'));
   // npm runs the build before it packs.
@@ -47,14 +50,14 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** A program that was started: what it said so far, and how it ended. */
+/** A started program: its output so far, and how it ended. */
 export interface Program {
   readonly child: ChildProcess;
   said(): string;
   readonly ended: Promise<Ended>;
 }
 
-/** Starts a program; a test that is over ends it. */
+/** Starts a program, which ends with the test. */
 export function startProgram(
   command: string,
   args: readonly string[],

@@ -27,7 +27,7 @@ test('SIGTERM to npm reaches the command that a script runs, which drains', asyn
   }
 });
 
-test('every script that runs the command takes the place of its shell, so that signals reach it', () => {
+test('every script that runs the command replaces its shell, so that signals reach it', () => {
   const running = Object.values(manifest.scripts).filter((script) => script.includes('cli/main.ts'));
   expect(running.length).toBeGreaterThan(3);
   for (const script of running) expect(script).toMatch(/^exec node cli\/main\.ts\b/);

@@ -16,7 +16,7 @@ const secrets = {
 };
 const nobody = { uid: 65_534, gid: 65_534 };
 
-/** Arguments of every process, as we see them, and, where we are root, as another user of the machine does. */
+/** Lists the arguments of every process, as we see them, and if we are root, as another user does. */
 function everybodysArguments(): string[] {
   const readers = process.getuid?.() === 0 ? [{}, nobody] : [{}];
   const look =

@@ -48,7 +48,7 @@ afterAll(async () => {
 
 const metersync = (...args: string[]) => runCommand(args, { cwd: folder.path, env });
 
-/** What a command printed as JSON: one line, and nothing beside it. */
+/** Runs a command with `--json`, which has to print one line of JSON and nothing else. */
 async function json(...args: string[]): Promise<{ status: number | null; said: Record<string, unknown> }> {
   const { status, stdout, stderr } = await metersync(...args, '--json');
   expect(stdout.split('\n'), stderr).toHaveLength(1);
@@ -83,7 +83,7 @@ describe('before anything runs', () => {
     });
   });
 
-  test('status of an empty warehouse without workers is not well, and says what to do', async () => {
+  test('status of an empty warehouse without workers reports trouble and what to do', async () => {
     const { status, stdout } = await metersync('status', '--exit-code');
     expect(status).toBe(4);
     const [first, ...more] = stdout.split('\n');
@@ -118,7 +118,7 @@ describe('before anything runs', () => {
     });
   });
 
-  test('backfill all without a worker starts nothing and explains itself', async () => {
+  test('backfill all without a worker starts nothing and says why', async () => {
     const { status, stdout, stderr } = await metersync('backfill', 'all', '--follow');
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toBe(
@@ -144,14 +144,14 @@ describe('while metersync start runs', () => {
   });
   afterAll(() => start?.end('SIGKILL'));
 
-  test('it is alive and ready, and says that nothing stands in', async () => {
+  test('it is alive and ready, and reports that nothing stands in', async () => {
     expect((await fetch(`${receiver}/healthz`)).status).toBe(200);
     expect((await fetch(`${receiver}/readyz`)).status).toBe(200);
     expect(start.stdout()).toContain(`receiver: POST ${receiver}/webhooks`);
     expect(start.stdout()).not.toContain('is not set');
   });
 
-  test('backfill by external id asks for a company that is known', async () => {
+  test('backfill by external id needs a company of the warehouse', async () => {
     const { status, stdout, stderr } = await metersync('backfill', '--external-id', 'nobody');
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toMatch(/^metersync: no company with external id nobody is known yet: .*--company/);
@@ -164,7 +164,7 @@ describe('while metersync start runs', () => {
     expect({ status, stdout }, stderr).toEqual({ status: 2, stdout: '' });
     expect(stderr).toContain(`the service has no company ${typo}`);
     expect([await count('utility.companies'), await count('metersync.runs')]).toEqual(before);
-    // A command that knows of no service leaves it to the worker, which refuses it as well.
+    // A command without a service leaves the check to the worker, which refuses the company as well.
     const { SERVICE_URL: _, ...elsewhere } = env;
     const run = await runCommand(['backfill', '--company', typo, '--follow'], {
       cwd: folder.path,
@@ -179,7 +179,7 @@ describe('while metersync start runs', () => {
     );
   });
 
-  test('backfill all --follow shows how far it is and ends with status 0 when all is read', async () => {
+  test('backfill all --follow shows progress and ends with status 0 when complete', async () => {
     const { status, stdout, stderr } = await metersync('backfill', 'all', '--follow');
     expect(status, stderr).toBe(0);
     expect(stdout).toMatch(/^backfill [0-9a-f-]{36} started\nbackfill [0-9a-f-]{36}: complete$/);
@@ -187,7 +187,7 @@ describe('while metersync start runs', () => {
     expect(await count('utility.documents')).toBe(20);
   });
 
-  test('the worker made typed views of what it read; views refresh finds nothing to do', async () => {
+  test('the worker made typed views of the records; views refresh finds nothing to do', async () => {
     await until('documents have columns of their fields', async () => {
       const columns = await rows(sql`select attname from pg_attribute where attnum > 0
         and attrelid in ('fields.documents'::regclass, to_regclass('fields.documents_usage_data'))`);
@@ -196,14 +196,14 @@ describe('while metersync start runs', () => {
         where to_regclass('fields.' || name) is not null`);
       return columns.length > 20 && made.length === recordResources.length;
     });
-    // What the last pages told is made a moment after them.
+    // Views of the last pages' fields are made a moment after them.
     let before = -1;
     await until(
       'the worker makes no more columns',
       async () => {
-        const known = before;
+        const previous = before;
         before = await count('metersync.typed_columns');
-        return known === before;
+        return previous === before;
       },
       { everyMs: 3_000 },
     );
@@ -212,7 +212,7 @@ describe('while metersync start runs', () => {
     expect(await count('fields.documents')).toBe(20);
   });
 
-  test('versions diff says what another version of the API has, as a table and as JSON', async () => {
+  test('versions diff lists differences of another API version, as a table and as JSON', async () => {
     const { status, stdout, stderr } = await metersync('versions', 'diff', '--from', 'v2', '--to', 'v2.2');
     expect(status, stderr).toBe(1);
     expect(stdout).toMatch(/^documents: 20 records in v2 and v2\.2$/m);
@@ -223,7 +223,7 @@ describe('while metersync start runs', () => {
     expect((await metersync('versions', 'diff', '--from', 'v2.2', '--to', 'v2.2')).status).toBe(2);
   });
 
-  test('backfill of one company, by external id or by id, reads that company alone', async () => {
+  test('backfill of one company, by external id or by id, reads only that company', async () => {
     const [{ id = '', external_id: externalId = '' } = {}] = await rows(
       sql`select id, external_id from utility.companies order by id limit 1`,
     );
@@ -240,11 +240,11 @@ describe('while metersync start runs', () => {
     }
   });
 
-  test('checks tell what the worker found in what was read, and look again when told to', async () => {
+  test("checks lists the worker's findings, and checks run checks again", async () => {
     const late = sql`select id from ops.data_issues where check_name = 'late_bill' and closed_at is null`;
     const found = await until('bills that are long due are an issue', async () => {
-      const known = await rows(late);
-      return known.length > 0 ? known : undefined;
+      const found = await rows(late);
+      return found.length > 0 ? found : undefined;
     });
     const { status, said } = await json('checks', 'list', '--check', 'late_bill', '--limit', '1000');
     expect({ status, issues: (said.issues as object[]).length }).toEqual({ status: 0, issues: found.length });
@@ -263,10 +263,10 @@ describe('while metersync start runs', () => {
       /^ *\d+ {2}warning {2}.*, meter \S.*: The next bill is \d+ days? late: .* \(since .*\)$/m,
     );
     expect(list.stdout).not.toContain('usual_days');
-    const shown = await metersync('checks', 'show', String(id));
-    expect(shown.stdout).toMatch(/^issue \d+, warning, late_bill: The next bill is /);
-    expect(shown.stdout).toMatch(/^ {2}billed until: 2026-/m);
-    expect(shown.stdout).toMatch(/^acknowledged \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/m);
+    const output = await metersync('checks', 'show', String(id));
+    expect(output.stdout).toMatch(/^issue \d+, warning, late_bill: The next bill is /);
+    expect(output.stdout).toMatch(/^ {2}billed until: 2026-/m);
+    expect(output.stdout).toMatch(/^acknowledged \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/m);
     expect((await json('checks', 'show', String(id))).said).toMatchObject({
       issue: { id, openedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) },
     });
@@ -276,7 +276,7 @@ describe('while metersync start runs', () => {
     expect((await metersync('checks', 'describe')).stdout).toMatch(/bill_gap/);
   });
 
-  test('without --follow it returns at once, and status --json tells how the run goes', async () => {
+  test('without --follow it returns at once, and status --json has the state of the run', async () => {
     const { status, stdout, stderr } = await metersync('backfill', 'all');
     const [, runId = ''] = /^backfill (\S+) started$/.exec(stdout) ?? [];
     expect(stderr).toBe(`Follow it with: metersync backfill --run ${runId}`);
@@ -293,7 +293,7 @@ describe('while metersync start runs', () => {
   });
 
   test('Ctrl-C leaves the run going and says how to follow it again', async () => {
-    // Long enough for the run to be there when Ctrl-C comes, on a slow machine too.
+    // Long enough for the run to exist when Ctrl-C comes, on a slow machine too.
     await service.fault({ kind: 'latency', path: '/connection/company', ms: [8_000, 8_000] });
     const followed = startCommand(['backfill', 'all', '--follow'], { cwd: folder.path, env });
     await followed.printed(/^backfill \S+ started$/);
@@ -310,7 +310,7 @@ describe('while metersync start runs', () => {
     expect(unknown).toMatchObject({ status: 1, stderr: expect.stringContaining('no run 0b7c1f5e') });
   });
 
-  test('status --json counts events by outcome, and status shows the same to a person', async () => {
+  test('status --json counts events by outcome, and status prints the same for people', async () => {
     const fired = await service.random(20, 1);
     const { said } = await until(
       'every event is applied',
@@ -344,7 +344,7 @@ describe('while metersync start runs', () => {
     expect(stdout).toMatch(/│ usage data +│/);
   });
 
-  test('report and export of a company that is not held, or into a folder that is not there, say so at once', async () => {
+  test('report and export refuse an unknown company or a missing folder at once', async () => {
     const typo = '5bd6ce54-0d8e-4c40-9b4b-1f1e8ab4f0aa';
     for (const command of [['report'], ['export', 'bills']])
       expect(await metersync(...command, '--company', typo)).toMatchObject({
@@ -359,14 +359,14 @@ describe('while metersync start runs', () => {
       });
   });
 
-  test('a disk that is full under an export or a report leaves no unfinished file, and is told with its name', async () => {
+  test('a full disk under an export or report leaves no unfinished file, and the error names it', async () => {
     const main = resolve(import.meta.dirname, '../../cli/main.ts');
     for (const [args, file] of [
       ['export utility.documents --out', 'documents.csv'],
       ['export utility.documents --format parquet --out', 'documents.parquet'],
       ['report --html', 'report.html'],
     ]) {
-      // A limit of 1 kB to a file, which Node is told of as of a disk without room.
+      // Node reports a file past the limit of 1 kB like a full disk.
       const limited = `ulimit -f 2; exec "$0" "${main}" ${args} ${file}`;
       const run = promisify(execFile)('sh', ['-c', limited, process.execPath], {
         cwd: folder.path,
@@ -381,8 +381,8 @@ describe('while metersync start runs', () => {
     expect(left).toEqual([]);
   });
 
-  test('a data folder that cannot be written keeps nobody from servers of their own', async () => {
-    // Where a file is no folder can be made, by root neither.
+  test('commands work on configured servers though the data folder cannot be written', async () => {
+    // Not even root can make a folder in the place of a file.
     const dir = join(folder.path, 'metersync.log');
     const { status, stderr } = await runCommand(['status', '--json'], {
       env: { ...env, METERSYNC_DIR: dir },
@@ -400,7 +400,7 @@ describe('while metersync start runs', () => {
     });
   });
 
-  test('deletes shows what a backfill found absent beyond the cap, and does what is decided', async () => {
+  test('deletes lists absent rows beyond the cap, and carries out the decision', async () => {
     const [{ company_id: companyId = '' } = {}] = await rows(sql`
       with one as (select id as company_id from utility.companies order by id limit 1), forgotten as (
         insert into utility.documents (id, company_id, raw, first_synced_at, synced_at)
@@ -443,7 +443,7 @@ describe('while metersync start runs', () => {
     expect(said.compared).toBe(resources.reduce((sum, { compared }) => sum + compared, 0));
   });
 
-  test('a row that was tampered with is named, in the audit of its company alone', async () => {
+  test('a tampered row is named only in the audit of its company', async () => {
     const [{ id = '', company_id: companyId = '' } = {}] = await rows(sql`
       update utility.documents set raw = raw || '{"tampered": true}' where id =
         (select id from utility.documents where deleted_at is null and raw is not null order by id limit 1)
@@ -455,9 +455,9 @@ describe('while metersync start runs', () => {
       examples: [{ id, resource: 'documents', state: 'different' }],
       resources: { companies: { compared: 1 }, documents: { different: 1, missing: 0, extra: 0 } },
     });
-    const some = await metersync('audit', '--resource', 'documents');
-    expect(some.stdout).toMatch(/│ documents +│/);
-    expect(some.stdout).not.toMatch(/│ meters +│/);
+    const ofDocuments = await metersync('audit', '--resource', 'documents');
+    expect(ofDocuments.stdout).toMatch(/│ documents +│/);
+    expect(ofDocuments.stdout).not.toMatch(/│ meters +│/);
     const forPeople = await metersync('audit');
     expect(forPeople.status).toBe(1);
     expect(forPeople.stdout).toContain(`different: documents ${id}`);
@@ -486,7 +486,7 @@ describe('webhooks', () => {
     const { status, said } = await json('webhooks', 'portal');
     expect({ status, said }).toEqual({ status: 0, said: { portal: expect.stringMatching(/^http:\/\//) } });
     expect((await fetch(said.portal as string)).status).toBe(200);
-    // For `open "$(metersync webhooks portal)"`: the address alone.
+    // Only the address, for `open "$(metersync webhooks portal)"`.
     expect(await metersync('webhooks', 'portal')).toMatchObject({
       stdout: expect.stringMatching(/^http:\/\/\S+$/),
       stderr: '(valid for 7 days)',

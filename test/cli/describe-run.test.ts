@@ -14,7 +14,7 @@ const company = (more: Partial<CompanyProgress> = {}): CompanyProgress => ({
 const lines = (progress: RunProgress) => describeRun({ run: progress, rate: 820.4 });
 
 describe('the lines of a run', () => {
-  test('tell companies, rows, rate and time left, as far as the companies are read', () => {
+  test('have companies, rows, rate and remaining time', () => {
     expect(lines(run({ companiesDone: 4 }))).toEqual([
       'backfill: 4 of 10 companies, 12,345 rows, 820 rows/s, about 90 s left',
     ]);
@@ -24,7 +24,7 @@ describe('the lines of a run', () => {
     );
   });
 
-  test('count what is read of a company that is at work: 2 of 5 resources and a quarter of the third', () => {
+  test('count the share of a company in progress: 2 of 5 resources and a quarter of the third', () => {
     // 0.45 of one company in 60 s.
     expect(lines(run({ companies: 1, running: [company()] }))[0]).toContain('about 74 s left');
   });
@@ -41,25 +41,25 @@ describe('the lines of a run', () => {
       company({ resource: 'intervals', step: 5, unit: 'meters', done: 20.5, of: 410, seconds: 600 }),
       'intervals   (5 of 5), 20 of 410 meters, 0.0 meters/s, about 3.2 h left',
     ],
-  ])('of a company: %j', (one, words) => {
-    expect(lines(run({ running: [one] }))[1]).toBe(`  ${'Acme'.padEnd(28)}  ${words}`);
+  ])('of a company: %j', (company, words) => {
+    expect(lines(run({ running: [company] }))[1]).toBe(`  ${'Acme'.padEnd(28)}  ${words}`);
   });
 
-  test('stay within a terminal: ten companies, long names cut, and what failed', () => {
+  test('fit a terminal: ten companies, long names cut, then failures', () => {
     const name = 'A company with a name that goes on and on';
-    const shown = lines(
+    const drawn = lines(
       run({
         running: Array.from({ length: 12 }, () => company({ name })),
         failed: [{ name, resource: 'meters', state: 'failed', error: 'SERVICE_ACCESS_DENIED: no' }],
       }),
     );
-    expect(shown).toHaveLength(13);
-    expect(shown[1]).toMatch(/^ {2}A company with a name that … {2}documents/);
-    expect(shown.slice(11)).toEqual([
+    expect(drawn).toHaveLength(13);
+    expect(drawn[1]).toMatch(/^ {2}A company with a name that … {2}documents/);
+    expect(drawn.slice(11)).toEqual([
       '  … and 2 more',
       '  failed: A company with a name that … meters: SERVICE_ACCESS_DENIED: no',
     ]);
-    for (const line of shown) expect(line.length).toBeLessThan(110);
+    for (const line of drawn) expect(line.length).toBeLessThan(110);
   });
 });
 

@@ -45,7 +45,7 @@ const rows = async <T extends Record<string, unknown>>(query: ReturnType<typeof 
   (await pipeline.warehouse.db.execute<T>(query)).rows;
 
 describe('events list', () => {
-  test('pages through the whole journal, newest first, each event once', async () => {
+  test('pages through the complete journal, newest first, each event once', async () => {
     const ids: string[] = [];
     let before: string | null = null;
     do {
@@ -80,7 +80,7 @@ describe('events list', () => {
     expect((await metersync('events', 'list', '--until', '1h')).stdout).toBe('No event matches.');
   });
 
-  test('a person sees a table and how to go on', async () => {
+  test('prints a table for people and how to go on', async () => {
     const { status, stdout } = await metersync('events', 'list', '--limit', '3');
     expect(status).toBe(0);
     expect(stdout).toMatch(/received +│ outcome +│ type +│ event +│ record/);
@@ -113,13 +113,13 @@ test('events show prints everything about one event, its payload to the digit', 
 });
 
 describe('events replay', () => {
-  test('asks which events', async () => {
+  test('without a choice of events is wrong usage', async () => {
     const { status, stderr } = await metersync('events', 'replay');
     expect(status).toBe(2);
     expect(stderr).toContain('say which events');
   });
 
-  test('sends kept bytes the way they came: what an earlier version ignored is applied', async () => {
+  test('applies a kept event that an earlier version ignored', async () => {
     const [{ id = '' } = {}] = await rows<{ id: string }>(sql`
       update metersync.journal set arrived_as = 'ignored', kind = 'ignored', record_id = null
       where id = (select id from metersync.events event
@@ -137,7 +137,7 @@ describe('events replay', () => {
     });
   });
 
-  test('what was applied is refused, and read again when forced; the warehouse stays the same', async () => {
+  test('refuses applied events; --force reads their records again and changes no row', async () => {
     const [{ id = '' } = {}] = await rows<{ id: string }>(
       sql`select id from metersync.events where type = 'document.updated.v2' and outcome = 'applied' limit 1`,
     );
@@ -156,7 +156,7 @@ describe('events replay', () => {
     expect((await pipeline.audit()).differences).toBe(0);
   });
 
-  test('what was dropped or never came is refused, each with the reason', async () => {
+  test('refuses dropped and unknown events, each with its reason', async () => {
     const { id } = await deliver(pipeline, { eventType: 'something.else.v2' });
     await pipeline.settled();
     await pipeline.warehouse.db.execute(sql`update metersync.journal
@@ -188,10 +188,10 @@ describe('trace', () => {
       ...{ kind: 'document', id, rejected: [], deletes: [] },
       record: { updated: rfc3339(updated), rawUpdated: rfc3339(updated), apiVersion: 'v2.2' },
     });
-    const known = await rows<{ id: string }>(
+    const journalled = await rows<{ id: string }>(
       sql`select id from metersync.events where record_id = ${id} order by received_at, id`,
     );
-    expect(said.events.map((event) => event.id)).toEqual(known.map((event) => event.id));
+    expect(said.events.map((event) => event.id)).toEqual(journalled.map((event) => event.id));
     for (const { workflowId, workflowRunId } of said.events) {
       const { type } = await pipeline.client.workflow.getHandle(workflowId, workflowRunId).describe();
       expect(type).toBe('applyEvents');
@@ -207,7 +207,7 @@ describe('trace', () => {
     expect(withRuns.stdout).toMatch(/ {2}run \S+: documents complete$/m);
   });
 
-  test('a connection and a meter; an id that nobody knows ends with status 1', async () => {
+  test('a connection and a meter; an unknown id ends with status 1', async () => {
     const [{ connection = '', meter = '' } = {}] = await rows<{ connection: string; meter: string }>(sql`
       select (select id::text from utility.connections limit 1) as connection,
         (select id from utility.meters limit 1) as meter`);
@@ -221,7 +221,7 @@ describe('trace', () => {
     });
   });
 
-  test('after a forced replay each application stands there, what changed, and no run that changed nothing', async () => {
+  test('lists each application of a forced replay and its changes, but no run without changes', async () => {
     const [{ id = '', event = '' } = {}] = await rows<{ id: string; event: string }>(sql`
       select e.record_id as id, e.id as event
       from metersync.events e

@@ -12,7 +12,7 @@ import { writeRecords } from '../support/pages.ts';
 import { steering } from '../support/steering.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-/** Title, clipboard, erasing, colours of both sets of controls, text turned around, lines of its own. */
+/** Sets the title and clipboard, erases, colours by C0 and C1 controls, reverses text, forges lines. */
 const hostile =
   'x\u001b]0;OWNED\u0007\u001b]52;c;T1dORUQ=\u0007\u001b[2J\u009b31m\u007f\u202e\u2066\u200b\u2028\u0085\t\rforged: all is well\nforged: all is well\u{e0041}';
 const main = resolve(import.meta.dirname, '../../cli/main.ts');
@@ -24,7 +24,7 @@ let service: Server;
 
 beforeAll(async () => {
   [warehouse, folder] = await Promise.all([createWarehouse(), temporaryFolder()]);
-  // A service that answers with whatever it likes.
+  // A service that answers with hostile text.
   service = createServer((request, response) => {
     response.writeHead(201, { 'content-type': 'application/json' });
     response.end(
@@ -62,7 +62,7 @@ async function fill(): Promise<void> {
     values ('late_bill', 'warning', ${companyId}, 'meter', ${hostile}, ${hostile}, ${JSON.stringify({ [hostile]: hostile })})`);
 }
 
-/** Every byte that a command writes, and how it ends. */
+/** Runs a command; returns every byte of its output, and its status. */
 async function metersync(args: readonly string[], more: Readonly<Record<string, string>> = {}) {
   const { PATH = '', HOME = '' } = process.env;
   const env = { PATH, HOME, DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path, ...more };
@@ -75,13 +75,13 @@ async function metersync(args: readonly string[], more: Readonly<Record<string, 
   return { stdout, stderr, status: status as number };
 }
 
-/** Nothing steers, and nobody but the command begins a line. */
+/** Expects that no text steers the terminal and that only the command begins lines. */
 function expectTame(said: string): void {
   expect(steering(said)).toEqual([]);
   expect(said).not.toMatch(/^\W*forged/m);
 }
 
-/** What JSON says, with names and texts as they were. */
+/** Whether JSON holds the hostile text unchanged. */
 const holdsHostile = (json: string): boolean => {
   let found = false;
   JSON.parse(json, (_, value) => {
@@ -91,9 +91,9 @@ const holdsHostile = (json: string): boolean => {
   return found;
 };
 
-const shown = String.raw`x\u001b]0;OWNED\u0007`;
+const escaped = String.raw`x\u001b]0;OWNED\u0007`;
 
-describe('what others wrote steers no terminal', () => {
+describe('untrusted text steers no terminal', () => {
   test.each([
     ['events list', ['events', 'list']],
     ['events show, of a payload', ['events', 'show', `msg_${hostile}`]],
@@ -108,7 +108,7 @@ describe('what others wrote steers no terminal', () => {
     const [lines, json] = await Promise.all([metersync(args), metersync([...args, '--json'])]);
     expect(lines.status, lines.stderr).toBe(0);
     expectTame(lines.stdout + lines.stderr);
-    expect(lines.stdout).toContain(shown);
+    expect(lines.stdout).toContain(escaped);
     expectTame(json.stdout + json.stderr);
     expect(holdsHostile(json.stdout)).toBe(true);
   });
@@ -118,7 +118,7 @@ describe('what others wrote steers no terminal', () => {
     const env = { SERVICE_URL: `http://127.0.0.1:${port}/v2.2`, SERVICE_API_KEY: 'a-key-of-nobody' };
     const { stdout, stderr } = await metersync(['webhooks', 'portal'], env);
     expectTame(stdout + stderr);
-    expect(stdout).toContain(shown);
+    expect(stdout).toContain(escaped);
   });
 
   test.each([
@@ -132,7 +132,7 @@ describe('what others wrote steers no terminal', () => {
     expect(status).not.toBe(0);
     expect(stdout).toBe('');
     expect(steering(stderr)).toEqual([]);
-    expect(stderr).toContain(shown);
+    expect(stderr).toContain(escaped);
   });
 });
 
@@ -150,8 +150,8 @@ describe('an export', () => {
     });
     const [said, [status]] = await Promise.all([text(terminal.stdout), once(terminal, 'close')]);
     expect(status).toBe(0);
-    // The terminal makes a return of each line's end.
+    // The terminal adds a carriage return to each line end.
     expect(steering(said.replaceAll('\r\n', '\n'))).toEqual([]);
-    expect(said).toContain(shown);
+    expect(said).toContain(escaped);
   });
 });

@@ -9,11 +9,11 @@ class Program extends EventEmitter {
   }
 }
 
-test('Ctrl-C aborts, and is still listened to when others ask who listens', () => {
+test('Ctrl-C aborts, and the listener stays registered', () => {
   const program = new Program();
   const { signal, forget } = untilInterrupted(program);
   let listeners = 0;
-  // As the library that restores the cursor does: alone, it ends the program.
+  // The library that restores the cursor ends the program if it is the only listener.
   program.on('SIGINT', () => {
     listeners = program.listenerCount('SIGINT');
   });
@@ -25,7 +25,7 @@ test('Ctrl-C aborts, and is still listened to when others ask who listens', () =
   expect(program.listenerCount('SIGINT')).toBe(1);
 });
 
-test('a second Ctrl-C ends the program with status 130; the same one once more does not', () => {
+test('a second Ctrl-C ends the program with status 130; a repetition of the first does not', () => {
   const program = new Program();
   let ms = 0;
   untilInterrupted(program, () => ms);

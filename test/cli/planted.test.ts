@@ -6,7 +6,7 @@ import { startCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { projectBinDir } from '../support/stack.ts';
 
-test('a program that lies in the folder where a command is started is not run', {
+test('a program in the folder where a command is started is not run', {
   timeout: 60_000,
 }, async () => {
   const folder = await temporaryFolder();

@@ -8,7 +8,7 @@ import { steering } from '../support/steering.ts';
 
 const cli = resolve(import.meta.dirname, '../../cli');
 
-/** Prints a table, as JSON, as an error and as a display of rows that come on standard input. */
+/** Prints rows from standard input as a table, as JSON, as an error and as a progress display. */
 const script = `
   import { text } from 'node:stream/consumers';
   import { print, printJson, say } from ${JSON.stringify(resolve(cli, 'print.ts'))};
@@ -40,7 +40,7 @@ const controls = [
   '\u2028',
 ];
 
-test('whatever stands in rows, the terminal is steered by nothing, and each row has its lines', async () => {
+test('no text in rows steers the terminal or adds lines', async () => {
   const value = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.array(fc.constantFrom(...controls), { maxLength: 20 }).map((chars) => chars.join('')),
@@ -51,17 +51,17 @@ test('whatever stands in rows, the terminal is steered by nothing, and each row 
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
   expect([steering(stdout), steering(stderr)]).toEqual([[], []]);
   const lines = stdout.split('\n');
-  // The head and its rule, then each row; the same as words; the same as JSON; and the end of the last line.
+  // The head and its rule, then each row; the rows as words; as JSON; and the end of the last line.
   expect(lines.length).toBe(2 + 3 * rows.length + 1 + 2);
   expect(lines.slice(-1 - rows.length, -1).map((line) => JSON.parse(line))).toEqual(rows);
 });
 
-test('commands print by print.ts alone', async () => {
+test('commands print only through print.ts', async () => {
   const writers: string[] = [];
   for await (const file of glob('**/*.ts', { cwd: cli })) {
     if (/console\.|\bstd(out|err)\.write/.test(await readFile(resolve(cli, file), 'utf8')))
       writers.push(file);
   }
-  // main.ts runs in any Node, which reads no TypeScript, and prints what it knows itself.
+  // main.ts prints by itself: it runs in any Node, even one that reads no TypeScript.
   expect(writers.toSorted()).toEqual(['main.ts', 'print.ts']);
 });

@@ -6,7 +6,7 @@ import { runCommand } from '../support/command.ts';
 
 const checkout = resolve(import.meta.dirname, '../..');
 
-/** Prints at the end which files were loaded, and what Node itself was asked to find. */
+/** Prints at the end which files were loaded, and which paths Node itself resolved. */
 const recording = `
   import module from 'node:module';
   const [loaded, asked] = [[], []];
@@ -44,7 +44,7 @@ async function load(...more: string[]): Promise<Recorded> {
 const files = ({ loaded }: Recorded) =>
   loaded.filter(([url]) => url.includes('/drizzle-orm/')).map(([url, format]) => `${format} ${url}`);
 
-test('it finds the same files of Drizzle as Node does, and asks it for no file twice', async () => {
+test("it resolves Drizzle's files as Node does, and asks Node for none twice", async () => {
   const [plain, quick] = await Promise.all([
     load(),
     load('--import', resolve(checkout, 'cli/quick-start.ts')),
@@ -63,7 +63,7 @@ test('it finds the same files of Drizzle as Node does, and asks it for no file t
   ]);
 });
 
-test('help and wrong usage load one package, and what looks into the warehouse no Temporal', async () => {
+test('help and wrong usage load one package; commands that read the warehouse load no Temporal', async () => {
   const env = { NODE_OPTIONS: `--import=${record}` };
   const packages = async (...args: string[]) => {
     const { stderr } = await runCommand(args, {

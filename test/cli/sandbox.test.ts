@@ -4,7 +4,7 @@ import { startCommand } from '../support/command.ts';
 import { createDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
-test('the sandbox runs on a database that it is given, in a folder where nothing ran before', async () => {
+test('the sandbox runs on a given database, in an empty folder', async () => {
   const [database, folder] = await Promise.all([createDatabase('sandbox'), temporaryFolder()]);
   const size = ['--companies', '1', '--documents', '1', '--interval-days', '1'];
   const sandbox = startCommand(['sandbox', ...size], {

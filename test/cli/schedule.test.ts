@@ -4,7 +4,10 @@ import { type Ended, runCommand } from '../support/command.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
-/** The command on a real Temporal, in the order in which a user would call it, and workers that come and go. */
+/**
+ * The command on a real Temporal, in the order in which a user would call it, and workers that start and
+ * stop.
+ */
 let pipeline: Pipeline;
 beforeAll(async () => {
   pipeline = await startPipeline({ size: { companies: 1, documents: 5, intervalDays: 1 }, parts: [] });
@@ -21,7 +24,7 @@ async function json(...args: string[]): Promise<ScheduleState> {
   return schedules.find(({ name }) => name === 'full') as ScheduleState;
 }
 
-/** A worker that was started and has made what it makes; it is gone again. */
+/** Starts a worker, waits until it has made its schedules, and stops it. */
 async function workerStarts(): Promise<void> {
   const worker = await pipeline.start('worker', { MAKE_SCHEDULES: 'on' });
   await worker.end('SIGTERM');
@@ -34,8 +37,8 @@ const nightly = {
   ...{ jitterSeconds: 1_800, catchUpSeconds: 43_200, running: [], last: [], missed: 0 },
 };
 
-describe('a schedule that is not there', { timeout: 120_000 }, () => {
-  test('is shown as such, and nothing can be done with it but set and reset', async () => {
+describe('an absent schedule', { timeout: 120_000 }, () => {
+  test('is reported as absent, and takes only set and reset', async () => {
     expect(await json('show')).toMatchObject({ state: 'absent', times: null, next: [] });
     for (const action of ['pause', 'resume', 'trigger', 'remove']) {
       const { status, stdout, stderr } = await metersync(action);
@@ -44,7 +47,7 @@ describe('a schedule that is not there', { timeout: 120_000 }, () => {
     }
   });
 
-  test('is made by a worker: nightly, each start a little later than the hour', async () => {
+  test('is made by a worker: nightly, each start with jitter', async () => {
     await workerStarts();
     const made = await json('show', 'full');
     expect(made).toMatchObject(nightly);
@@ -53,8 +56,8 @@ describe('a schedule that is not there', { timeout: 120_000 }, () => {
   });
 });
 
-describe('a schedule that is there', { timeout: 120_000 }, () => {
-  test('is changed by set, and a worker that starts leaves it so', async () => {
+describe('an existing schedule', { timeout: 120_000 }, () => {
+  test('is changed by set, and a worker that starts does not change it back', async () => {
     const cron = await json('set', 'full', '--cron', '15 2 * * 1', '--time-zone', 'Europe/Berlin');
     expect(cron).toMatchObject({ ...nightly, times: '15 2 * * 1 (Europe/Berlin)' });
     const every = await json('set', '--every', '6h', '--jitter', '1m', '--catch-up', '1h');
@@ -65,7 +68,7 @@ describe('a schedule that is there', { timeout: 120_000 }, () => {
     expect(await now()).toMatchObject({ times: 'every 6h', jitterSeconds: 60 });
   });
 
-  test('keeps what set does not name; set without anything is wrong usage', async () => {
+  test('keeps the times that set does not name; set without options is wrong usage', async () => {
     await json('set', '--cron', '30 1 * * 6', '--time-zone', 'Europe/Berlin', '--jitter', '1m');
     expect(await json('set', '--jitter', '5m')).toMatchObject({
       ...{ ...nightly, times: '30 1 * * 6 (Europe/Berlin)', jitterSeconds: 300, catchUpSeconds: 3_600 },
@@ -87,7 +90,7 @@ describe('a schedule that is there', { timeout: 120_000 }, () => {
     });
   });
 
-  test('with times that Temporal does not take ends with status 2 and stays as it was', async () => {
+  test('stays unchanged when Temporal refuses the times, and the command ends with status 2', async () => {
     const { status, stdout, stderr } = await metersync('set', '--cron', 'at night');
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toMatch(/^metersync: Temporal does not take these times: .*CronString/);
@@ -98,7 +101,7 @@ describe('a schedule that is there', { timeout: 120_000 }, () => {
     expect(await now()).toMatchObject({ times: 'every 6h' });
   });
 
-  test('is paused with its reason, which reset and a worker leave, until it is resumed', async () => {
+  test('stays paused with its reason after reset and a worker, until it is resumed', async () => {
     expect(await json('pause', '--reason', 'the service moves house')).toMatchObject({
       ...{ state: 'paused', reason: 'the service moves house', next: [] },
     });
@@ -114,7 +117,7 @@ describe('a schedule that is there', { timeout: 120_000 }, () => {
     expect(await json('resume')).toMatchObject(nightly);
   });
 
-  test('triggered starts a run, whose end is shown', async () => {
+  test('that is triggered starts a run and reports its end', async () => {
     const worker = await pipeline.start('worker');
     await metersync('trigger');
     const last = await until('the run is over', async () => {
@@ -127,7 +130,7 @@ describe('a schedule that is there', { timeout: 120_000 }, () => {
     await worker.end('SIGTERM');
   });
 
-  test('removed is remembered: no worker makes it anew, only set and reset do', async () => {
+  test('that was removed is made again only by set and reset, not by a worker', async () => {
     expect(await json('remove')).toMatchObject({ state: 'removed', times: null, next: [], reason: null });
     await workerStarts();
     expect(await now()).toMatchObject({ state: 'removed', next: [] });

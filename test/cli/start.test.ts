@@ -41,7 +41,7 @@ describe('metersync start on servers of the user', () => {
   };
 
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    'drains on %s, which comes twice under npm, and ends with status 0 within 10 s',
+    'drains on %s, even sent twice as under npm, and ends with status 0 within 10 s',
     async (signal) => {
       await begin();
       start.child.kill(signal);
@@ -54,7 +54,7 @@ describe('metersync start on servers of the user', () => {
     },
   );
 
-  test('the worker beside the receiver has the first task of a group with the answer to its start', async () => {
+  test("the worker beside the receiver gets a group's first task with the answer to its start", async () => {
     await begin();
     const { id } = await deliver(pipeline, { eventType: 'weather.changed' });
     const { rows } = await until('the event is in the journal', async () => {
@@ -70,7 +70,7 @@ describe('metersync start on servers of the user', () => {
     expect(start.stdout()).toContain('"1 event taken, all settled"');
   });
 
-  test('while Temporal is away it runs, gives deliveries back and waits; when Temporal is there it takes them and works', {
+  test('while Temporal is away it answers 503 and waits; when Temporal is there it takes deliveries', {
     timeout: 120_000,
   }, async () => {
     const [folder, port] = await Promise.all([temporaryFolder(), freePort()]);
@@ -86,7 +86,7 @@ describe('metersync start on servers of the user', () => {
     const event = { eventType: 'weather.changed' };
     const { id, status } = await deliver(pipeline, event);
     expect(status).toBe(503);
-    // It was given back at once, not tried for as long as the service waits.
+    // The answer came at once, without attempts for as long as the service waits.
     expect(start.stdout()).not.toMatch(/events not started yet|events given back/);
 
     const temporal = await startEmbedded({
@@ -110,7 +110,7 @@ describe('metersync start on servers of the user', () => {
     expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
   });
 
-  test('while Postgres is away the receiver takes deliveries and the worker waits; when it is there they are applied', {
+  test('while Postgres is away deliveries are taken; when it is there they are applied', {
     timeout: 120_000,
   }, async () => {
     const outage = await outageOf(pipeline.env.DATABASE_URL ?? '');
@@ -130,7 +130,7 @@ describe('metersync start on servers of the user', () => {
     });
     expect(await start.end('SIGTERM')).toEqual({ status: 0, signal: null });
 
-    // Asked to stop while it waits, it does.
+    // It stops when asked to while it waits.
     await outage.begin();
     start = startCommand(['worker'], { env: pipeline.env });
     await start.printed(/waiting for it; events are taken meanwhile/);
@@ -138,7 +138,7 @@ describe('metersync start on servers of the user', () => {
     await outage.end();
   });
 
-  test('a second signal ends it at once in the middle of its work, and the next start does that work', {
+  test('a second signal ends it at once, and the next start does the interrupted work', {
     timeout: 120_000,
   }, async () => {
     const { service, warehouse } = pipeline;
@@ -181,7 +181,7 @@ describe('metersync start on nothing but an empty folder', () => {
     return start;
   };
 
-  test('says what stands in for what, and leaves no process behind, drained or killed', {
+  test('names its stand-ins, and leaves no process behind, drained or killed', {
     timeout: 180_000,
   }, async () => {
     const drained = await begin();
@@ -229,7 +229,7 @@ describe('the stand-ins of metersync start, to other users of the machine', () =
     await folder.remove();
   });
 
-  test('take no event from them: who reaches Temporal has not the key', { timeout: 60_000 }, async () => {
+  test('take no event from them, as they do not have the key', { timeout: 60_000 }, async () => {
     const { temporal, postgres } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
     const connection = await Connection.connect({ address: temporal?.address ?? '' });
     const event = delivery({ eventType: 'document.created.v2' });
@@ -238,7 +238,7 @@ describe('the stand-ins of metersync start, to other users of the machine', () =
       taskQueue: taskQueues.events,
       args: [{ events: [event] }],
     });
-    // What is to be done is said once, however often it is tried.
+    // The advice is logged once, however often the work is tried.
     await start.printed(/"code":"PAYLOAD_REFUSED","todo":".*temporal-codec-key/);
     await connection.close();
     await start.printed(/PAYLOAD_REFUSED.*event\/forged\/1|event\/forged\/1.*PAYLOAD_REFUSED/);
@@ -249,7 +249,7 @@ describe('the stand-ins of metersync start, to other users of the machine', () =
     await db.connect();
     const kept = await db.query('select from metersync.events where id = $1', [event.id]);
     expect(kept.rowCount).toBe(0);
-    // Those of --live are.
+    // Events of --live are applied.
     await until('live changes arrive', async () => {
       const live = await db.query(`select from metersync.events where outcome = 'applied' limit 1`);
       return live.rowCount === 1;
@@ -257,7 +257,7 @@ describe('the stand-ins of metersync start, to other users of the machine', () =
     await db.end();
   });
 
-  test('give their key to who names their address by hand, in the same folder', {
+  test('give their key to a command in the same folder that names their address', {
     timeout: 60_000,
   }, async () => {
     const { temporal } = readRunning(join(folder.path, '.metersync'))?.addresses ?? {};
@@ -271,7 +271,7 @@ describe('the stand-ins of metersync start, to other users of the machine', () =
     expect(said).toHaveLength(1);
   });
 
-  test('keep what is secret in files of their user alone', () => {
+  test('keep secrets in private files', () => {
     const dir = join(folder.path, '.metersync');
     for (const name of ['temporal-codec-key', 'sandbox.json', 'running.json', 'temporal.db']) {
       expect((statSync(join(dir, name)).mode & 0o777).toString(8), name).toBe('600');
@@ -286,7 +286,7 @@ describe('the stand-ins of metersync start, to other users of the machine', () =
   });
 });
 
-/** The guardian, the servers and the sandbox that stand in. */
+/** Lists the guardian, the servers and the sandbox that stand in. */
 function processesIn(cwd: string): ProcessIdentity[] {
   const dir = join(cwd, '.metersync');
   const running = readRunning(dir);

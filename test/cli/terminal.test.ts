@@ -28,19 +28,19 @@ test('a table is no wider than the terminal, and holds every word', () => {
   );
 });
 
-test('ids stay whole, and numbers, while there are texts that can be broken', () => {
+test('ids and numbers are not broken while other texts can be', () => {
   const text = 'The bill charges more than its lines come to. '.repeat(5);
   const lines = table(['id', 'rows', 'what'], [[id, 1_234_567, text]], 80);
   expect(widest(lines)).toBeLessThanOrEqual(80);
   expect(lines.join('\n')).toContain(`│ ${id} │ 1,234,567 │`);
 });
 
-test('where no terminal is nothing is broken', () => {
+test('without a terminal no text is broken', () => {
   const text = 'word '.repeat(100).trim();
   expect(table(['id', 'what'], [[id, text]], undefined).join('\n')).toContain(`│ ${id} │ ${text} │`);
 });
 
-test('a paragraph stands below its own beginning in a terminal, and on one line elsewhere', () => {
+test('a paragraph is indented below its lead in a terminal, and on one line elsewhere', () => {
   const text = 'one two three four five six seven eight nine ten eleven twelve';
   expect(paragraph('7  error  ', text, 40)).toEqual([
     '7  error  one two three four five six',

@@ -11,7 +11,7 @@ class Process extends EventEmitter {
   }
 }
 
-/** A run of something that begins as told, and what happened to it, in order. */
+/** Runs `untilAsked` with the given beginning; records its calls in order. */
 function running(begin: () => Promise<readonly Promise<void>[]>) {
   const process = new Process();
   const happened: string[] = [];
@@ -28,7 +28,7 @@ function running(begin: () => Promise<readonly Promise<void>[]>) {
   return { process, happened, ended, clock };
 }
 
-test('a signal that comes before all has begun is not lost: it drains', async () => {
+test('a signal before everything has begun makes it drain', async () => {
   const { process, happened, ended } = running(() => endless);
   process.emit('SIGTERM', 'SIGTERM');
   await ended;
@@ -36,7 +36,7 @@ test('a signal that comes before all has begun is not lost: it drains', async ()
   expect(process.statuses).toEqual([]);
 });
 
-test('what has begun runs until a signal comes; a second one ends the process at once', async () => {
+test('it runs until a signal; a second one ends the process at once', async () => {
   const { process, happened, ended, clock } = running(async () => [endless]);
   await new Promise(setImmediate);
   expect(happened).toEqual(['begins']);
@@ -48,7 +48,7 @@ test('what has begun runs until a signal comes; a second one ends the process at
   expect(process.statuses).toEqual([1]);
 });
 
-test('one Ctrl-C that comes twice, as under npm, drains once and forces nothing', async () => {
+test('one Ctrl-C that comes twice, as under npm, drains without force', async () => {
   const { process, happened, ended, clock } = running(async () => [endless]);
   process.emit('SIGINT', 'SIGINT');
   clock.ms += 999;
@@ -61,7 +61,7 @@ test('one Ctrl-C that comes twice, as under npm, drains once and forces nothing'
 test.each([
   ['what cannot begin', () => Promise.reject(new Error('no port'))],
   ['what fails later', async () => [endless, Promise.reject(new Error('no port'))]],
-])('%s is drained, and its error told', async (_, begin) => {
+])('%s is drained, and its error thrown', async (_, begin) => {
   const { happened, ended } = running(begin);
   await expect(ended).rejects.toThrow('no port');
   expect(happened).toEqual(['begins', 'drains']);

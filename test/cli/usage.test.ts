@@ -23,7 +23,7 @@ afterAll(() => folder.remove());
 const metersync = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
   runCommand(args, { cwd: folder.path, env: { METERSYNC_DIR: folder.path, ...env } });
 
-/** Commands that do something: those without commands of their own. */
+/** Lists the commands without subcommands. */
 const leaves = (command: Command): Command[] =>
   command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
 
@@ -93,21 +93,18 @@ describe('help', () => {
     for (const option of [...named, '-h, --help']) expect(stdout).toContain(option);
   });
 
-  test.each(calls())(
-    'of $name says what it does in a sentence and shows a call that is right',
-    async ({ command }) => {
-      expect(command.description()).toMatch(/^[A-Z][a-z]+ .*[^.]$/);
-      const [, line = ''] = /\nExample:\n {2}(.+)$/m.exec(helpOf(command)) ?? [];
-      expect(line).toContain(pathOf(command));
-      const words = line.replace(/^open "\$\((.*)\)"$/, '$1').replace('metersync ', '');
-      const args = [...words.matchAll(/"([^"]*)"|\S+/g)].map(([word, quoted]) => quoted ?? word);
-      const program = buildProgram();
-      const called: string[] = [];
-      for (const one of leaves(program)) one.exitOverride().action(() => void called.push(pathOf(one)));
-      await program.exitOverride().parseAsync(args, { from: 'user' });
-      expect(called).toEqual([pathOf(command)]);
-    },
-  );
+  test.each(calls())('of $name describes it in a sentence and shows a valid call', async ({ command }) => {
+    expect(command.description()).toMatch(/^[A-Z][a-z]+ .*[^.]$/);
+    const [, line = ''] = /\nExample:\n {2}(.+)$/m.exec(helpOf(command)) ?? [];
+    expect(line).toContain(pathOf(command));
+    const words = line.replace(/^open "\$\((.*)\)"$/, '$1').replace('metersync ', '');
+    const args = [...words.matchAll(/"([^"]*)"|\S+/g)].map(([word, quoted]) => quoted ?? word);
+    const program = buildProgram();
+    const called: string[] = [];
+    for (const leaf of leaves(program)) leaf.exitOverride().action(() => void called.push(pathOf(leaf)));
+    await program.exitOverride().parseAsync(args, { from: 'user' });
+    expect(called).toEqual([pathOf(command)]);
+  });
 
   test('npm run -s metersync -- --help is the same, from a checkout', async () => {
     const { PATH = '', HOME = '' } = process.env;
@@ -122,7 +119,7 @@ describe('help', () => {
   });
 });
 
-describe('wrong usage ends with status 2, in words and on standard error alone', () => {
+describe('wrong usage ends with status 2 and a message on standard error only', () => {
   test.each([
     [['fly'], "unknown command 'fly'"],
     [['status', '--fast'], "unknown option '--fast'"],
@@ -171,7 +168,7 @@ test('after wrong usage a command points to its own help', async () => {
   expect((await metersync(['events', 'list', '--limit', 'x'])).stderr).toMatch(
     /\nSee metersync events list --help$/,
   );
-  // What a command finds wrong itself, too.
+  // Also after an error that the command itself finds.
   expect((await metersync(['schedule', 'set'])).stderr).toMatch(/\nSee metersync schedule set --help$/);
 });
 
@@ -194,7 +191,7 @@ describe('wrong settings end with status 2', () => {
   };
 
   test.each(['start', 'receiver', 'worker', 'migrate', 'status', 'audit'])(
-    '%s lists them all, and shows no value',
+    '%s lists them all, and quotes no value',
     async (name) => {
       const { status, stdout, stderr } = await metersync([name], wrong);
       expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
@@ -211,7 +208,7 @@ describe('wrong settings end with status 2', () => {
     ['that are not set', {}, 'WEBHOOK_SECRETS (or WEBHOOK_SECRETS_FILE) has to be set'],
     ['that are none', { WEBHOOK_SECRETS: 'whsec_geheim' }, 'secret 1 is not whsec_ and then base64'],
   ])('the receiver refuses secrets %s before it opens anything', async (_, env, words) => {
-    // Nobody is at the address: with right settings it would wait for Temporal.
+    // Nothing listens at the address: with valid settings the command would wait for Temporal.
     const address = `127.0.0.1:${await freePort()}`;
     const { status, stderr } = await metersync(['receiver'], { TEMPORAL_ADDRESS: address, ...env });
     expect(status).toBe(2);
@@ -220,7 +217,7 @@ describe('wrong settings end with status 2', () => {
   });
 });
 
-describe("Temporal's own configuration that is wrong ends with status 2", () => {
+describe("wrong configuration of Temporal's own ends with status 2", () => {
   test.each([
     ['that is not there', undefined, 'TEMPORAL_CONFIG_FILE has to name a TOML file'],
     [
@@ -229,7 +226,7 @@ describe("Temporal's own configuration that is wrong ends with status 2", () => 
       'Invalid TOML document: invalid value, line 2',
     ],
     ['without the profile', '[profile.other]\n', "Profile 'mine' not found"],
-  ])('a file %s, and no line of it is shown', async (_, text, words) => {
+  ])('a file %s, of which no line is quoted', async (_, text, words) => {
     const file = join(folder.path, `temporal-${text?.length}.toml`);
     if (text !== undefined) await writeFile(file, text);
     const env = { TEMPORAL_CONFIG_FILE: file, TEMPORAL_PROFILE: 'mine' };
@@ -240,7 +237,7 @@ describe("Temporal's own configuration that is wrong ends with status 2", () => 
   });
 });
 
-describe('where nothing ever ran, a command that looks makes nothing and says how to begin', () => {
+describe('where nothing ever ran, a reading command makes nothing and says how to begin', () => {
   test.each([
     [['status'], 'DATABASE_URL'],
     [['doctor'], 'DATABASE_URL'],
@@ -262,7 +259,7 @@ describe('where nothing ever ran, a command that looks makes nothing and says ho
   });
 });
 
-describe('a command that fails ends with status 1 and one line that says what and where', () => {
+describe('a failed command ends with status 1 and one line that names the problem and its place', () => {
   test.each([['migrate'], ['checks', 'list'], ['audit', '--json']])(
     '%s %s while Postgres is away',
     async (...args) => {
@@ -278,7 +275,7 @@ describe('a command that fails ends with status 1 and one line that says what an
     },
   );
 
-  test('status while Postgres is away says that nobody knows how things are', async () => {
+  test('status while Postgres is away reports an unknown state', async () => {
     const place = `127.0.0.1:${await freePort()}/warehouse`;
     const env = { DATABASE_URL: `postgres://user:geheim@${place}` };
     const { status, stdout } = await metersync(['status'], env);
@@ -312,7 +309,7 @@ describe('a command that fails ends with status 1 and one line that says what an
     );
   });
 
-  test('what finds no room on the disk that it is sent to', async () => {
+  test('output to a full disk', async () => {
     const main = resolve(checkout, 'cli/main.ts');
     const sent = promisify(execFile)('sh', ['-c', '"$0" "$1" --help > /dev/full', process.execPath, main]);
     await expect(sent).rejects.toMatchObject({

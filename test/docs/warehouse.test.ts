@@ -6,7 +6,7 @@ import { createWarehouse } from '../support/warehouse.ts';
 import { warehouseRows } from './warehouse-rows.ts';
 
 const page = readFileSync(new URL('../../docs/warehouse.md', import.meta.url), 'utf8');
-/** Each block of SQL under the line that says what it answers. */
+/** Blocks of SQL, each with the line above it: the question that it answers. */
 const examples = [...page.matchAll(/^(.+)\n\n```sql\n([\s\S]*?)```$/gm)].map(
   ([, question = '', query = '']) => ({
     question,
@@ -38,7 +38,7 @@ describe('docs/warehouse.md', () => {
   });
 });
 
-/** Views of analytics that have all of these columns. */
+/** Lists the views of analytics with all of these columns. */
 async function viewsWith(...columns: readonly string[]): Promise<unknown[]> {
   const { rows } = await warehouse.db.execute<{ name: string }>(sql`
     select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid
@@ -51,7 +51,7 @@ async function viewsWith(...columns: readonly string[]): Promise<unknown[]> {
   return rows.map(({ name }) => name);
 }
 
-test('views call a thing by both of its names, wherever they have one of them', async () => {
+test('views that have one name of a thing have the other too', async () => {
   const commodities = await viewsWith('commodity');
   expect(commodities.length).toBeGreaterThanOrEqual(15);
   expect(await viewsWith('datasource_type')).toEqual(commodities);

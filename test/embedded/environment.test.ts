@@ -14,7 +14,7 @@ const secrets = {
   AWS_SECRET_ACCESS_KEY: 'of-another-program-that-nobody-may-see',
 };
 
-test('no server and no program that one can be made to run has a secret of ours in its environment', async () => {
+test('no server, and no program that a server can run, has a secret of ours in its environment', async () => {
   const owner = await startOwner(temporaryFolder(), secrets);
   const address = readRunning(owner.dir)?.addresses.postgres;
   const client = new pg.Client({ host: '127.0.0.1', database: 'postgres', ...address });
@@ -38,7 +38,7 @@ test('no server and no program that one can be made to run has a secret of ours 
   }
 });
 
-test('an installer gets what it needs to reach its registry, and no secret of ours', () => {
+test('an installer gets the variables for its registry, and no secret of ours', () => {
   const folder = temporaryFolder();
   const said = join(folder, 'environment');
   const python = join(folder, 'python3');

@@ -26,7 +26,7 @@ test('no process is left after the program exits without stopping the stack', as
   await everythingGone(owner);
 });
 
-test('Ctrl-C reaches the program and not the servers, which answer until it has drained and then are gone', async () => {
+test('Ctrl-C reaches only the program; the servers answer until it has drained', async () => {
   const owner = await startOwner(temporaryFolder());
   process.kill(-(owner.child.pid ?? 0), 'SIGINT');
   await owner.printed('drained');
@@ -35,7 +35,7 @@ test('Ctrl-C reaches the program and not the servers, which answer until it has 
   expect([owner.guardian, owner.postgres, owner.temporal].filter(isRunning)).toEqual([]);
 });
 
-test('servers whose guardian and program were both killed are stopped by the next start, which then runs', async () => {
+test('the next start stops servers whose guardian and program were both killed', async () => {
   const owner = await startOwner(temporaryFolder());
   process.kill(owner.guardian.pid, 'SIGKILL');
   await until('the guardian is gone', () => !isRunning(owner.guardian));

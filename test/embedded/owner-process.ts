@@ -14,7 +14,7 @@ import { projectBinDir } from '../support/stack.ts';
 export interface OwnerProcess {
   dir: string;
   child: ChildProcess;
-  /** The guardian and the servers, as they were when they were ready. */
+  /** Identity of the guardian when it was ready; those of the servers follow. */
   guardian: ProcessIdentity;
   postgres: ProcessIdentity;
   temporal: ProcessIdentity;
@@ -22,14 +22,17 @@ export interface OwnerProcess {
   printed(line: string): Promise<void>;
 }
 
-/** A folder that is gone when the test has ended; call it before anything that must end first. */
+/** Makes a folder that is removed after the test; call it before starting anything that must end first. */
 export function temporaryFolder(): string {
   const dir = mkdtempSync(join(tmpdir(), 'metersync-embedded-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   return dir;
 }
 
-/** Starts `owner.ts` in a process group of its own, as a terminal would, and returns when its stack is ready. `env` is added to ours. */
+/**
+ * Starts `owner.ts` in a process group of its own, as a terminal would, and returns when its stack is ready.
+ * `env` is added to ours.
+ */
 export async function startOwner(
   dir: string,
   env: Readonly<Record<string, string>> = {},
@@ -58,7 +61,7 @@ export async function startOwner(
   return { dir, child, guardian: running.guardian, ...running.servers, printed } as OwnerProcess;
 }
 
-/** Ends the program's processes after a test that failed. */
+/** Ends the program's processes that a failed test left. */
 function endWhatIsLeft(processes: readonly (ProcessIdentity | undefined)[]): void {
   for (const left of processes) {
     if (left !== undefined && isRunning(left)) process.kill(left.pid, 'SIGKILL');

@@ -1,7 +1,7 @@
 /**
- * A program that owns a stack, to be killed. Prints `ready`, and then runs until it is ended. SIGINT makes it drain:
- * it prints `drained` when both servers still answered afterwards, stops them, and ends.
- * Arguments: data folder, folder of the Temporal CLI.
+ * A program that owns a stack, for tests to kill. It prints `ready` and runs until it is ended. On SIGINT it
+ * drains: it prints `drained` if both servers still answer afterwards, stops them, and ends. Arguments: data
+ * folder, folder of the Temporal CLI.
  */
 import { Connection } from '@temporalio/client';
 import pg from 'pg';

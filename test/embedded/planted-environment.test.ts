@@ -9,7 +9,7 @@ const planted = Object.fromEntries(
   ),
 );
 
-/** What the kernel tells of a process; empty when it has ended meanwhile. */
+/** Reads the environment or arguments of a process from the kernel; empty when it has ended. */
 function read(pid: number | string, what: 'environ' | 'cmdline'): string {
   try {
     return readFileSync(`/proc/${pid}/${what}`, 'utf8');
@@ -18,10 +18,10 @@ function read(pid: number | string, what: 'environ' | 'cmdline'): string {
   }
 }
 
-const shown = (text: string): string[] =>
+const plantedIn = (text: string): string[] =>
   Object.entries(planted).flatMap(([name, secret]) => (text.includes(secret) ? [name] : []));
 
-test('no server of the embedded stack, nor its guardian, has a secret of the program in its environment or arguments', async () => {
+test('no embedded server or guardian has a secret of the program in its environment or arguments', async () => {
   for (const [name, secret] of Object.entries(planted)) {
     const before = process.env[name];
     process.env[name] = secret;
@@ -31,11 +31,11 @@ test('no server of the embedded stack, nor its guardian, has a secret of the pro
     });
   }
   const owner = await startOwner(temporaryFolder());
-  expect(shown(read(owner.child.pid ?? 0, 'environ'))).toEqual(Object.keys(planted));
+  expect(plantedIn(read(owner.child.pid ?? 0, 'environ'))).toEqual(Object.keys(planted));
   for (const name of ['guardian', 'postgres', 'temporal'] as const) {
     expect(read(owner[name].pid, 'environ'), name).not.toBe('');
-    expect(shown(read(owner[name].pid, 'environ')), name).toEqual([]);
+    expect(plantedIn(read(owner[name].pid, 'environ')), name).toEqual([]);
   }
   const running = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry));
-  expect(shown(running.map((pid) => read(pid, 'cmdline')).join('\n'))).toEqual([]);
+  expect(plantedIn(running.map((pid) => read(pid, 'cmdline')).join('\n'))).toEqual([]);
 });

@@ -26,7 +26,7 @@ async function start(dir: string) {
   return stack;
 }
 
-/** A program of the user's that has nothing to do with us. */
+/** Starts an unrelated program of the user. */
 async function innocent(args: readonly string[] = []): Promise<ProcessIdentity> {
   const code = "setInterval(() => {}, 1000); console.log('runs')";
   const child: ChildProcess = spawn(process.execPath, ['-e', code, '--', ...args], {
@@ -47,7 +47,7 @@ function plant(dir: string, servers: Record<string, ProcessIdentity>, mode = 0o6
   writeFileSync(runningFile(dir), JSON.stringify(running), { mode });
 }
 
-test('a start ends no process that a file in its folder names, unless it runs on the data there', async () => {
+test('a start ends only those processes named in its folder that run on the data there', async () => {
   const dir = temporaryFolder();
   const processes = [
     await innocent(),
@@ -59,7 +59,7 @@ test('a start ends no process that a file in its folder names, unless it runs on
   expect(processes.map(isRunning)).toEqual([true, true]);
 });
 
-test('what other users can have written there counts for nothing', async () => {
+test('files that other users may have written there are ignored', async () => {
   /** It looks like a server on the data there, so the file alone decides. */
   const planted = async (disguise: (file: string) => void) => {
     const dir = temporaryFolder();
@@ -76,7 +76,7 @@ test('what other users can have written there counts for nothing', async () => {
       renameSync(file, `${file}.elsewhere`);
       symlinkSync(`${file}.elsewhere`, file);
     }),
-    // A file can be given away by root alone.
+    // Only root can change the owner of a file.
     ...(root ? [await planted((file) => chownSync(file, nobody, nobody))] : []),
   ];
   for (const { dir, temporal } of theirs) {
@@ -88,24 +88,24 @@ test('what other users can have written there counts for nothing', async () => {
   expect(isRunning(ours.temporal)).toBe(false);
 });
 
-test('a stack that runs on other data is not taken for that of a folder, whatever a file there says', async () => {
+test('a start does not attach to a stack on other data, even if a file in its folder names it', async () => {
   const [theirs, ours] = [temporaryFolder(), temporaryFolder()];
   const foreign = await start(theirs);
   writeFileSync(runningFile(ours), readFileSync(runningFile(theirs)), { mode: 0o600 });
   await expect(start(ours)).rejects.toThrow('does not answer');
-  // A copy that others can read is no file of ours, and the start goes on without it.
+  // The start ignores a copy that others can read.
   chmodSync(runningFile(ours), 0o644);
   const stack = await start(ours);
   expect(stack.owned).toBe(true);
   expect(stack.postgres?.superuserUrl('postgres')).not.toBe(foreign.postgres?.superuserUrl('postgres'));
 });
 
-test('a folder that others could write to is kept to its owner, and one of another user is refused', async () => {
+test('a folder that others can write is made private; one of another user is refused', async () => {
   const open = temporaryFolder();
   chmodSync(open, 0o777);
   await start(open);
   expect(statSync(open).mode & 0o022).toBe(0);
-  // Whoever is not root has no folder of another user to try but those of the system.
+  // Without root only folders of the system belong to another user.
   const theirs = root ? temporaryFolder() : '/usr';
   if (root) chownSync(theirs, nobody, nobody);
   await expect(start(theirs)).rejects.toThrow(/cannot be (used|written) by .*(belongs to user 65534|EACCES)/);

@@ -29,11 +29,11 @@ test('a folder that is no data of Postgres is left alone and explained', async (
   await expect(startPostgres(dir)).rejects.toThrow(/is not a data folder of Postgres.*move it away/);
 });
 
-test('data on which a Postgres runs that is none of ours is left alone and explained', async () => {
+test('data in use by another Postgres is left alone and explained', async () => {
   const dir = temporaryFolder();
   const stack = await startPostgres(dir);
   const running = readRunning(dir);
-  // To whoever comes now, it is a Postgres that somebody started by hand.
+  // The next start takes it for a Postgres that somebody started by hand.
   removeRunning(dir);
   await expect(startPostgres(dir)).rejects.toThrow(
     `Another Postgres, process ${running?.servers.postgres?.pid}`,
@@ -41,7 +41,7 @@ test('data on which a Postgres runs that is none of ours is left alone and expla
   expect(await answer(stack)).toBe(1);
 });
 
-test('a pid file left by a crash does not stop the next start when its pid is another program now', async () => {
+test('a pid file left by a crash is ignored when another program has its pid', async () => {
   const dir = temporaryFolder();
   await (await startPostgres(dir)).stop();
   writeFileSync(join(dir, 'postgres', 'postmaster.pid'), `${process.pid}\n${join(dir, 'postgres')}\n`);
@@ -52,7 +52,7 @@ test('Postgres runs on a data folder below one that no other user can enter', as
   const closed = mkdtempSync(join(temporaryFolder(), 'closed-'));
   const dir = join(closed, 'data');
   const stack = await startPostgres(dir);
-  // For root, who runs Postgres as another user, it lies elsewhere, and a link leads there.
+  // Root runs Postgres as another user, so the data is elsewhere, and a link leads there.
   const data = realpathSync(join(dir, 'postgres'));
   if (!data.startsWith(closed)) onTestFinished(() => rmSync(dirname(data), { recursive: true, force: true }));
   expect(await answer(stack)).toBe(1);

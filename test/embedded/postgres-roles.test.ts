@@ -26,7 +26,7 @@ async function query(connectionString: string, text: string): Promise<Record<str
 
 const refused = expect.objectContaining({ code: '42501' });
 
-test('the role of a database owns it, is no superuser, and has nothing of the databases beside it', async () => {
+test('the role of a database owns it, is no superuser, and has no access to other databases', async () => {
   const postgres = await startPostgres();
   const warehouse = await postgres.ensureDatabase('metersync', { createRoles: true });
   const sandbox = await postgres.ensureDatabase('sandbox');
@@ -63,7 +63,7 @@ test('the role of a database owns it, is no superuser, and has nothing of the da
   }
 });
 
-test('the address of a database is the same for whoever asks for it, together or later', async () => {
+test('the URL of a database is the same for simultaneous and later callers', async () => {
   const postgres = await startPostgres();
   const urls = await Promise.all(Array.from({ length: 6 }, () => postgres.ensureDatabase('together')));
   expect(new Set(urls).size).toBe(1);
@@ -78,7 +78,7 @@ test('the owner of a warehouse migrates it, with its roles, and makes logins tha
   await expectAnalyst(url);
 });
 
-test('a warehouse that the superuser made and owns goes to the role, with all that is in it', async () => {
+test("a superuser's warehouse goes to the role with everything in it", async () => {
   const postgres = await startPostgres();
   await query(postgres.superuserUrl('postgres'), 'create database metersync');
   const before = postgres.superuserUrl('metersync');
@@ -108,12 +108,12 @@ test('a warehouse that the superuser made and owns goes to the role, with all th
   await expectAnalyst(url);
 });
 
-test('of a warehouse that cannot be handed over, the superuser keeps all', async () => {
+test('a warehouse that cannot change its owner completely stays the superuser’s', async () => {
   const postgres = await startPostgres();
   const before = postgres.superuserUrl('metersync');
   await query(postgres.superuserUrl('postgres'), 'create database metersync');
   await query(before, 'create schema "of mine"; create table "of mine".notes ()');
-  // Who holds the table keeps its owner from being changed.
+  // A lock on the table blocks the change of its owner.
   const holder = new pg.Client({ connectionString: before });
   await holder.connect();
   onTestFinished(() => holder.end());
@@ -143,7 +143,7 @@ async function migrate(url: string) {
   }
 }
 
-/** An analyst's login, made the way that docs/security.md says, reads and does not write. */
+/** Expects that an analyst's login, made as docs/security.md says, can read and not write. */
 async function expectAnalyst(url: string): Promise<void> {
   await query(url, "create role jane login password 'of jane' in role metersync_analyst");
   const jane = Object.assign(new URL(url), { username: 'jane', password: 'of jane' }).href;
@@ -151,7 +151,7 @@ async function expectAnalyst(url: string): Promise<void> {
   await expect(query(jane, 'delete from utility.companies')).rejects.toEqual(refused);
 }
 
-test('sessions of a database find tables in the schemas that it is given, in their order', async () => {
+test("sessions search the database's given schemas in their order", async () => {
   const postgres = await startPostgres();
   const searchPath = ['$user', 'public', 'analytics', 'ops'];
   const url = await postgres.ensureDatabase('metersync', { createRoles: true, searchPath });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { expect, onTestFinished, test } from 'vitest';
 import { commandLine, endProcess, identify, isRunning } from '../../embedded/processes.ts';
 
-/** A process that prints once it is ready to be signalled. */
+/** Starts a process that prints once it is ready for signals. */
 async function startProcess(code: string): Promise<ChildProcess & { pid: number }> {
   const child = spawn(
     process.execPath,
@@ -17,7 +17,7 @@ async function startProcess(code: string): Promise<ChildProcess & { pid: number 
   return Object.assign(child, { pid: child.pid ?? 0 });
 }
 
-test('a process is known by its start, so that a later one with its pid is not taken for it', async () => {
+test('a later process with the same pid is not taken for the first', async () => {
   const self = identify(process.pid);
   expect(self).toMatchObject({ pid: process.pid, started: expect.stringMatching(/./) });
   expect(self && isRunning(self)).toBe(true);
@@ -46,7 +46,7 @@ test('a process that ignores every signal is killed in the end', async () => {
   expect(await exit).toEqual([null, 'SIGKILL']);
 });
 
-test('a process that goes at the first signal gets no other', async () => {
+test('a process that ends at the first signal gets no other', async () => {
   const child = await startProcess("process.on('SIGINT', () => process.exit(7))");
   const exit = once(child, 'exit');
   await endProcess(identify(child.pid) ?? { pid: 0, started: '' }, [{ signal: 'SIGINT', waitMs: 10_000 }]);

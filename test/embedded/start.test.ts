@@ -17,7 +17,7 @@ import { startOwner, temporaryFolder } from './owner-process.ts';
 const start = (dir: string) => run({ dir, postgres: true, temporal: true });
 const startPostgres = (dir: string) => run({ dir, postgres: true, temporal: false });
 
-/** Starts a stack that is stopped at the end of the test when the test has not done so. */
+/** Starts a stack that is stopped after the test, unless the test does so. */
 async function run(options: EmbeddedOptions): Promise<Embedded> {
   const stack = await startEmbedded({ binDir: projectBinDir(), ...options });
   onTestFinished(stack.stop);
@@ -54,7 +54,7 @@ describe('a restart', () => {
     });
   });
 
-  test('takes another port when something else has taken the last one', async () => {
+  test('chooses another port when something else uses the previous one', async () => {
     const dir = temporaryFolder();
     const first = await startPostgres(dir);
     const port = Number(new URL(first.postgres?.superuserUrl('postgres') ?? '').port);
@@ -69,7 +69,7 @@ describe('a restart', () => {
 });
 
 describe('the servers', () => {
-  test('are durable, listen on the loopback address alone, and want a password', async () => {
+  test('are durable, listen on the loopback address only, and ask for a password', async () => {
     const stack = await startPostgres(temporaryFolder());
     const url = stack.postgres?.superuserUrl('postgres') ?? '';
     const names = ['fsync', 'synchronous_commit', 'full_page_writes', 'listen_addresses'];
@@ -85,7 +85,7 @@ describe('the servers', () => {
 
   test('include the web page of Temporal', async () => {
     const stack = await run({ dir: temporaryFolder(), postgres: false, temporal: true });
-    // The page asks the server through a connection of its own, which may need a second longer.
+    // The page has its own connection to the server, which may need a second longer.
     const version = await until('the page knows the version of the server', async () => {
       const answer = await fetch(`${stack.temporal?.uiUrl}/api/v1/cluster-info`);
       return ((await answer.json()) as { serverVersion?: string }).serverVersion;
@@ -93,7 +93,7 @@ describe('the servers', () => {
     expect(version).toMatch(/^\d+\.\d+/);
   });
 
-  test('take nothing that a web page of another site posts to Temporal', async () => {
+  test('refuse posts to Temporal from web pages of other sites', async () => {
     const stack = await run({ dir: temporaryFolder(), postgres: false, temporal: true });
     const { clusters } = await inTemporal(stack, 'default', ({ connection }) =>
       connection.operatorService.listClusters({}),
@@ -120,7 +120,7 @@ describe('the servers', () => {
 });
 
 describe('a second caller', () => {
-  test('attaches to the stack of another process, and its stop leaves that alone', async () => {
+  test('attaches to the stack of another process, and does not stop it', async () => {
     const dir = temporaryFolder();
     expect(await attachEmbedded({ dir, postgres: true, temporal: true })).toBeUndefined();
     await startOwner(dir);
@@ -132,14 +132,14 @@ describe('a second caller', () => {
     expect(attached?.temporal).toEqual(stack.temporal);
   });
 
-  test('that comes while the first still starts waits for it', async () => {
+  test('waits for the first while that starts', async () => {
     const dir = temporaryFolder();
     const stacks = await Promise.all([start(dir), start(dir), start(dir)]);
     expect(stacks.filter(({ owned }) => owned)).toHaveLength(1);
     expect(new Set(stacks.map(({ temporal }) => temporal?.address)).size).toBe(1);
   });
 
-  test('that comes while the first still stops waits for it and starts its own', async () => {
+  test('waits for the first while that stops, and starts its own stack', async () => {
     const dir = temporaryFolder();
     const first = await start(dir);
     const stopped = first.stop();
@@ -150,7 +150,7 @@ describe('a second caller', () => {
     await stopped;
   });
 
-  test('is told when the stack that runs lacks a server that it wants', async () => {
+  test('gets an error when the running stack lacks a wanted server', async () => {
     const dir = temporaryFolder();
     await startPostgres(dir);
     await expect(start(dir)).rejects.toThrow(/has no Temporal.*\n.*same settings/);
@@ -165,7 +165,7 @@ describe('a lock', () => {
     expect(stack.owned).toBe(true);
   });
 
-  test('of a process that lives and never gets ready is explained', async () => {
+  test('of a process that never gets ready is explained', async () => {
     const dir = temporaryFolder();
     writeFileSync(lockFile(dir), JSON.stringify(identify(process.pid)));
     const started = run({ dir, postgres: true, temporal: false, waitMs: 100 });

@@ -20,11 +20,11 @@ import { findTemporalBinary, type TemporalSearch } from '../../embedded/temporal
 import { downloadTemporal, installTemporal } from '../../embedded/temporal-fetchers.ts';
 import { temporaryFolder } from './owner-process.ts';
 
-/** Prints what `temporal --version` does. */
+/** Makes a script that prints what `temporal --version` does. */
 const script = (says = 'temporal version 1.9.1 (Server 1.32.0)') => `#!/bin/sh\necho "${says}"\n`;
 const digestOf = (text: string) => createHash('sha256').update(text).digest('hex');
 
-/** Where there is nothing at all: each test adds what it is about. */
+/** A search that finds nothing; each test adds what it needs. */
 const nowhere = (): TemporalSearch => ({
   searchPath: join(temporaryFolder(), 'empty'),
   cacheDir: join(temporaryFolder(), 'bin'),
@@ -40,7 +40,7 @@ function placeProgram(path: string, text = script()): string {
   return path;
 }
 
-/** A program that leaves a mark when it is run, and else passes for Temporal. */
+/** Makes a program that leaves a mark when it is run, and otherwise passes for Temporal. */
 function treacherous(): { text: string; wasRun: () => boolean } {
   const mark = join(temporaryFolder(), 'mark');
   return {
@@ -49,7 +49,7 @@ function treacherous(): { text: string; wasRun: () => boolean } {
   };
 }
 
-test('when no program can be had, one error lists everything that was tried and what to do', async () => {
+test('when no program is found, one error lists everything that was tried and what to do', async () => {
   const refusing = await serve((_, response) => response.writeHead(403).end());
   const silent = await serve(() => {});
   const brokenPip = "process.stderr.write('Traceback\\nNo module named pip\\n'); process.exit(1)";
@@ -84,14 +84,14 @@ test('a program on the search path is taken before the one in the cache', async 
   expect(await findTemporalBinary(search)).toBe(onPath);
 });
 
-test('another program that is called temporal is passed over', async () => {
+test('another program named temporal is passed over', async () => {
   const search = nowhere();
   placeProgram(join(search.searchPath, 'temporal'), script('a calendar'));
   const cached = placeProgram(join(search.cacheDir, 'temporal'));
   expect(await findTemporalBinary(search)).toBe(cached);
 });
 
-test('a path that was given is the only one that is tried', async () => {
+test('a given path is the only one tried', async () => {
   const search = nowhere();
   placeProgram(join(search.cacheDir, 'temporal'));
   const error = await findTemporalBinary({ ...search, explicit: '/no/such/temporal' }).catch(String);
@@ -101,7 +101,9 @@ test('a path that was given is the only one that is tried', async () => {
   expect(await findTemporalBinary({ ...search, explicit })).toBe(explicit);
 });
 
-/** A download service that answers with an archive of these files; `answer` replaces what it says of the archive. */
+/**
+ * Starts a download service with an archive of these files; `answer` replaces its description of the archive.
+ */
 async function downloads(files: Readonly<Record<string, string>>, answer: object = {}) {
   const folder = temporaryFolder();
   for (const [name, text] of Object.entries(files)) placeProgram(join(folder, name), text);
@@ -127,7 +129,7 @@ test('the download is unpacked into the cache, and the next start finds it there
   expect(readdirSync(search.cacheDir)).toEqual(['temporal']);
 });
 
-test('what was fetched and is another program is neither run nor kept, and the next way is tried', async () => {
+test('a fetched program of another digest is neither run nor kept, and the next way is tried', async () => {
   const { text, wasRun } = treacherous();
   const { origin } = await downloads({ temporal: text });
   const right = { title: 'the right one', fetch: async (folder: string) => placeProgram(`${folder}/t`) };
@@ -140,7 +142,7 @@ test('what was fetched and is another program is neither run nor kept, and the n
   expect(wasRun()).toBe(false);
 });
 
-test('what was fetched and does not run on this machine is not kept', async () => {
+test('a fetched program that does not run on this machine is not kept', async () => {
   const text = script('of another machine');
   const alien = { title: 'an alien', fetch: async (folder: string) => placeProgram(`${folder}/t`, text) };
   const search = { ...nowhere(), digest: digestOf(text), fetchers: [alien] };
@@ -148,7 +150,7 @@ test('what was fetched and does not run on this machine is not kept', async () =
   expect(readdirSync(search.cacheDir)).toEqual([]);
 });
 
-test('an archive is taken from where the question was sent to, and from nowhere else', async () => {
+test('an archive is downloaded only from the origin of the request', async () => {
   const elsewhere = await downloads({ temporal: script() });
   const asking = await downloads(
     { temporal: script() },
@@ -164,7 +166,7 @@ test('an archive is taken from where the question was sent to, and from nowhere 
   expect(elsewhere.asked).toEqual([]);
 });
 
-test('no name out of an answer reaches tar, and a link in an archive is no program', async () => {
+test('no name from an answer reaches tar, and a link in an archive is no program', async () => {
   const mark = join(temporaryFolder(), 'mark');
   const { origin } = await downloads({ temporal: script() }, { fileToExtract: `--to-command=touch ${mark}` });
   const search = { ...nowhere(), fetchers: [downloadTemporal(origin)] };
@@ -185,7 +187,7 @@ test('no name out of an answer reaches tar, and a link in an archive is no progr
 });
 
 describe('a program in the cache', () => {
-  test('that is not the expected one is not run, and another is fetched in its place', async () => {
+  test('with another digest is not run, and the right one is fetched in its place', async () => {
     const { text, wasRun } = treacherous();
     const search = nowhere();
     placeProgram(join(search.cacheDir, 'temporal'), text);
@@ -210,7 +212,7 @@ describe('a program in the cache', () => {
       chmodSync(path, 0o755);
     }
     expect(await findTemporalBinary(search)).toBe(cached);
-    // A file can be given away by root alone.
+    // Only root can change the owner of a file.
     if (process.getuid?.() !== 0) return;
     for (const path of [cached, search.cacheDir]) {
       chownSync(path, 65_534, 65_534);
@@ -226,7 +228,7 @@ describe('a program in the cache', () => {
   });
 });
 
-test('a folder of PATH that depends on where the command was started is passed over', async () => {
+test('a relative folder of PATH is passed over', async () => {
   const { text, wasRun } = treacherous();
   const folder = dirname(placeProgram(join(temporaryFolder(), 'bin', 'temporal'), text));
   const searchPath = ['', relative(process.cwd(), folder)].join(delimiter);
@@ -234,7 +236,7 @@ test('a folder of PATH that depends on where the command was started is passed o
   expect(wasRun()).toBe(false);
 });
 
-test('an installer runs in an empty folder, as Python takes modules from the one it is started in', async () => {
+test('an installer runs in an empty folder, as Python loads modules from its working folder', async () => {
   const said = join(temporaryFolder(), 'said');
   const tell = `require('fs').writeFileSync(${JSON.stringify(said)}, process.cwd()); process.exit(1)`;
   const search = { ...nowhere(), fetchers: [installTemporal(process.execPath, ['-e', tell, '--'])] };

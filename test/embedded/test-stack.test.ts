@@ -4,7 +4,7 @@ import { expect, inject, test } from 'vitest';
 import { createDatabase } from '../support/database.ts';
 import { createNamespace } from '../support/namespace.ts';
 
-test('a test file gets a database of its own, and dropping it disconnects whoever is left', async () => {
+test('a test file gets a database of its own, and dropping it ends remaining connections', async () => {
   const database = await createDatabase('own');
   const client = new pg.Client({ connectionString: database.url });
   const disconnected = new Promise((resolve) => client.on('error', resolve));

@@ -17,7 +17,7 @@ import { writeRecords } from '../support/pages.ts';
 import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-/** What the service holds, by the path below the version; a record may be JSON text. */
+/** The service's records by the path below the version; a record may be JSON text. */
 type Held = Record<string, readonly (object | string)[]>;
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -58,22 +58,22 @@ function everything(): Held {
   };
 }
 
-/** One record of each resource that tells what its columns hold. */
-function wholeRecords(): Held {
+/** Makes one record of each resource with values for all of its columns. */
+function completeRecords(): Held {
   const { company, site, connection, documents, usage, meter } = ids;
   const [document] = documents;
   const sitesRelations = [{ site: { id: site }, accountIds: ['1', '2'], datasourceTypes: ['WATER'] }];
   const dates = { created: '2026-04-01T00:00:00', updated };
-  const known = { externalId: 'x-1', publicId: 'p-1' };
+  const names = { externalId: 'x-1', publicId: 'p-1' };
   const of = { meter: { id: meter }, document: { id: document }, site: { id: site } };
   const bill = { startDate: '2026-03-01', endDate: '2026-03-31', usage: '1.10', usageUnits: 'kWh' };
   return {
-    '/company': [{ id: company, ...known, name: 'Acme', sites: [{ id: site, name: 'Plant' }] }],
+    '/company': [{ id: company, ...names, name: 'Acme', sites: [{ id: site, name: 'Plant' }] }],
     [`/connection/company/${company}`]: [
       {
         id: connection,
         ...dates,
-        ...known,
+        ...names,
         status: 'CONNECTED',
         url: 'x',
         datasource: { name: 'P' },
@@ -89,7 +89,7 @@ function wholeRecords(): Held {
   };
 }
 
-/** Changes every column that a record tells, and no raw; which they are, as an audit names them. */
+/** Falsifies every column that comes from a record, but not raw; returns their names as an audit has them. */
 async function falsifyColumns(): Promise<string[]> {
   const { rows } = await warehouse.db.execute<{ table: string; column: string; type: string }>(sql`
     select table_name as table, column_name as column, data_type as type from information_schema.columns
@@ -114,7 +114,7 @@ async function falsifyColumns(): Promise<string[]> {
   ];
 }
 
-/** Puts what the service holds into the warehouse, as a backfill would. */
+/** Writes the service's records into the warehouse, as a backfill would. */
 async function store(held: Held): Promise<void> {
   const { company, meter } = ids;
   const of = (path: string) => held[path] ?? [];
@@ -143,7 +143,7 @@ async function repairOf(held: Held, options: Partial<AuditOptions> = {}) {
   return await repair({ warehouse, service: client, concurrency: 8, apiVersion: 'v2.2', ...options });
 }
 
-/** As a change that nobody heard of leaves it: some are gone, some changed, some new. */
+/** The service after unreported changes: some records are gone, some changed, some new. */
 function otherwise(): Held {
   const { company, meter, documents } = ids;
   const [, second, third] = documents;
@@ -160,7 +160,7 @@ function otherwise(): Held {
 function answer(held: Held, asked: Asked): Reply {
   const records = held[asked.path.replace('/v2.2', '')];
   if (records === undefined) return { json: { detail: 'no such record' }, status: 404 };
-  const texts = records.map((one) => (typeof one === 'string' ? one : JSON.stringify(one)));
+  const texts = records.map((record) => (typeof record === 'string' ? record : JSON.stringify(record)));
   if (asked.path.endsWith('/company')) return { body: `[${texts.join(',')}]` };
   const marks = texts.map((_, at) => `mark ${at}`);
   const key = ['connection', 'document', 'usage', 'meter', 'interval'].find((name) =>
@@ -172,7 +172,7 @@ function answer(held: Held, asked: Asked): Reply {
 }
 
 describe('an audit', () => {
-  test('of a warehouse that equals the service finds nothing, having compared everything', async () => {
+  test('of a warehouse that equals the service compares everything and finds nothing', async () => {
     await store(everything());
     const report = await auditOf(everything());
     expect(report).toMatchObject({ differences: 0, examples: [], compared: 11 });
@@ -182,7 +182,7 @@ describe('an audit', () => {
     });
   });
 
-  test('names each record that the warehouse lacks, has beside the service, or has otherwise', async () => {
+  test('names each record that is missing, extra or different in the warehouse', async () => {
     const { documents } = ids;
     await store(everything());
     const report = await auditOf(otherwise());
@@ -213,7 +213,7 @@ describe('an audit', () => {
     );
   });
 
-  test('sees a tombstone of what lives, a column that raw belies, and a number spelled otherwise', async () => {
+  test('finds a tombstoned live record, a column that contradicts raw, and a number spelled otherwise', async () => {
     await store(everything());
     const { connection, usage, documents } = ids;
     await warehouse.db.execute(sql`update utility.connections set status = 'PENDING'`);
@@ -232,20 +232,20 @@ describe('an audit', () => {
     ]);
   });
 
-  test('sees every column that is not what the record says, where raw is, and a repair mends them', async () => {
-    await store(wholeRecords());
-    expect(await auditOf(wholeRecords())).toMatchObject({ differences: 0 });
-    const told = await falsifyColumns();
-    const report = await auditOf(wholeRecords());
+  test('finds every column that contradicts the record though raw does not, and a repair mends them', async () => {
+    await store(completeRecords());
+    expect(await auditOf(completeRecords())).toMatchObject({ differences: 0 });
+    const falsified = await falsifyColumns();
+    const report = await auditOf(completeRecords());
     const fields = report.examples.flatMap(({ resource, fields }) =>
       (fields ?? []).map(({ field }) => `${resource} ${field}`),
     );
-    expect(fields.toSorted()).toEqual(told.toSorted());
-    await repairOf(wholeRecords());
-    expect(await auditOf(wholeRecords())).toMatchObject({ differences: 0 });
+    expect(fields.toSorted()).toEqual(falsified.toSorted());
+    await repairOf(completeRecords());
+    expect(await auditOf(completeRecords())).toMatchObject({ differences: 0 });
   });
 
-  test('of one company compares that one alone', async () => {
+  test('of one company compares only that one', async () => {
     await store(everything());
     const other = randomUUID();
     await writeRecords(warehouse, 'documents', [{ id: randomUUID() }], { companyId: other });
@@ -257,7 +257,7 @@ describe('an audit', () => {
     });
   });
 
-  test('goes on past records that Postgres cannot hold, counts them as missing and says why', async () => {
+  test('passes over records that Postgres cannot hold, counts them as missing and says why', async () => {
     const { company, meter } = ids;
     const bad = randomUUID();
     const held = everything();
@@ -280,13 +280,13 @@ describe('an audit', () => {
     expect(report.differences).toBe(2);
   });
 
-  test('without a list of companies compares those that the warehouse knows', async () => {
+  test('without a listing of companies compares those of the warehouse', async () => {
     await store(everything());
     const report = await auditOf(everything(), { ...defaultEndpoints, companies: null });
     expect(report).toMatchObject({ differences: 0, compared: 9 });
   });
 
-  test('a company that settings name or whose records were read needs no list; one that nothing vouches for is extra, until a repair', async () => {
+  test('counts an unlisted company as extra unless settings name it or its records were read', async () => {
     await store(everything());
     const [named, read, typed] = [randomUUID(), randomUUID(), randomUUID()];
     const bill = randomUUID();
@@ -310,18 +310,18 @@ describe('an audit', () => {
     });
   });
 
-  test('shows the events behind a difference', async () => {
+  test('lists the events behind a difference', async () => {
     await store(everything());
     const [, , third = ''] = ids.documents;
-    const told = { ...documentEvent('updated', third, updated), company: { id: ids.company } };
-    const event = delivery(told);
+    const payload = { ...documentEvent('updated', third, updated), company: { id: ids.company } };
+    const event = delivery(payload);
     await recordEvents(warehouse.db, [event]);
     const report = await auditOf(otherwise());
     const found = report.examples.find(({ id }) => id === third);
     expect(found?.events).toMatchObject([{ id: event.id, type: 'document.updated.v2', outcome: 'pending' }]);
   });
 
-  test('of some resources compares those alone', async () => {
+  test('of some resources compares only those', async () => {
     await store(everything());
     const { resources, compared, differences } = await auditOf(otherwise(), defaultEndpoints, {
       resources: ['intervals', 'connections'],
@@ -330,7 +330,7 @@ describe('an audit', () => {
     expect(resources.documents.compared).toBe(0);
   });
 
-  test('since a moment looks at what changed or was read later', async () => {
+  test('since a time compares only later changes and readings', async () => {
     await store(everything());
     const later = { resources: ['documents', 'intervals'] as const, since: '2026-05-01T03:00:00Z' };
     const report = await auditOf(otherwise(), defaultEndpoints, later);
@@ -344,7 +344,10 @@ describe('an audit that reads several listings at once', () => {
   const meters = (company: string) => Array.from({ length: 8 }, (_, at) => ({ id: `${company}/m${at}` }));
   const resources = ['documents', 'intervals'] as const;
 
-  /** Of each company the warehouse lacks ten documents, and of each meter a reading; another one it has beside the service. */
+  /**
+   * Makes companies of which the warehouse lacks ten documents and a reading of each meter, and has an extra
+   * one.
+   */
   async function manyCompanies(): Promise<Held> {
     const held: Record<string, readonly object[]> = { '/company': companies.map((id) => ({ id })) };
     for (const company of companies) {
@@ -363,7 +366,7 @@ describe('an audit that reads several listings at once', () => {
     return held;
   }
 
-  test('has as many requests in flight as it may, and reports what one after the other does', async () => {
+  test('uses all allowed requests in flight, and reports the same as a sequential one', async () => {
     const held = await manyCompanies();
     const sequential = await auditOf(held, defaultEndpoints, { resources, concurrency: 1 });
     expect(sequential).toMatchObject({ compared: 60 + 96, differences: 60 + 48 * 3 });
@@ -375,8 +378,8 @@ describe('an audit that reads several listings at once', () => {
       if (asked.path.includes('/interval/')) await doors.interval.pass();
       return answer(held, asked);
     });
-    const told: { companies: number; compared: number }[] = [];
-    const onProgress = (now: (typeof told)[number]) => void told.push(now);
+    const progress: { companies: number; compared: number }[] = [];
+    const onProgress = (now: (typeof progress)[number]) => void progress.push(now);
     const auditing = audit({ warehouse, service: client, concurrency: 5, resources, onProgress });
     await until('five companies are being read', () => doors.document.waiting === 5);
     doors.document.open();
@@ -384,20 +387,22 @@ describe('an audit that reads several listings at once', () => {
     doors.interval.open();
     expect(await auditing).toEqual(sequential);
     expect(server.inFlightMax).toBe(5);
-    expect(told.at(-1)).toEqual({ companies: 6, compared: sequential.compared });
-    expect(told).toEqual(told.toSorted((a, b) => a.compared - b.compared || a.companies - b.companies));
+    expect(progress.at(-1)).toEqual({ companies: 6, compared: sequential.compared });
+    expect(progress).toEqual(
+      progress.toSorted((a, b) => a.compared - b.compared || a.companies - b.companies),
+    );
 
     expect(await repairOf(held, { resources })).toMatchObject({ differences: sequential.differences });
     expect(await auditOf(held, defaultEndpoints, { resources })).toMatchObject({ differences: 0 });
   });
 
-  test('needs no connection beyond one for each, also where all look for what the service lacks', async () => {
+  test('needs one connection for each, even while all look for extra readings', async () => {
     const held = await manyCompanies();
     const [companyId = ''] = companies;
     const door = createDoor();
     const seen = new Set<string>();
     const { client } = await setup(async (asked) => {
-      // The second look at a meter is the one in which keys are collected in a transaction.
+      // Keys are collected in a transaction in the second pass over a meter.
       if (seen.has(asked.path)) await door.pass();
       if (asked.path.includes('/interval/')) seen.add(asked.path);
       return answer(held, asked);
@@ -410,7 +415,7 @@ describe('an audit that reads several listings at once', () => {
     expect((await auditing).resources.intervals).toMatchObject({ missing: 8, extra: 8, different: 8 });
   });
 
-  test('ends all of them when the service refuses one', async () => {
+  test('ends all walks when the service refuses one', async () => {
     const held = await manyCompanies();
     const door = createDoor();
     const { client, server } = await setup(async (asked) => {
@@ -423,14 +428,14 @@ describe('an audit that reads several listings at once', () => {
     });
     const failure = await rejection(audit({ warehouse, service: client, concurrency: 6, resources }));
     expect(failure).toMatchObject({ code: 'SERVICE_ACCESS_DENIED' });
-    // The list of companies and one request of each: nobody asked again, and nobody waits for an answer.
+    // The listing of companies and one request of each: nothing was tried again, and nothing waits.
     expect(server.asked).toHaveLength(7);
     await until('no request is left', () => server.inFlight === 0);
   });
 });
 
 describe('a repair', () => {
-  test('leaves the warehouse equal to the service, and tells what it found', async () => {
+  test('leaves the warehouse equal to the service, and reports what it found', async () => {
     await store(everything());
     const now = otherwise();
     const found = await repairOf(now);
@@ -440,7 +445,7 @@ describe('a repair', () => {
     expect(await undoDeletes(warehouse.db, found.runId)).toEqual({ revived: 1 });
   });
 
-  test('believes the service whatever version a row claims to have', async () => {
+  test("writes the service's state even over a row of a newer version", async () => {
     await store(everything());
     await warehouse.db.execute(sql`update utility.documents set updated = '2999-01-01', raw_updated = '2999-01-01',
       synced_at = '2026-06-01', raw = raw || '{"tampered": true}'`);
@@ -450,7 +455,7 @@ describe('a repair', () => {
     expect(await auditOf(everything())).toMatchObject({ differences: 0 });
   });
 
-  test('knows the records of a service that writes ids in capitals', async () => {
+  test('matches the records of a service that writes ids in capitals', async () => {
     const { company } = ids;
     const loud = (records: Held[string] = []) =>
       records.map((record) => ({
@@ -468,19 +473,19 @@ describe('a repair', () => {
     expect(await auditOf(held, defaultEndpoints, only)).toMatchObject({ differences: 0 });
   });
 
-  test('leaves alone what an event told of while it looked', async () => {
+  test('leaves alone a row that an event changed meanwhile', async () => {
     await store(everything());
     const [, , third = ''] = ids.documents;
-    let told = false;
+    let sent = false;
     const { client } = await setup(async (asked) => {
-      if (!told && asked.path.includes('/document/')) {
-        told = true;
+      if (!sent && asked.path.includes('/document/')) {
+        sent = true;
         const event = documentEvent('updated', third, '2026-05-02T00:00:00.000001');
         await recordEvents(warehouse.db, [delivery({ ...event, company: { id: ids.company } })]);
       }
       return answer(otherwise(), asked);
     });
-    // The page shows an older state than the event, which came while it was read.
+    // The page has an older state than the event, which came while it was read.
     await repair({
       ...{ warehouse, service: client, concurrency: 8, apiVersion: 'v2.2' },
       resources: ['documents'],

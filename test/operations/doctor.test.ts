@@ -30,7 +30,7 @@ describe('the doctor', () => {
   });
   afterAll(() => pipeline?.stop());
 
-  /** What it says with other settings than the parts have that run. */
+  /** Examines the running parts with other settings than theirs. */
   async function examined(env: Readonly<Record<string, string>>, temporal: object = {}): Promise<Check[]> {
     const settings = readSettings({ ...pipeline.env, RECEIVER_PUBLIC_URL: publicUrl, ...env });
     const { url = '', apiKey = '' } = settings.service;
@@ -53,7 +53,7 @@ describe('the doctor', () => {
   const worse = async (env: Readonly<Record<string, string>>, temporal?: object) =>
     (await examined(env, temporal)).filter(({ state }) => state === 'fail' || state === 'warn');
 
-  test('finds a deployment well, as its status says, and its probe is kept as ignored and changes nothing', async () => {
+  test('reports a deployment in sync, as status does, and its ignored probe changes nothing', async () => {
     await pipeline.backfill();
     const rows = async () =>
       (
@@ -91,7 +91,7 @@ describe('the doctor', () => {
     expect(await rows()).toEqual(before);
   });
 
-  test('warns of a connection that is not safe on its way', async () => {
+  test('warns of a connection that is not safe', async () => {
     const url = new URL(pipeline.env.DATABASE_URL ?? '');
     url.hostname = '0.0.0.0';
     const env = { ...pipeline.env, DATABASE_URL: url.href };
@@ -138,7 +138,7 @@ describe('the doctor', () => {
     expect(await worse({}, { namespace: 'nowhere' })).toMatchObject([{ name: 'Temporal', state: 'fail' }]);
   });
 
-  test('is not well without a worker, nor with an event that is dead or a schedule that is paused', async () => {
+  test('reports trouble without a worker, with a dead event or with a paused schedule', async () => {
     const idle = { ...pipeline.env, TEMPORAL_NAMESPACE: await createNamespace() };
     const noWorker = await runCommand(['doctor'], { env: idle });
     expect(noWorker.status).toBe(1);
@@ -161,7 +161,7 @@ describe('the doctor', () => {
     expect(ill.stdout).toMatch(/^warn +dead events +1 event cannot be applied\n +What to do: See why with/m);
   });
 
-  test('says so where the service sends no events, and where an endpoint is missing', async () => {
+  test('reports a service that sends no events, and a missing endpoint', async () => {
     const { apiUrl, apiKey } = pipeline.service;
     const turn = (enabled: boolean) =>
       fetch(`${apiUrl}/external/configure_webhook`, {
@@ -212,13 +212,13 @@ describe('clock and version', () => {
     ['v2.0', 'v2', 'ok'],
     ['v2.1', 'v2.2', 'warn'],
     [null, 'v2.2', 'not checked'],
-  ])('/ping says %s and SERVICE_URL ends in %s: %s', (said, asked, state) => {
-    expect(checkVersion(pinged(null, said), asked).state).toBe(state);
+  ])('/ping says %s and SERVICE_URL ends in %s: %s', (version, asked, state) => {
+    expect(checkVersion(pinged(null, version), asked).state).toBe(state);
   });
 });
 
 describe('silence', () => {
-  test('is what backfills found and no event told, or hours without an event of the service', async () => {
+  test('is reported for changes that only backfills found, or hours without an event', async () => {
     const warehouse = await createWarehouse();
     const { db } = warehouse;
     const event = (id: string, type: string, hoursAgo: number) =>
@@ -238,7 +238,7 @@ describe('silence', () => {
       expect((await readSilence(db, 72)).signs).toEqual([
         expect.stringContaining('3 changes in 1 company were found by backfills and told by no event'),
       ]);
-      // A later run that finds nothing more says nothing about events.
+      // A later run that finds no more changes proves nothing about events.
       await run(0);
       const back = (days: number) =>
         db.execute(sql`update metersync.runs set started_at = started_at - make_interval(days => ${days}),
@@ -248,7 +248,7 @@ describe('silence', () => {
         ...{ missedRows: 3, missedCompanies: 1 },
         signs: [expect.stringContaining('3 changes'), expect.stringContaining('no event ever came')],
       });
-      // More than a day ago, and events came since.
+      // It was more than a day ago, and events have come since.
       await event('a', 'document.created.v2', 80);
       expect(await readSilence(db, 100)).toMatchObject({ missedRows: 0, signs: [] });
       await event('probe', 'metersync.probe', 1);

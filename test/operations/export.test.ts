@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([warehouse.drop(), folder.remove()]));
 
-/** Everything that is written, and the largest piece of it. */
+/** Returns the exported bytes, and their largest piece. */
 async function exported(input: Pick<ExportOptions, 'relation' | 'format' | 'companyId' | 'spreadsheet'>) {
   const pieces: Buffer[] = [];
   const sink = new Writable({
@@ -40,10 +40,10 @@ async function exported(input: Pick<ExportOptions, 'relation' | 'format' | 'comp
   return { rows, bytes: Buffer.concat(pieces), pieces };
 }
 
-/** The file as another implementation reads it: Arrow's, in Rust. */
+/** Reads the file by another implementation: Arrow's, in Rust. */
 const read = (bytes: Uint8Array): Table => tableFromIPC(readParquet(bytes).intoIPCStream());
 
-/** Values of a column by its raw buffer: Arrow's accessors would round times to milliseconds. */
+/** Reads a column's raw buffer: Arrow's accessors would round times to milliseconds. */
 function raw(table: Table, name: string): unknown[] {
   const column = table.getChild(name);
   if (column === null) throw new Error(`there is no column ${name}`);
@@ -52,7 +52,7 @@ function raw(table: Table, name: string): unknown[] {
   );
 }
 
-/** Rows of a CSV file, as another program reads it: Postgres's COPY, into columns of texts. */
+/** Reads a CSV file by another program: Postgres's COPY, into columns of text. */
 async function readBack(bytes: Buffer): Promise<Record<string, string | null>[]> {
   const [head = ''] = bytes.toString('utf8').split('\n', 1);
   const client = await warehouse.pool.connect();
@@ -76,7 +76,7 @@ const microsOf = (timestamp: string): bigint => {
   return BigInt(Date.parse(`${whole.replace(' ', 'T')}Z`)) * 1000n + BigInt(fraction.padEnd(6, '0'));
 };
 
-/** Every type that a relation can have, with the values that are hard. */
+/** Creates a relation with columns of every type. */
 async function createTyped(rows: readonly (readonly (string | null)[])[]): Promise<string> {
   const name = `typed_${randomUUID().slice(0, 8)}`;
   const columns = `n numeric, fixed numeric(20, 6), at timestamptz, local timestamp, day date, small int2, whole int4,
@@ -145,7 +145,7 @@ describe('parquet', () => {
     ['local', '-infinity', 3],
     ['day', 'infinity', 4],
   ])('a column %s with %s, which its type cannot hold, is text', async (column, value, place) => {
-    const relation = await createTyped([full, full.map((said, at) => (at === place ? value : said))]);
+    const relation = await createTyped([full, full.map((text, at) => (at === place ? value : text))]);
     const table = read((await exported({ relation, format: 'parquet' })).bytes);
     expect(types(table)[column]).toBe('Utf8');
     const { rows } = await warehouse.db.transaction(async (tx) => {
@@ -159,7 +159,7 @@ describe('parquet', () => {
     );
   });
 
-  test(`any numerics and times come back (seed ${seed})`, { timeout: 60_000 }, async () => {
+  test(`any numerics and times are read back exactly (seed ${seed})`, { timeout: 60_000 }, async () => {
     const numeric = fc
       .tuple(fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }), fc.integer({ min: 0, max: 12 }))
       .map(([digits, places]) => {
@@ -167,7 +167,7 @@ describe('parquet', () => {
         const dot = places === 0 ? text : `${text.slice(0, -places)}.${text.slice(-places)}`;
         return `${digits < 0n ? '-' : ''}${dot}`;
       });
-    // As far as intervals, which are multiplied as floats, are exact.
+    // The range in which intervals, which Postgres multiplies as floats, are exact.
     const micros = fc.bigInt({ min: -(2n ** 53n), max: 2n ** 53n });
     const row = fc.tuple(fc.option(numeric), fc.option(micros));
     await fc.assert(
@@ -196,7 +196,7 @@ describe('parquet', () => {
     );
   });
 
-  test('rows come in groups, each written when it is full; an empty relation is a file with its columns', async () => {
+  test('writes a group of rows once it is full; an empty relation becomes a file with its columns', async () => {
     const { rows, pieces, bytes } = await exported({ relation: 'many', format: 'parquet' });
     expect(rows).toBe(120_000);
     const largest = Math.max(...pieces.map((piece) => piece.length));
@@ -223,7 +223,7 @@ describe('csv', () => {
     expect(lines.at(-2)).toBe('2,,,,,,,,,,,,"",,,,,');
   });
 
-  test('for a spreadsheet no text begins a formula, and numbers, dates and ids are as they were', async () => {
+  test('for a spreadsheet begins no text as a formula, and leaves numbers, dates and ids unchanged', async () => {
     const begun = [...'=+-@＝＋－＠−', ' =', '\t', '\r', '\n', '\u200b+', "\u00a0@SUM(1)'"];
     const text = fc
       .tuple(fc.constantFrom('', ...begun), fc.string({ unit: 'grapheme' }))
@@ -243,7 +243,7 @@ describe('csv', () => {
     expect(guarded[0]).toMatchObject({ n: full[0], small: '-32768', said: `'=cmd|'/C calc'!A0` });
   });
 
-  test('one company is the rows of that company, in views as in its own table', async () => {
+  test('of one company has only its rows, from views and from the table of companies', async () => {
     const [mine, other] = [new BilledCompany(warehouse), new BilledCompany(warehouse)];
     for (const company of [mine, other]) {
       const meterId = randomUUID();
@@ -263,7 +263,7 @@ describe('csv', () => {
     ).rejects.toThrow('utility.intervals does not say which company a row is of');
   });
 
-  test('a reader that stops ends the export, and the connection is not used again', async () => {
+  test('ends when its reader stops, and the connection is not used again', async () => {
     const sink = new Writable({ highWaterMark: 1, write: (_, __, done) => done(new Error('it had enough')) });
     const stopped = exportRelation({ warehouse, relation: 'many', format: 'csv', open: () => sink });
     await expect(stopped).rejects.toThrow('it had enough');
@@ -278,7 +278,7 @@ describe('metersync export', () => {
       env: { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path },
     });
 
-  test('writes a file that is whole, and says what is near a name that it does not know', async () => {
+  test('writes a complete file, and suggests names near an unknown one', async () => {
     const out = join(folder.path, 'bills.parquet');
     expect(await run('bills', '--format', 'parquet', '--out', out)).toMatchObject({
       ...{
@@ -307,7 +307,7 @@ describe('metersync export', () => {
     expect(wrong.stderr).toContain('analytics.bills');
   });
 
-  test('follows no link that somebody planted, and writes for its user alone', async () => {
+  test('follows no planted link, and writes a private file', async () => {
     const dir = join(folder.path, 'planted');
     mkdirSync(dir);
     const [out, report] = [join(dir, 'bills.csv'), join(dir, 'report.html')];
@@ -331,7 +331,7 @@ describe('metersync export', () => {
     }
   });
 
-  test('leaves nothing unfinished when it is interrupted', async () => {
+  test('leaves no unfinished file when it is interrupted', async () => {
     await warehouse.db.execute(
       sql`create view ops.slow as select n, pg_sleep(1)::text as waited from generate_series(1, 600) as n`,
     );

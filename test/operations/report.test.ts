@@ -28,7 +28,10 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([warehouse.drop(), folder.remove(), browser.close()]));
 
-/** Half a year of bills of two meters, one in another currency and corrected once; a week of readings; a connection. */
+/**
+ * Fills in half a year of bills of two meters, one corrected and in another currency, a week of readings, a
+ * connection.
+ */
 async function fill(): Promise<void> {
   company = new BilledCompany(warehouse);
   await company.add({ [electricity]: {}, [gas]: { datasourceType: 'GAS' } });
@@ -83,7 +86,7 @@ describe('a warehouse with bills and readings', () => {
     expect(report.coverage.map((row) => Number(row.bills))).toEqual([1, 1, 1, 1, 1, 1]);
     expect(report.coverage.at(-1)?.readings).toBe((7 / 30).toFixed(4));
     const highest = report.load.reduce((a, b) => (Number(b.kw) > Number(a.kw) ? b : a));
-    // The reading of 10 kWh in a quarter of an hour, on Wednesday at 14:00, beside three others of its hour.
+    // The hour of Wednesday 14:00 has a reading of 10 kWh in one quarter, and three others.
     const others = [57, 58, 59].map((quarter) => 1 + quarter / 96);
     const mean = [10, ...others].reduce((sum, kwh) => sum + kwh * 4, 0) / 4;
     expect([highest.weekday, highest.hour, Number(highest.kw)]).toEqual([3, 14, Number(mean.toFixed(3))]);
@@ -99,7 +102,7 @@ describe('a warehouse with bills and readings', () => {
     await refreshDataIssues(warehouse.db, [company.id]);
     const counted = async () => {
       const { issues } = await readReport(warehouse.db, company.id);
-      const many = (of: 'open' | 'acknowledged') => issues.reduce((sum, one) => sum + one[of], 0);
+      const many = (of: 'open' | 'acknowledged') => issues.reduce((sum, check) => sum + check[of], 0);
       return { open: many('open'), acknowledged: many('acknowledged') };
     };
     const { open, acknowledged } = await counted();
@@ -114,7 +117,7 @@ describe('a warehouse with bills and readings', () => {
     expect(reportText(none).join('\n')).toContain('There is nothing in the warehouse yet');
   });
 
-  test('the page is one file that works without script and network, is accessible, and shows names as text', async () => {
+  test('the page is one accessible file without script or network, and shows names as text', async () => {
     const path = join(folder.path, 'report.html');
     const env = { DATABASE_URL: warehouse.url, METERSYNC_DIR: folder.path };
     const ran = await runCommand(['report', '--company', company.id, '--html', path], { env });
@@ -149,7 +152,7 @@ describe('a warehouse with bills and readings', () => {
     await person.close();
   });
 
-  test('every month is on the axis, the one that has not ended is marked and no headline, and the zone is told', async () => {
+  test('the axis has every month, the running one is marked and in no headline, and the zone is named', async () => {
     const own = new BilledCompany(warehouse);
     const meter = randomUUID();
     await own.add({ [meter]: {} });
@@ -167,7 +170,7 @@ describe('a warehouse with bills and readings', () => {
       of(1, month(5), '50.00'),
       of(2, month(2), '20.00'),
       of(3, month(0), '1.00'),
-      // A slip of the year takes no month off the axis.
+      // A bill with a mistyped year takes no month off the axis.
       of(4, '9998-01-01', '7.00'),
     ]);
     const report = await readReport(warehouse.db, own.id);
@@ -191,8 +194,8 @@ describe('a warehouse with bills and readings', () => {
     await warehouse.db.execute(
       sql`insert into ops.site_overrides (site_id, time_zone) values (${own.siteId}::uuid, 'America/Denver')`,
     );
-    const told = await readReport(warehouse.db, own.id);
-    expect(await reportPage(told)).toContain('Hours are in America/Denver, as set for all sites.');
+    const zoned = await readReport(warehouse.db, own.id);
+    expect(await reportPage(zoned)).toContain('Hours are in America/Denver, as set for all sites.');
   });
 
   test('names from the service are text in charts, too', async () => {

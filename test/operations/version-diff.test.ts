@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type FieldDifference, VersionDiff } from '../../operations/versions/diff.ts';
 
-/** Differences of pairs of records. */
+/** Lists the differences of pairs of records. */
 function differences(
   ...pairs: readonly (readonly [from: string | object, to: string | object])[]
 ): FieldDifference[] {
@@ -15,7 +15,7 @@ function differences(
 const changes = (found: readonly FieldDifference[]) => found.map(({ path, change }) => [path, change]);
 
 describe('two versions of records', () => {
-  test('that are the same differ in nothing, whatever they are', () => {
+  test('that are equal differ in nothing, for any records', () => {
     fc.assert(
       fc.property(fc.array(fc.json()), (records) => {
         expect(differences(...records.map((record) => [record, record] as const))).toEqual([]);
@@ -23,7 +23,7 @@ describe('two versions of records', () => {
     );
   });
 
-  test('a field that one alone has is found, wherever it stands', () => {
+  test('a field of only one version is found at any path', () => {
     const names = fc.array(fc.string(), { minLength: 1, maxLength: 4 });
     fc.assert(
       fc.property(names, fc.jsonValue(), (path, value) => {
@@ -39,7 +39,7 @@ describe('two versions of records', () => {
     );
   });
 
-  test('differ by what appears, disappears, has another type or value, or is there only sometimes', () => {
+  test('differ by fields that appear, disappear, change type or value, or are sometimes missing', () => {
     const found = differences(
       [
         { id: 1, old: 'a', amount: 12.5, status: 'OPEN', lines: [{ a: 1 }], some: 1, same: [1, { b: null }] },
@@ -72,19 +72,19 @@ describe('two versions of records', () => {
     });
   });
 
-  test('an example is of a record in which the field is not null, where there is one', () => {
+  test('an example comes from a record with a value, if there is one', () => {
     const [found] = differences([{}, { a: null }], [{}, { a: 'x' }], [{}, { a: 'y' }]);
     expect(found).toMatchObject({ id: 'record 1', to: { example: '"x"', types: ['text'], records: 3 } });
   });
 
-  test('numbers are compared by their digits: a float would take these for the same', () => {
+  test('numbers that are equal as floats differ by their digits', () => {
     expect(changes(differences(['{"a": 0.1}', '{"a": 0.10000000000000000001}']))).toEqual([['/a', 'value']]);
     expect(changes(differences(['{"a": 9007199254740993}', '{"a": 9007199254740992}']))).toEqual([
       ['/a', 'value'],
     ]);
   });
 
-  test('a field that moved is told as one, where its values are the same in every record', () => {
+  test('a field with the same values at another path in every record counts as moved', () => {
     const pair = (total: string) =>
       [
         { totalCharges: total, kind: 'x' },
@@ -95,7 +95,7 @@ describe('two versions of records', () => {
       [
         ['/charges', 'appears', undefined],
         ['/charges/total', 'appears', '/totalCharges'],
-        // One value in all records may be any field's.
+        // A value that is the same in all records may be any field's.
         ['/kind', 'disappears', undefined],
         ['/sort', 'appears', undefined],
         ['/totalCharges', 'disappears', '/charges/total'],

@@ -28,7 +28,7 @@ describe('a service that lacks endpoints', () => {
     expect(live.rows[0]?.n).toBe((await service.status()).documents);
   });
 
-  test('nearly all of them: reads what there is and says of the rest that there is none', async () => {
+  test('nearly all of them: reads the others and reports the rest as absent', async () => {
     const service = await startScriptedService();
     onTestFinished(() => service.stop());
     const held = documents(3);
@@ -65,7 +65,7 @@ describe('a service that lacks endpoints', () => {
   });
 });
 
-test('an endpoint that the catalogue has and the service has not is found out, and done without', async () => {
+test('doctor finds a missing endpoint, and the sync works without it', async () => {
   const pipeline = await startPipeline({
     size: { companies: 1, documents: 40, intervalDays: 1 },
     endpoints: {

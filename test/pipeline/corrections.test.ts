@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => pipeline?.stop());
 
-/** Which of the documents count, in the order asked. */
+/** Returns which of the documents count, in the given order. */
 async function effective(ids: readonly string[]): Promise<boolean[]> {
   const { rows } = await pipeline.warehouse.db.execute<{ is_effective: boolean }>(sql`
     select is_effective from unnest(${sql.param(ids)}::uuid[]) with ordinality as asked (id, place)
@@ -20,7 +20,7 @@ async function effective(ids: readonly string[]): Promise<boolean[]> {
   return rows.map((row) => row.is_effective);
 }
 
-test('irregular bills are read whole; corrections, their corrections and what undoes them decide which bill counts', {
+test('corrections, their corrections and their undoing decide which bill counts', {
   timeout: 60_000,
 }, async () => {
   expect(await pipeline.backfill()).toBe('complete');

@@ -16,13 +16,13 @@ const count = async (query: SQL): Promise<number> =>
   Number((await pipeline.warehouse.db.execute<{ n: string }>(query)).rows[0]?.n);
 const documentsRead = () => count(sql`select count(*) as n from utility.documents where raw is not null`);
 const journalled = () => count(sql`select count(*) as n from metersync.events`);
-/** Statements of the worker that wait for the table of documents. */
+/** Counts the worker's statements that wait for the table of documents. */
 const waitingFor = (statement: string) =>
   count(sql`select count(*) as n from pg_stat_activity where datname = current_database()
     and wait_event_type = 'Lock' and query like ${`%${statement}%`}`);
 const noDifferences = { differences: 0, examples: [] };
 
-test('a worker killed with -9 between two pages of a backfill and in the middle of a group of events loses nothing', {
+test('a worker killed with -9 between two pages and in the middle of a group loses nothing', {
   timeout: 180_000,
 }, async () => {
   const { service, warehouse, client } = pipeline;
@@ -30,7 +30,7 @@ test('a worker killed with -9 between two pages of a backfill and in the middle 
   const runId = await startBackfill(client);
   await until('the first page of documents is written', documentsRead);
 
-  // Whoever writes documents now stops in the middle of its transaction: the next page, and the group of events.
+  // The next page and the group of events now stop in the middle of their transactions.
   await warehouse.db.transaction(async (tx) => {
     await tx.execute(sql`lock table utility.documents in exclusive mode`);
     await service.random(60, 1, ['createDocument', 'deleteDocument']);
@@ -50,7 +50,7 @@ test('a worker killed with -9 between two pages of a backfill and in the middle 
   expect(await pipeline.audit()).toMatchObject(noDifferences);
 });
 
-test('a receiver killed with -9 under load loses no event that it acknowledged, and is given the others again', {
+test('a receiver killed with -9 under load loses no acknowledged event; the others are delivered again', {
   timeout: 120_000,
 }, async () => {
   const { service, client } = pipeline;
@@ -65,8 +65,8 @@ test('a receiver killed with -9 under load loses no event that it acknowledged, 
   await until('what was taken is applied', async () => (await client.workflow.count(groups)).count === 0);
   const acknowledged = await service.delivered();
   expect(acknowledged.length).toBeLessThan(before + fired);
-  const known = await pipeline.warehouse.db.execute<{ id: string }>(sql`select id from metersync.events`);
-  expect(known.rows.map(({ id }) => id)).toEqual(expect.arrayContaining(acknowledged));
+  const recorded = await pipeline.warehouse.db.execute<{ id: string }>(sql`select id from metersync.events`);
+  expect(recorded.rows.map(({ id }) => id)).toEqual(expect.arrayContaining(acknowledged));
 
   await pipeline.start('receiver');
   await until(
@@ -82,7 +82,7 @@ test('a receiver killed with -9 under load loses no event that it acknowledged, 
   expect(await pipeline.audit()).toMatchObject(noDifferences);
 });
 
-test('while the warehouse is away every event is acknowledged; when it is back they are all applied', {
+test('events are acknowledged while the warehouse is away, and applied when it is back', {
   timeout: 120_000,
 }, async () => {
   const { service } = pipeline;
@@ -103,7 +103,7 @@ test('while the warehouse is away every event is acknowledged; when it is back t
   expect(await pipeline.audit()).toMatchObject(noDifferences);
 });
 
-test('connections to the warehouse that are cut again and again, under a backfill and events, lose nothing', {
+test('a backfill and events lose nothing while connections to the warehouse are cut', {
   timeout: 120_000,
 }, async () => {
   const { service, client } = pipeline;

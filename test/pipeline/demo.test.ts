@@ -36,11 +36,11 @@ test('the demo goes from an empty folder to an audit without differences, and le
     expect(said).toMatch(/^0 differences in [1-9][\d,]* records$/m);
     expect(started.filter(isRunning)).toEqual([]);
 
-    // What it says to try works on what it made.
+    // The suggested commands work on its data.
     expect(said).toMatch(/^ {2}metersync status$/m);
     const [, dir = ''] = /^ {2}export METERSYNC_DIR=(.+)$/m.exec(said) ?? [];
-    const told = { cwd: folder.path, env: { METERSYNC_DIR: dir } };
-    const status = await runCommand(['status', '--json'], told);
+    const options = { cwd: folder.path, env: { METERSYNC_DIR: dir } };
+    const status = await runCommand(['status', '--json'], options);
     expect(JSON.parse(status.stdout)).toMatchObject({
       rows: { companies: 2 },
       verdict: {
@@ -50,10 +50,10 @@ test('the demo goes from an empty folder to an audit without differences, and le
         ]),
       },
     });
-    const report = await runCommand(['report', '--html', 'report.html'], told);
+    const report = await runCommand(['report', '--html', 'report.html'], options);
     expect(report, report.stderr).toMatchObject({ status: 0 });
     expect(existsSync(join(folder.path, 'report.html'))).toBe(true);
-    // Who forgets the first line is told of it, and no second warehouse is made.
+    // Without METERSYNC_DIR the error names the folder, and no second warehouse is made.
     const beside = await runCommand(['status'], { cwd: folder.path });
     expect(beside).toMatchObject({ status: 1, stderr: expect.stringContaining(`METERSYNC_DIR=`) });
     expect(existsSync(join(folder.path, '.metersync/postgres'))).toBe(false);
@@ -63,7 +63,7 @@ test('the demo goes from an empty folder to an audit without differences, and le
   }
 });
 
-/** The guardian, the servers and the sandbox of the demo, once all of them run. */
+/** Lists the guardian, the servers and the sandbox of the demo, once all of them run. */
 function processesIn(cwd: string): ProcessIdentity[] | undefined {
   const dir = join(cwd, '.metersync/demo');
   const running = readRunning(dir);

@@ -14,10 +14,10 @@ beforeAll(async () => {
 afterAll(() => pipeline?.stop());
 
 const timeout = 150_000;
-/** More would only take longer to settle. */
+/** Bound of the changes: more would only take longer to settle. */
 const changesMax = 120;
 
-/** A backfill during which the service changes all the while; returns how it ended, and how many events there were. */
+/** Runs a backfill while the service changes; returns how it ended and the number of events. */
 async function backfillUnder(
   types: readonly string[],
   seed: number,
@@ -34,18 +34,18 @@ async function backfillUnder(
 
 const changes = ['createDocument', 'reprocessDocument', 'syncIntervals', 'updateConnection', 'assignSites'];
 
-test('a first backfill of a service that grows and changes meanwhile ends, with the events, in its state', {
+test('a first backfill of a changing service ends, with its events, in the state of the service', {
   timeout,
 }, async () => {
   const [state, events] = await backfillUnder(changes, 1_000);
-  // Three passes over a listing that never stands still are suspect, and say so; nothing is lost by it.
+  // Three passes over a listing that keeps changing are suspect; nothing is lost by that.
   expect(['complete', 'suspect']).toContain(state);
   expect(events).toBeGreaterThan(20);
   await pipeline.settled();
   expect(await pipeline.audit()).toMatchObject({ differences: 0, examples: [] });
 });
 
-test('a backfill during which records are deleted too buries none that lives', { timeout }, async () => {
+test('a backfill during deletions tombstones no live record', { timeout }, async () => {
   const [, events] = await backfillUnder([...changes, 'deleteDocument', 'deleteDocument'], 100_000);
   expect(events).toBeGreaterThan(20);
   await pipeline.settled();

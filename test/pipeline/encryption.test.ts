@@ -24,7 +24,7 @@ const under = (...keys: readonly CodecKey[]) => ({
   TEMPORAL_CODEC_KEYS: keys.map(({ id, key }) => `${id}:${key.toString('base64')}`).join(','),
 });
 
-/** The pipeline's own client in tests has no keys: it sees what Temporal has on disk. */
+/** The pipeline's client in tests has no keys: it sees payloads as Temporal has them on disk. */
 let pipeline: Pipeline;
 beforeAll(async () => {
   pipeline = await startPipeline({ size: { companies: 2, documents: 10 }, parts: [] });
@@ -32,7 +32,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => pipeline?.stop());
 
-/** Histories of groups of events and of runs of backfills. */
+/** Lists the histories of event groups and backfill runs. */
 async function histories() {
   const found = [];
   for await (const { workflowId, runId } of pipeline.client.workflow.list()) {
@@ -43,7 +43,7 @@ async function histories() {
   return found;
 }
 
-test('a history holds no payload in plain text; events and backfills flow as they do without', {
+test('histories hold no plaintext payload, and events and backfills work', {
   timeout: 180_000,
 }, async () => {
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = pipeline.env;
@@ -68,7 +68,7 @@ test('a history holds no payload in plain text; events and backfills flow as the
   }
 });
 
-test('a schedule starts one run after the other, each of which is handed the result of the one before', {
+test('each run of a schedule reads the result of the previous one', {
   timeout: 120_000,
 }, async () => {
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = pipeline.env;
@@ -95,19 +95,19 @@ test('a schedule starts one run after the other, each of which is handed the res
 
 test('an encrypted history replays with its key among others', { timeout: 120_000 }, async () => {
   const workflowBundle = await bundleOf(pino({ level: 'silent' }));
-  const some = await histories();
+  const recorded = await histories();
   const failures: unknown[] = [];
   let replayed = 0;
   const dataConverter = dataConverterOf({ codecKeys: [newer, older] });
-  for await (const { error } of Worker.runReplayHistories({ workflowBundle, dataConverter }, some)) {
+  for await (const { error } of Worker.runReplayHistories({ workflowBundle, dataConverter }, recorded)) {
     replayed += 1;
     if (error !== undefined) failures.push(error);
   }
-  expect({ failures, replayed }).toEqual({ failures: [], replayed: some.length });
+  expect({ failures, replayed }).toEqual({ failures: [], replayed: recorded.length });
   expect(replayed).toBeGreaterThan(1);
 });
 
-test('keys rotate while events come; a worker that lacks a key says which, and what it could not read waits', {
+test('keys rotate while events come; a worker names the key that it lacks, and its work waits', {
   timeout: 240_000,
 }, async () => {
   const { service } = pipeline;
@@ -128,7 +128,7 @@ test('keys rotate while events come; a worker that lacks a key says which, and w
   expect((await pipeline.audit()).differences).toBe(0);
 });
 
-/** As somebody who reaches Temporal and has no key. */
+/** Starts a workflow as somebody who reaches Temporal without a key. */
 async function forge(workflowId: string, ...payloads: Payload[]): Promise<void> {
   await pipeline.client.workflowService.startWorkflowExecution({
     namespace: pipeline.client.options.namespace,
@@ -147,7 +147,7 @@ async function recorded(eventId: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** What Temporal says of the workflow's task, once a worker failed it. */
+/** Reads the failure of the workflow's task, once a worker failed it. */
 async function whyItWaits(workflowId: string): Promise<string> {
   return await until(`a worker refuses ${workflowId}`, async () => {
     const { events } = await pipeline.client.workflow.getHandle(workflowId).fetchHistory();
@@ -161,7 +161,7 @@ const forgedGroup = () => {
   return { event, payload: defaultPayloadConverter.toPayload({ events: [event] }) };
 };
 
-test('a group that nobody with the keys made is never recorded, says so, and keeps no other waiting', {
+test('a forged group is never recorded, is reported, and delays no other', {
   timeout: 240_000,
 }, async () => {
   const { service, client } = pipeline;
@@ -180,12 +180,12 @@ test('a group that nobody with the keys made is never recorded, says so, and kee
   const place = { address, namespace, codecKeys: [newer, older] };
   const toldByDoctor = async () => (await checkTemporal(place)).find(({ name }) => name === 'payloads');
   // Temporal lists a workflow a moment after it began.
-  const told = await until('the doctor tells of both', async () => {
+  const check = await until('the doctor reports both', async () => {
     const said = await toldByDoctor();
     return said?.saw.startsWith('2 workflows wait') ? said : undefined;
   });
-  expect(told).toMatchObject({ state: 'warn', todo: failureTypes.PAYLOAD_REFUSED.operator });
-  expect(told.saw).toMatch(/ event\/(bare|moved)\/1, event\/(bare|moved)\/1$/);
+  expect(check).toMatchObject({ state: 'warn', todo: failureTypes.PAYLOAD_REFUSED.operator });
+  expect(check.saw).toMatch(/ event\/(bare|moved)\/1, event\/(bare|moved)\/1$/);
   await pipeline.part('worker').printed(/PAYLOAD_REFUSED.*event\/bare\/1|event\/bare\/1.*PAYLOAD_REFUSED/);
 
   await service.random(20, 12);
@@ -194,7 +194,7 @@ test('a group that nobody with the keys made is never recorded, says so, and kee
   for (const id of acknowledged) await until(`event ${id} is recorded`, () => recorded(id));
   expect(await recorded(bare.event.id)).toBe(false);
 
-  // A receiver that lacks the keys looks the same: what it was told is not lost.
+  // A receiver without the keys looks the same: its events are not lost.
   await pipeline.part('worker').end('SIGTERM');
   await pipeline.start('worker', { ...under(newer, older), TEMPORAL_PLAINTEXT: 'accepted' });
   await until('what is bare is recorded', () => recorded(bare.event.id), { timeoutMs: 120_000 });

@@ -23,7 +23,7 @@ interface Kept extends Record<string, unknown> {
   body: string | null;
 }
 
-/** What the journal says of an event, once it says something final. */
+/** Reads an event from the journal, once its outcome is final. */
 async function kept(id: string): Promise<Kept> {
   return await until(`event ${id} has its outcome`, async () => {
     const { rows } = await pipeline.warehouse.db.execute<Kept>(sql`
@@ -97,7 +97,7 @@ test.each(dead)(
 );
 
 test.each(Object.values(nested))(
-  '50: what nests 100,000 deep costs whoever records it less than 50 ms of work (%#)',
+  '50: recording an event that nests 100,000 deep takes less than 50 ms of work (%#)',
   async (body) => {
     const work: number[] = [];
     while (work.length < 10) {
@@ -106,12 +106,12 @@ test.each(Object.values(nested))(
       const { user, system } = process.threadCpuUsage(before);
       work.push((user + system) / 1_000);
     }
-    // The least, as what else this thread does falls into one or the other.
+    // The least of several, as other work of this thread adds to some.
     expect(Math.min(...work)).toBeLessThan(50);
   },
 );
 
-test('51: keys of prototypes are fields like any other', async () => {
+test('51: keys of prototypes are ordinary fields', async () => {
   const body = '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}';
   const { id, status } = await deliverBody(pipeline, body);
   expect(status).toBe(204);
@@ -120,7 +120,7 @@ test('51: keys of prototypes are fields like any other', async () => {
   expect(await pipeline.audit()).toMatchObject({ differences: 0 });
 });
 
-test('52: of a key that comes twice the last counts', async () => {
+test('52: the last of two equal keys counts', async () => {
   const { id, status } = await deliverBody(pipeline, '{"eventType":"first.v1","eventType":"last.v1"}');
   expect(status).toBe(204);
   expect(await kept(id)).toMatchObject({ type: 'last.v1', payload: '{"eventType": "last.v1"}' });
@@ -135,28 +135,28 @@ test('53: a number that no double holds is kept to its last digit', async () => 
   );
 });
 
-test('56: an unknown type is counted and kept, and fields that nobody knows are no reason to refuse one', async () => {
+test('56: an unknown type is counted and kept, and unknown fields are accepted', async () => {
   const unknown = await deliver(pipeline, { eventType: 'planet.moved.v9', more: true });
   const [document] = await pipeline.service
     .read<{ documents: { id: string }[] }>(
       `/document/company/${(await pipeline.service.read<{ id: string }[]>('/company'))[0]?.id}`,
     )
     .then(({ documents }) => documents);
-  const known = await deliver(
+  const typed = await deliver(
     pipeline,
     documentEvent('created', document?.id ?? '', sound, { planet: 'Mars' }),
   );
-  expect([unknown.status, known.status]).toEqual([204, 204]);
+  expect([unknown.status, typed.status]).toEqual([204, 204]);
   expect((await kept(unknown.id)).outcome).toBe('ignored');
-  expect(['applied', 'superseded']).toContain((await kept(known.id)).outcome);
+  expect(['applied', 'superseded']).toContain((await kept(typed.id)).outcome);
 });
 
 test('20: the same event signed again is taken and has no second effect; 21: nor has another body under its id', async () => {
-  const told = { eventType: 'planet.moved.v9', to: 1 };
-  const { id } = await deliver(pipeline, told);
+  const payload = { eventType: 'planet.moved.v9', to: 1 };
+  const { id } = await deliver(pipeline, payload);
   const first = await kept(id);
-  expect((await deliver(pipeline, told, id)).status).toBe(204);
-  expect((await deliver(pipeline, { ...told, to: 2 }, id)).status).toBe(204);
+  expect((await deliver(pipeline, payload, id)).status).toBe(204);
+  expect((await deliver(pipeline, { ...payload, to: 2 }, id)).status).toBe(204);
   await pipeline.settled();
   expect(await kept(id)).toEqual(first);
 });

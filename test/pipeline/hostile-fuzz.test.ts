@@ -8,13 +8,13 @@ import { type HostileService, startHostileService } from '../support/hostile-ser
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 
 let pipeline: Pipeline;
-/** Between the worker and the service. */
+/** The proxy between worker and service. */
 let proxy: HostileService;
 beforeAll(async () => {
   const size = { companies: 2, documents: 12, intervalDays: 1 };
   pipeline = await startPipeline({ size, parts: ['receiver'] });
   proxy = await startHostileService(pipeline.service.apiUrl);
-  // What was hostile may be more than a run tombstones by itself: here it may be everything.
+  // No cap: hostile records may be more than a run tombstones by default.
   await pipeline.start('worker', {
     SERVICE_URL: proxy.url,
     DELETES_CAP_PERCENT: '100',
@@ -29,12 +29,12 @@ afterAll(async () => {
   await proxy?.stop();
 });
 
-/** An event of the service's for each type that it has sent, with hostile JSON in one place of it. */
+/** Makes an event of each type that the service has sent, with hostile JSON in one place. */
 async function variants(): Promise<fc.Arbitrary<string>> {
   const sent = await pipeline.service.events();
   const ofTypes = [...new Map(sent.map(({ type, payload }) => [type, payload])).values()];
   expect(ofTypes.length).toBeGreaterThan(3);
-  // What a range names is asked of the service: that it is the service's own is not what this is about.
+  // Meter and range stay, as the worker requests them from the service.
   const kept = (payload: object) => ('meterId' in payload ? ['meterId', 'start', 'end'] : []);
   return fc.oneof(
     hostileJson,
@@ -43,10 +43,10 @@ async function variants(): Promise<fc.Arbitrary<string>> {
   );
 }
 
-/** Changes of which each tells something of genuine records that are there. */
+/** Changes whose events are about existing genuine records. */
 const genuineChanges = ['createDocument', 'reprocessDocument', 'updateConnection', 'syncIntervals'];
 
-/** Delivers all of them, some at once; returns the ids of those that were acknowledged. */
+/** Delivers all bodies, several at once; returns the ids of the acknowledged ones. */
 async function deliverAll(bodies: readonly string[]): Promise<string[]> {
   const acknowledged: string[] = [];
   const waiting = [...bodies];
@@ -61,7 +61,7 @@ async function deliverAll(bodies: readonly string[]): Promise<string[]> {
   return acknowledged;
 }
 
-/** What became of each event, and why. */
+/** Reads the outcome of each event, and why. */
 async function outcomes(): Promise<Map<string, readonly [string, string, string | null]>> {
   const { rows } = await pipeline.warehouse.db.execute<{
     id: string;
@@ -72,7 +72,9 @@ async function outcomes(): Promise<Map<string, readonly [string, string, string 
   return new Map(rows.map(({ id, type, outcome, error }) => [id, [outcome, type, error]]));
 }
 
-/** Every genuine event since those of `before` is settled, the others are known, and nothing is pending. */
+/**
+ * Waits until every genuine event since `before` is settled, the others are recorded, and none is pending.
+ */
 async function expectSettled(before: ReadonlySet<string>, others: readonly string[]): Promise<void> {
   const became = await outcomes();
   const genuine = (await pipeline.service.delivered()).filter((id) => !before.has(id));
@@ -84,7 +86,7 @@ async function expectSettled(before: ReadonlySet<string>, others: readonly strin
   expect([...became.values()].filter(([outcome]) => outcome === 'pending')).toEqual([]);
 }
 
-test('whatever signed events hold, every other event of that time is applied, and nothing is pending at the end', {
+test('beside signed hostile events every genuine event is applied, and none is pending at the end', {
   timeout: 150_000,
 }, async () => {
   const hostile = fc
@@ -110,7 +112,7 @@ test('whatever signed events hold, every other event of that time is applied, an
   );
 });
 
-/** Events about documents of these ids, which the service does not have, and the records that the proxy shows of them. */
+/** Makes events about invented documents of these ids, and the records that the proxy adds for them. */
 async function inventedDocuments(ids: readonly string[]) {
   const sent = await pipeline.service.events();
   const gone = new Set(
@@ -125,7 +127,7 @@ async function inventedDocuments(ids: readonly string[]) {
   };
 }
 
-test('whatever the service puts beside its records, every event of that time is applied, and the rows are the service’s in the end', {
+test('beside hostile records every event is applied, and the rows equal the service’s at the end', {
   timeout: 150_000,
 }, async () => {
   const { backfill, service, settled } = pipeline;
@@ -147,7 +149,7 @@ test('whatever the service puts beside its records, every event of that time is 
       await backfill();
       await settled(60_000);
       const { resources, examples } = await pipeline.audit();
-      // What was hostile is tombstoned for being absent. Readings have no tombstones: only a repair takes them away.
+      // Hostile records are tombstoned as absent. Readings have no tombstones: only a repair removes them.
       const kinds = Object.entries(resources).map(([kind, { missing, different, extra }]) => {
         return [kind, missing + different + (kind === 'intervals' ? 0 : extra)];
       });

@@ -17,7 +17,7 @@ const rows = async (query: SQL): Promise<Record<string, unknown>[]> =>
 const noDifferences = { differences: 0, examples: [] };
 const recordTables = ['companies', 'sites', 'connections', 'documents', 'usage_data', 'meters', 'intervals'];
 
-/** Changes with every row that Postgres writes, even with the values that it had. */
+/** Digests the row versions of all tables, which change with every write, even of equal values. */
 async function versionsOfAllRows(): Promise<Record<string, unknown>> {
   const versions = recordTables.map(
     (table) => sql`select ${table} as name, count(*)::int as rows,
@@ -27,7 +27,7 @@ async function versionsOfAllRows(): Promise<Record<string, unknown>> {
   return Object.fromEntries(read.map(({ name, ...version }) => [String(name), version]));
 }
 
-test('events that come twice, late and in any order end in the state of the service, each in the journal once', {
+test('repeated, late and shuffled events end in the state of the service, each once in the journal', {
   timeout: 120_000,
 }, async () => {
   const { service } = pipeline;
@@ -43,18 +43,18 @@ test('events that come twice, late and in any order end in the state of the serv
   expect(await pipeline.audit()).toMatchObject(noDifferences);
 });
 
-test('a whole history that is delivered once more, under the same ids, changes no row', async () => {
+test('delivering all events again, under the same ids, changes no row', async () => {
   const history = await pipeline.service.events();
   const before = await versionsOfAllRows();
   for (let from = 0; from < history.length; from += 50) {
-    const some = history.slice(from, from + 50).map(({ id, payload }) => deliver(pipeline, payload, id));
-    expect((await Promise.all(some)).map(({ status }) => status)).toEqual(some.map(() => 204));
+    const batch = history.slice(from, from + 50).map(({ id, payload }) => deliver(pipeline, payload, id));
+    expect((await Promise.all(batch)).map(({ status }) => status)).toEqual(batch.map(() => 204));
   }
   await pipeline.settled();
   expect(await versionsOfAllRows()).toEqual(before);
 });
 
-test('a backfill of what is known already changes no row', async () => {
+test('a backfill of unchanged records changes no row', async () => {
   const before = await versionsOfAllRows();
   expect(before.documents).toMatchObject({ rows: expect.toSatisfy((n: number) => n > 100) });
   expect(await pipeline.backfill()).toBe('complete');
@@ -65,7 +65,7 @@ test('a backfill of what is known already changes no row', async () => {
   expect(run).toEqual({ inserted: 0, changed: 0, tombstoned: 0, read: true });
 });
 
-test('what is told of a document after it was deleted changes nothing', async () => {
+test('late events about a deleted document change nothing', async () => {
   const { service } = pipeline;
   const [company] = await service.read<{ id: string }[]>('/company');
   const { meters } = await service.read<{ meters: { id: string }[] }>(`/meter/company/${company?.id}`);
@@ -75,8 +75,8 @@ test('what is told of a document after it was deleted changes nothing', async ()
   await service.change({ type: 'deleteDocument', documentId });
   await pipeline.settled();
   const before = await versionsOfAllRows();
-  const told = (await service.events()).filter(({ payload }) => payload.id === documentId);
-  const late = told.filter(({ type }) => type !== 'document.deleted.v2').reverse();
+  const sent = (await service.events()).filter(({ payload }) => payload.id === documentId);
+  const late = sent.filter(({ type }) => type !== 'document.deleted.v2').reverse();
   expect(late.map(({ type }) => type)).toEqual(['document.updated.v2', 'document.created.v2']);
   for (const { payload } of late) {
     const { id } = await deliver(pipeline, payload);
@@ -91,7 +91,7 @@ test('what is told of a document after it was deleted changes nothing', async ()
   expect(await pipeline.audit()).toMatchObject(noDifferences);
 });
 
-test('a type that nobody knows is acknowledged, kept and ignored', async () => {
+test('an event of an unknown type is acknowledged, kept and ignored', async () => {
   const { id, status } = await deliver(pipeline, { eventType: 'job.finished.v9', id: 7 });
   expect(status).toBe(204);
   const kept = await until('the event is in the journal', async () => {
@@ -105,10 +105,10 @@ test('a type that nobody knows is acknowledged, kept and ignored', async () => {
   });
 });
 
-test('a company that is first seen in an event is read whole, with what no event told of', async () => {
+test('a company that first appears in an event is read completely', async () => {
   const { service } = pipeline;
   const [companyId, connectionId, meterId] = [randomUUID(), randomUUID(), randomUUID()];
-  // The service believes that all of this was delivered.
+  // The service counts all of this as delivered.
   await service.disturb({ drop: 1 });
   await service.change({ type: 'createCompany', id: companyId, name: 'Latecomer' });
   await service.change({ type: 'createConnection', id: connectionId, companyId });

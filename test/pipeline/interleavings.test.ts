@@ -36,26 +36,26 @@ import { expectedOf, storedOf } from '../support/life-rows.ts';
 import { pageOfRecords, writeRecords } from '../support/pages.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
-/** What the service does, one after the other. */
+/** One step of the service. */
 interface Step {
   readonly change?: Change;
-  /** What somebody who can sign events makes up: of a company, or a meter, that the service does not have. */
+  /** An event forged by somebody who can sign, about a company or meter that the service does not have. */
   readonly forge?: 'document' | 'deletion' | 'connection' | 'readings';
-  /** Which of the events that exist by now it delivers, perhaps not for the first time. */
+  /** Which existing event it delivers, possibly again. */
   readonly deliver?: number | 'newest';
-  /** For how many statements of others it then does nothing. */
+  /** For how many statements of others it then rests. */
   readonly rest?: number;
-  /** Whether it goes on when readings that it told of are being fetched. */
+  /** Whether it waits until readings of its events are being fetched. */
   readonly fetched?: boolean;
 }
 
-/** What becomes of a start, or of a fetch of readings: it is done, or it is done and nobody learns of it, or done twice. */
+/** Outcome of a start or a fetch of readings: done; done with its answer lost; or done twice. */
 type Fate = 'returns' | 'fails' | 'repeats';
 
-/** Receiver, Temporal, worker and service around a warehouse, each of whose steps takes its turn when it is let. */
+/** Receiver, Temporal, worker and service around a warehouse; the test schedules the turn of each step. */
 class World {
   readonly life: Life;
-  /** Companies and meters that were made up, and their events. */
+  /** Ids of forged companies and meters, and of their events. */
   readonly forged = new Set<string>();
   readonly #forgeries: DeliveredEvent[] = [];
   readonly #warehouse: Warehouse;
@@ -63,7 +63,7 @@ class World {
   readonly #fates: Iterator<Fate>;
   readonly #clock = new ManualClock();
   readonly #commit: ReturnType<typeof createGroupCommit>;
-  /** Pieces of readings that the service has shown. */
+  /** Number of pieces of readings that the service has answered. */
   #fetches = 0;
   readonly #started = new Set<string>();
   readonly #applying: Promise<void>[] = [];
@@ -139,19 +139,19 @@ class World {
     return event;
   }
 
-  /** The time comes of all that was postponed. */
+  /** Makes everything that backs off due. */
   async #makeDue(): Promise<void> {
     await patiently(() =>
       this.#warehouse.db.execute(sql`update metersync.stale_records set due_at = clock_timestamp()`),
     );
   }
 
-  /** Lets others get on with their statements: a turn alone takes no time. */
+  /** Waits while others run this many statements: a turn alone takes no time. */
   async #rest(statements: number): Promise<void> {
     for (let left = statements; left > 0; left--) await warehouseNow(this.#warehouse.db);
   }
 
-  /** The service delivers an event until it is taken. */
+  /** Delivers an event until it is taken. */
   async #deliver(event: DeliveredEvent | undefined): Promise<void> {
     if (event === undefined) return;
     while ((await this.#commit.accept(event)) !== 'durable') await this.#turn('a delivery is refused');
@@ -164,11 +164,11 @@ class World {
       this.#started.add(workflowId);
       this.#applying.push(this.#applyEvents(group, outcome === 'repeats'));
     }
-    // Temporal has it, and the receiver doesn't know.
+    // Temporal has the event, but the receiver does not know.
     if (outcome === 'fails') throw new Error('14 UNAVAILABLE');
   }
 
-  /** As workflows/events.ts; a worker that is killed after it recorded the group does it again. */
+  /** Like workflows/events.ts; a worker that is killed after it recorded the group repeats it. */
   async #applyEvents(group: EventGroup, repeats: boolean): Promise<void> {
     await this.#turn('a group is recorded');
     let { wake } = await patiently(() => recordEvents(this.#warehouse.db, group.events));
@@ -190,7 +190,7 @@ class World {
     }
   }
 
-  /** As workflows/catch-up.ts. */
+  /** Like workflows/catch-up.ts. */
   async #catchUp(kind: CatchUpKind, signals: { woken: () => void }): Promise<void> {
     const { db } = this.#warehouse;
     for (;;) {
@@ -214,7 +214,7 @@ class World {
       const lingered = this.#turn(`${kind} have lingered`);
       if (asleep) {
         await Promise.race([signal.promise, lingered]);
-        // Temporal ends no workflow that has a signal to see.
+        // Temporal ends no workflow with an unhandled signal.
         if (woken) continue;
         this.#catchingUp.delete(kind);
         return;
@@ -224,7 +224,7 @@ class World {
     }
   }
 
-  /** As activities/parking.ts, of what the service does not have. */
+  /** Like activities/parking.ts, for an owner that the service does not have. */
   async #refuse(kind: CatchUpKind, owner: string): Promise<void> {
     const { db } = this.#warehouse;
     await this.#turn(`the service does not know whose ${kind} are asked for`);
@@ -232,7 +232,7 @@ class World {
     await postponeStranger(db, kind, owner, '404');
   }
 
-  /** As activities/catch-up/documents.ts and catch-up-connections.ts. */
+  /** Like activities/catch-up/documents.ts and connections.ts. */
   async #read(kind: Exclude<CatchUpKind, 'intervals'>, companyId: string): Promise<void> {
     const { db } = this.#warehouse;
     const { life } = this;
@@ -264,8 +264,8 @@ class World {
   }
 
   /**
-   * As activities/catch-up/intervals.ts. A worker may be killed when it has written a piece and not noted it: then the
-   * piece is read again; or before it told how far it was: then the meter is begun anew.
+   * Like activities/catch-up/intervals.ts. A worker that is killed after writing a piece and before noting it
+   * reads the piece again. If it is killed before its heartbeat, it begins the meter again.
    */
   async #fetch(meterId: string): Promise<void> {
     const { db } = this.#warehouse;
@@ -306,7 +306,7 @@ class World {
   }
 }
 
-/** As Temporal does: what Postgres could not do now, for a deadlock say, is done again. */
+/** Retries as Temporal does, for example after a deadlock. */
 async function patiently<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -342,7 +342,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
 );
 const forge = fc.constantFrom(...(['document', 'deletion', 'connection', 'readings'] as const));
 const steps: fc.Arbitrary<Step[]> = fc.oneof(
-  // Anything changes and is told some time.
+  // Anything changes, and its events come at any time.
   {
     weight: 2,
     arbitrary: fc.array(
@@ -354,7 +354,7 @@ const steps: fc.Arbitrary<Step[]> = fc.oneof(
       { maxLength: 5 },
     ),
   },
-  // Readings change, and are told at once, while what was told of them before is fetched.
+  // Readings change with events at once, while those of earlier events are fetched.
   {
     weight: 1,
     arbitrary: fc.array(
@@ -368,10 +368,13 @@ const fate = fc.constantFrom<Fate[]>('returns', 'returns', 'fails', 'repeats');
 const run = fc.tuple(fc.scheduler(), steps, fc.infiniteStream(fate));
 type Run = typeof run extends fc.Arbitrary<infer R> ? R : never;
 
-/** Runs after which tables are compared, which costs as much for many as for one, and the journal is emptied. */
+/**
+ * Runs after which tables are compared and the journal is emptied; that costs the same for many runs as for
+ * one.
+ */
 const runsTogether = 30;
 
-/** A database, with its share of the runs. */
+/** A database with its share of the runs. */
 class Lane {
   readonly #warehouse: Warehouse;
   readonly #seed: number;
@@ -408,9 +411,9 @@ class Lane {
     const companies = await db.execute(sql`select id::text as id from utility.companies
       where id::text = any(${forged}) or id = ${world.life.place.company.id}::uuid`);
     expect(companies.rows).toEqual([{ id: world.life.place.company.id }]);
-    const told = await db.execute(sql`select count(*)::int as n from metersync.events
+    const counts = await db.execute(sql`select count(*)::int as n from metersync.events
       where outcome = 'missing' and (company_id::text = any(${forged}) or record_id = any(${forged}))`);
-    expect(told.rows).toEqual([{ n: world.forged.size }]);
+    expect(counts.rows).toEqual([{ n: world.forged.size }]);
     for (const table of ['documents', 'connections', 'sites']) {
       const live = await db.execute(sql`select from ${sql.raw(`utility.${table}`)}
         where company_id::text = any(${forged}) and deleted_at is null`);
@@ -446,10 +449,10 @@ class Lane {
     await this.#warehouse.db.execute(sql`update metersync.catch_ups set awake = false where awake`);
   }
 
-  /** Plays a run that failed again, by itself, and shrinks it. */
+  /** Plays a failed run again, alone, and shrinks it. */
   async #shrink(at: number, error: unknown): Promise<never> {
     const alone = fc.asyncProperty(run, async (one) => {
-      // What a run that failed left behind must not fail the next.
+      // Remains of a failed run must not fail the next.
       await this.#empty();
       for (const [, difference] of await this.#differences([await this.#live(one)])) throw difference;
     });
@@ -459,7 +462,7 @@ class Lane {
 }
 
 const warehouses: (Warehouse & { drop(): Promise<void> })[] = [];
-/** Databases side by side: while one run waits for its own the other one works. */
+/** Databases side by side: while one run waits for Postgres, the other one works. */
 const lanes = 2;
 const runsPerLane = Number(process.env.INTERLEAVINGS ?? 1_020) / lanes;
 const seed = Number(process.env.SEED ?? 20_261_121);
@@ -470,7 +473,7 @@ afterAll(async () => {
   for (const warehouse of warehouses) await warehouse.drop();
 });
 
-test(`however receiver, Temporal, worker and service take turns, all that was acknowledged is settled and no wake-up is lost (seed ${seed})`, {
+test(`any order of turns settles every acknowledged event and loses no wake-up (seed ${seed})`, {
   timeout: 600_000,
 }, async () => {
   await Promise.all(warehouses.map((warehouse, at) => new Lane(warehouse, seed + at).play(runsPerLane)));

@@ -6,7 +6,7 @@ import { documentEvent } from '../support/events.ts';
 import { startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
-test('a company of the service is read with its first event, those that somebody makes up leave nothing', {
+test('the first event of a company makes it read; forged companies leave nothing', {
   timeout: 180_000,
 }, async () => {
   const pipeline = await startPipeline({ size: { companies: 1, documents: 3, intervalDays: 1 } });

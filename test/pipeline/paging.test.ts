@@ -18,7 +18,9 @@ afterAll(async () => {
 
 type Documents = ReturnType<typeof documents>;
 
-/** A company whose documents are what `held` holds at each moment; `between` runs after a page was read. */
+/**
+ * Adds a company that lists the present documents of `held`; `between` runs after each page that was read.
+ */
 function company(held: { now: Documents }, between: (page: number, read: number) => void = () => {}) {
   let read = 0;
   return service.addCompany({
@@ -31,7 +33,7 @@ function company(held: { now: Documents }, between: (page: number, read: number)
   });
 }
 
-const rowsOf = async (companyId: string, which: 'alive' | 'buried') => {
+const rowsOf = async (companyId: string, which: 'alive' | 'tombstoned') => {
   const alive = which === 'alive';
   const result = await deployment.warehouse.db.execute<{ id: string }>(
     sql`select id from utility.documents where company_id = ${companyId}::uuid and (deleted_at is null) = ${alive}`,
@@ -49,13 +51,13 @@ const idsOf = (held: Documents) => held.map(({ id }) => id).sort();
 
 describe.concurrent('a listing that stands still', () => {
   const shapes: [name: string, shape: ListingShape][] = [
-    ['the whole envelope', {}],
+    ['the complete envelope', {}],
     ['no hasNext', { omit: ['hasNext'] }],
     ['no hasNext and no totalPages', { omit: ['hasNext', 'totalPages'] }],
     ['no total', { omit: ['totalDocuments'] }],
     ['no page of its own in the answer', { omit: ['currentPage'] }],
   ];
-  test.each(shapes)('with %s is read to its end, and no page beyond it is written', async (_, shape) => {
+  test.each(shapes)('with %s is read to its end, and no page beyond is written', async (_, shape) => {
     const counts = { 1: 1, 99: 1, 100: 1, 101: 2, 200: 2, 201: 3 };
     const companies = Object.entries(counts).map(([count, pages]) => {
       const held = documents(Number(count));
@@ -71,110 +73,110 @@ describe.concurrent('a listing that stands still', () => {
   });
 
   test.each([0, 1] as const)('that is empty and says %i pages is complete', async (totalPagesWhenEmpty) => {
-    const one = service.addCompany({ documents: (asked) => pageOf([], asked, { totalPagesWhenEmpty }) });
-    expect(await deployment.backfill([one.id])).toBe('complete');
-    expect(await lastRun(one.id)).toMatchObject({ state: 'complete', inserted: 0 });
-    expect(one.asked('documents')).toEqual([1]);
+    const added = service.addCompany({ documents: (asked) => pageOf([], asked, { totalPagesWhenEmpty }) });
+    expect(await deployment.backfill([added.id])).toBe('complete');
+    expect(await lastRun(added.id)).toMatchObject({ state: 'complete', inserted: 0 });
+    expect(added.asked('documents')).toEqual([1]);
   });
 });
 
 describe.concurrent('a listing that moves while it is read', () => {
-  test('and shrinks: is read again until it stands still, and what went is buried', async () => {
+  test('and shrinks: is read until it stands still, and missing records are tombstoned', async () => {
     const held = { now: documents(205) };
     const all = held.now;
-    const one = company(held, (_, read) => {
-      // The third page is gone when it is asked for: the second comes in its place (seed 7).
+    const added = company(held, (_, read) => {
+      // The third page is gone when it is requested: the second comes in its place (seed 7).
       if (read === 2) held.now = all.slice(10);
     });
-    expect(await deployment.backfill([one.id])).toBe('complete');
-    expect(await rowsOf(one.id, 'alive')).toEqual(idsOf(held.now));
-    expect(one.asked('documents')).toEqual([1, 2, 3, 1, 2, 1, 2]);
-    expect(await lastRun(one.id)).toMatchObject({ state: 'complete', passes: 3, tombstoned: 10 });
+    expect(await deployment.backfill([added.id])).toBe('complete');
+    expect(await rowsOf(added.id, 'alive')).toEqual(idsOf(held.now));
+    expect(added.asked('documents')).toEqual([1, 2, 3, 1, 2, 1, 2]);
+    expect(await lastRun(added.id)).toMatchObject({ state: 'complete', passes: 3, tombstoned: 10 });
   });
 
-  test('and hides a known record behind one deletion and one insertion: the next passes find it', async () => {
+  test('and hides an existing record by one deletion and one insertion: the next passes find it', async () => {
     const held = { now: documents(250) };
     const [first] = held.now;
-    const one = company(held, (_, read) => {
+    const added = company(held, (_, read) => {
       // Behind the first page of the second backfill: the total stays, and record 101 is on no page.
       if (read === 4) held.now = [...held.now.slice(1), ...documents(1)];
     });
-    await deployment.backfill([one.id]);
-    expect(await deployment.backfill([one.id])).toBe('complete');
-    expect(await rowsOf(one.id, 'alive')).toEqual(idsOf(held.now));
-    expect(await rowsOf(one.id, 'buried')).toEqual([first?.id]);
-    expect(await lastRun(one.id)).toMatchObject({ passes: 3, tombstoned: 1 });
+    await deployment.backfill([added.id]);
+    expect(await deployment.backfill([added.id])).toBe('complete');
+    expect(await rowsOf(added.id, 'alive')).toEqual(idsOf(held.now));
+    expect(await rowsOf(added.id, 'tombstoned')).toEqual([first?.id]);
+    expect(await lastRun(added.id)).toMatchObject({ passes: 3, tombstoned: 1 });
   });
 
-  test('and hides one from every pass: nothing that lives is buried, and the run is suspect', async () => {
+  test('and hides a record from every pass: no live record is tombstoned, and the run is suspect', async () => {
     const held = { now: documents(250) };
-    const one = company(held, (page, read) => {
+    const added = company(held, (page, read) => {
       if (read > 3 && page === 1) held.now = [...held.now.slice(1), ...documents(1)];
     });
-    await deployment.backfill([one.id]);
-    expect(await deployment.backfill([one.id])).toBe('suspect');
-    expect(await rowsOf(one.id, 'buried')).toEqual([]);
-    expect(await lastRun(one.id)).toMatchObject({ state: 'suspect', passes: 3, tombstoned: 0 });
+    await deployment.backfill([added.id]);
+    expect(await deployment.backfill([added.id])).toBe('suspect');
+    expect(await rowsOf(added.id, 'tombstoned')).toEqual([]);
+    expect(await lastRun(added.id)).toMatchObject({ state: 'suspect', passes: 3, tombstoned: 0 });
   });
 
-  test('and grows at its top: records that come twice are no trouble, the new one is found by the next pass', async () => {
+  test('and grows at its top: repeated records do no harm, and the next pass finds the new one', async () => {
     const held = { now: documents(250) };
-    const one = company(held, (_, read) => {
+    const added = company(held, (_, read) => {
       if (read === 1) held.now = [...documents(1), ...held.now];
     });
-    expect(await deployment.backfill([one.id])).toBe('complete');
-    expect(await rowsOf(one.id, 'alive')).toEqual(idsOf(held.now));
+    expect(await deployment.backfill([added.id])).toBe('complete');
+    expect(await rowsOf(added.id, 'alive')).toEqual(idsOf(held.now));
   });
 
-  test('all the time: is suspect after three passes, with all that was seen in the warehouse', async () => {
+  test('all the time: is suspect after three passes, with all listed records in the warehouse', async () => {
     const held = { now: documents(250) };
-    const one = company(held, () => {
+    const added = company(held, () => {
       held.now = [...held.now, ...documents(1)];
     });
-    expect(await deployment.backfill([one.id])).toBe('suspect');
-    const run = await lastRun(one.id);
+    expect(await deployment.backfill([added.id])).toBe('suspect');
+    const run = await lastRun(added.id);
     expect(run).toMatchObject({ state: 'suspect', passes: 3, tombstoned: 0 });
     expect(run?.error).toContain('the total changed between pages');
-    expect((await rowsOf(one.id, 'alive')).length).toBeGreaterThanOrEqual(257);
+    expect((await rowsOf(added.id, 'alive')).length).toBeGreaterThanOrEqual(257);
   });
 });
 
-describe.concurrent('a record that a listing no longer shows', () => {
-  test('is buried when a second pass agrees, and brought back when it reappears', async () => {
+describe.concurrent('a record that is missing from a listing', () => {
+  test('is tombstoned when a second pass agrees, and revived when it reappears', async () => {
     const held = { now: documents(5) };
     const all = held.now;
-    const one = company(held);
-    await deployment.backfill([one.id]);
+    const added = company(held);
+    await deployment.backfill([added.id]);
     held.now = all.slice(1);
-    expect(await deployment.backfill([one.id])).toBe('complete');
-    expect(one.asked('documents')).toEqual([1, 1, 1]);
-    expect(await rowsOf(one.id, 'buried')).toEqual([all[0]?.id]);
-    expect(await lastRun(one.id)).toMatchObject({ passes: 2, tombstoned: 1 });
+    expect(await deployment.backfill([added.id])).toBe('complete');
+    expect(added.asked('documents')).toEqual([1, 1, 1]);
+    expect(await rowsOf(added.id, 'tombstoned')).toEqual([all[0]?.id]);
+    expect(await lastRun(added.id)).toMatchObject({ passes: 2, tombstoned: 1 });
     held.now = all;
-    await deployment.backfill([one.id]);
-    expect([await rowsOf(one.id, 'alive'), await rowsOf(one.id, 'buried')]).toEqual([idsOf(all), []]);
+    await deployment.backfill([added.id]);
+    expect([await rowsOf(added.id, 'alive'), await rowsOf(added.id, 'tombstoned')]).toEqual([idsOf(all), []]);
   });
 
-  test('lives when the second pass shows it again', async () => {
+  test('lives when the second pass lists it again', async () => {
     const held = { now: documents(5) };
     const all = held.now;
-    const one = company(held, (_, read) => {
+    const added = company(held, (_, read) => {
       held.now = read === 1 ? all.slice(1) : all;
     });
-    await deployment.backfill([one.id]);
-    expect(await deployment.backfill([one.id])).toBe('complete');
-    expect(await rowsOf(one.id, 'alive')).toEqual(idsOf(all));
+    await deployment.backfill([added.id]);
+    expect(await deployment.backfill([added.id])).toBe('complete');
+    expect(await rowsOf(added.id, 'alive')).toEqual(idsOf(all));
   });
 
-  test('lives when nothing at all is shown where there were some: that is suspect', async () => {
+  test('lives when the listing is suddenly empty, which is suspect', async () => {
     const held = { now: documents(5) };
     const all = held.now;
-    const one = company(held);
-    await deployment.backfill([one.id]);
+    const added = company(held);
+    await deployment.backfill([added.id]);
     held.now = [];
-    expect(await deployment.backfill([one.id])).toBe('suspect');
-    expect(await rowsOf(one.id, 'alive')).toEqual(idsOf(all));
-    expect(await lastRun(one.id)).toMatchObject({
+    expect(await deployment.backfill([added.id])).toBe('suspect');
+    expect(await rowsOf(added.id, 'alive')).toEqual(idsOf(all));
+    expect(await lastRun(added.id)).toMatchObject({
       error: expect.stringContaining('lists nothing where 5 rows live'),
     });
   });
@@ -185,21 +187,24 @@ describe.concurrent('a listing that fails', () => {
     [404, 'SERVICE_NOT_FOUND'],
     [403, 'SERVICE_ACCESS_DENIED'],
     [400, 'SERVICE_REQUEST_REFUSED'],
-  ])('with %i: the run is partial and says why, the other listings are complete', async (status, code) => {
-    const held = documents(3);
-    const { id } = service.addCompany({
-      documents: (asked) => pageOf(held, asked),
-      usageData: () => ({ status, json: { detail: 'refused' } }),
-    });
-    expect(await deployment.backfill([id])).toBe('partial');
-    expect(await rowsOf(id, 'alive')).toEqual(idsOf(held));
-    const states = await deployment.warehouse.db.execute(
-      sql`select resource, state, error from metersync.runs where company_id = ${id}::uuid and state <> 'complete'`,
-    );
-    expect(states.rows).toEqual([
-      { resource: 'usageData', state: 'failed', error: expect.stringContaining(code) },
-    ]);
-  });
+  ])(
+    'with %i: the run is partial with the reason, and the other listings are complete',
+    async (status, code) => {
+      const held = documents(3);
+      const { id } = service.addCompany({
+        documents: (asked) => pageOf(held, asked),
+        usageData: () => ({ status, json: { detail: 'refused' } }),
+      });
+      expect(await deployment.backfill([id])).toBe('partial');
+      expect(await rowsOf(id, 'alive')).toEqual(idsOf(held));
+      const states = await deployment.warehouse.db.execute(
+        sql`select resource, state, error from metersync.runs where company_id = ${id}::uuid and state <> 'complete'`,
+      );
+      expect(states.rows).toEqual([
+        { resource: 'usageData', state: 'failed', error: expect.stringContaining(code) },
+      ]);
+    },
+  );
 
   test('for a while (5xx, cut answers, HTML): is read to its end all the same', async () => {
     const held = documents(150);

@@ -7,7 +7,7 @@ import { holdCompany, waited } from '../support/held-company.ts';
 import { type Pipeline, startPipeline } from '../support/pipeline.ts';
 import { until } from '../support/poll.ts';
 
-/** A key that the service refuses for a while: work waits with the reason and goes on when somebody says so. */
+/** A key that the service refuses for a while: work is parked with the reason until it is resumed. */
 let pipeline: Pipeline;
 beforeAll(async () => {
   pipeline = await startPipeline({ size: { companies: 2, documents: 10 } });
@@ -29,13 +29,13 @@ async function json<T>(...args: string[]): Promise<T> {
 }
 const parked = async () => (await json<{ parked: Parked[] }>('status')).parked;
 
-/** Requests that the fault struck. */
+/** Counts the requests that the fault refused. */
 async function refusals(): Promise<number> {
   const { faults } = await pipeline.service.control<{ faults: { struck: number }[] }>('GET', 'faults');
   return faults.reduce((sum, { struck }) => sum + struck, 0);
 }
 
-test('events and backfills under a refused key are parked, shown, resumed, and lose nothing', {
+test('events and backfills under a refused key are parked, reported and resumed without loss', {
   timeout: 180_000,
 }, async () => {
   const { service, warehouse } = pipeline;
@@ -51,7 +51,7 @@ test('events and backfills under a refused key are parked, shown, resumed, and l
     const { rowCount } = await warehouse.db.execute(sql`select from metersync.parked`);
     return rowCount === 1;
   });
-  // However slow the machine is, no second attempt falls due meanwhile.
+  // No second attempt falls due meanwhile, even on a slow machine.
   await warehouse.db.execute(
     sql`update metersync.parked set next_attempt_at = clock_timestamp() + interval '1 hour'`,
   );
@@ -65,7 +65,7 @@ test('events and backfills under a refused key are parked, shown, resumed, and l
   const forPeople = await runCommand(['status'], { env: pipeline.env });
   expect(forPeople.stdout).toMatch(/^parked since .*: SERVICE_KEY_REFUSED: /m);
   expect(forPeople.stdout).toContain('What to do: Set SERVICE_API_KEY');
-  // Three kinds of records, four at once each, and the backfill: not one request for each event.
+  // Three kinds of records, four at once each, and the backfill: far fewer requests than events.
   expect(await refusals()).toBeLessThan(30);
 
   await service.clearFaults();
@@ -98,7 +98,7 @@ test('a resource that one company may not see fails that part; resume reads that
   expect(await parked()).toEqual([]);
 });
 
-test('companies that another run reads are waited for, however long, with no event of history for a look', {
+test('a run waits for companies of another run without an event of its history for each attempt', {
   timeout: 180_000,
 }, async () => {
   const { client, warehouse } = pipeline;

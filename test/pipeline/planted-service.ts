@@ -4,10 +4,10 @@ import { type Asked, type Reply, ScriptedServer } from '../service/scripted-serv
 /** Secrets by where they were planted. */
 export type Planted = Map<string, string>;
 
-/** A word that is no secret, which must be found: so the search finds what is there. */
+/** A word that is no secret and must be found, which proves that the search works. */
 export const openWord = 'open-word-of-everybody';
 
-/** Makes a secret of its own for a place, and remembers it. */
+/** Makes a function that makes a new secret for a place, and notes it. */
 export function planter(planted: Planted): (place: string) => string {
   return (place) => {
     const secret = `hush${planted.size}q${randomBytes(9).toString('hex')}`;
@@ -19,18 +19,18 @@ export function planter(planted: Planted): (place: string) => string {
 export interface PlantedService {
   readonly url: string;
   readonly companyId: string;
-  /** Whose listing of connections is refused. */
+  /** A company whose listing of connections is refused. */
   readonly deniedId: string;
   readonly connectionId: string;
   readonly documentId: string;
-  /** A document whose record comes cut short, each time. */
+  /** A document whose record is always cut short. */
   readonly brokenId: string;
   stop(): Promise<void>;
 }
 
 const times = { created: '2026-01-01T00:00:00.000001', updated: '2026-02-01T00:00:00.000001' };
 
-/** A service that leaves secrets in everything that it says: records, errors, headers, and answers that break off. */
+/** Starts a service with secrets in all its output: records, errors, headers, and answers that break off. */
 export async function startPlantedService(
   plant: (place: string) => string,
   apiKey: string,
@@ -67,7 +67,7 @@ export async function startPlantedService(
     connectionMagicLinkSecret: plant('connectionMagicLinkSecret'),
     SESSION_COOKIE: plant('SESSION_COOKIE'),
   };
-  // The name is spelled with an escape in the text that goes out.
+  // The name is spelled with an escape in the sent text.
   const escaped = `{"pass\\u0077ord":"${plant('escaped name')}"}`;
   const refused = {
     ...{ ...connection, id: randomUUID(), note: 'nothing\0stores this' },
@@ -153,7 +153,7 @@ export async function startPlantedService(
   };
 }
 
-/** Bodies of deliveries, each with secrets, and what becomes of it. */
+/** Makes bodies of deliveries with secrets, and their expected outcomes. */
 export function plantedDeliveries(
   { companyId, connectionId, documentId, brokenId }: PlantedService,
   plant: (place: string) => string,

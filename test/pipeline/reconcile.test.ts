@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { type RunState, taskQueues, workflowIds, workflowNames } from '../../contract/names.ts';
 import { startPipeline } from '../support/pipeline.ts';
 
-test('a reconcile finds what no event told: documents that came, changed and went', {
+test('a reconcile finds new, changed and deleted documents without events', {
   timeout: 120_000,
 }, async () => {
   const pipeline = await startPipeline({
@@ -12,11 +12,11 @@ test('a reconcile finds what no event told: documents that came, changed and wen
     parts: [],
   });
   onTestFinished(() => pipeline.stop());
-  // So many documents of three companies go that a run would ask first.
+  // More documents of three companies are deleted than a run tombstones by default.
   await pipeline.start('worker', { DELETES_CAP_PERCENT: '100' });
   const { service, client, warehouse } = pipeline;
   expect(await pipeline.backfill()).toBe('complete');
-  // Nobody is at the endpoint: these events are lost.
+  // Nothing listens at the endpoint: these events are lost.
   await service.random(60, 5, ['createDocument', 'reprocessDocument', 'deleteDocument']);
   expect((await pipeline.audit()).differences).toBeGreaterThan(20);
 
@@ -45,7 +45,7 @@ test('a reconcile finds what no event told: documents that came, changed and wen
     select run_id::text as id from metersync.runs where kind = 'full' and resource is null and company_id is null`)
   ).rows;
   await Promise.all([checks(backfill?.id ?? ''), checks(first)]);
-  // Where nothing else waits for its turn; workers of earlier versions left some on the other queue.
+  // On a queue of its own; workers of earlier versions left checks on the other queue.
   const history = await client.workflow.getHandle(workflowIds.checkData(first)).fetchHistory();
   const scheduled = (history.events ?? []).flatMap(({ activityTaskScheduledEventAttributes: at }) =>
     at ? [at] : [],

@@ -7,7 +7,7 @@ import { createDeployment } from '../support/deployment.ts';
 import { company, delivery, documentEvent } from '../support/events.ts';
 import { until } from '../support/poll.ts';
 
-test('a schedule of the worker drops old payloads from the journal, as long as the settings say so', {
+test("the worker's schedule drops old payloads from the journal while the settings say so", {
   timeout: 120_000,
 }, async () => {
   const deployment = await createDeployment({
@@ -20,7 +20,7 @@ test('a schedule of the worker drops old payloads from the journal, as long as t
   const events = Array.from({ length: 2_500 }, () =>
     delivery(documentEvent('deleted', randomUUID(), '2026-01-01T00:00:00.000001')),
   );
-  // Events of a company that is not known would wait, and what waits keeps its payload.
+  // Events of an unknown company would wait, and waiting events keep their payload.
   await db.execute(sql`insert into utility.companies (id, raw) values (${company.id}::uuid, '{}')`);
   await recordEvents(db, events);
   await db.execute(sql`update metersync.journal set received_at = clock_timestamp() - case

@@ -17,18 +17,18 @@ const [held, alsoHeld, denied] = [randomUUID(), randomUUID(), randomUUID()];
 
 let service: ScriptedServer;
 let deployment: Deployment;
-/** Where requests about the companies that are held wait. */
+/** The door at which requests about the held companies wait. */
 let door: Door;
 
 beforeAll(async () => {
   door = createDoor();
-  const shown = [...companies, ...[held, alsoHeld, denied].map((id) => ({ id }))];
+  const listed = [...companies, ...[held, alsoHeld, denied].map((id) => ({ id }))];
   service = await ScriptedServer.start(async (asked) => {
-    if (asked.path === '/v2.2/company') return { json: shown };
+    if (asked.path === '/v2.2/company') return { json: listed };
     const id = asked.path.split('/').at(-1) ?? '';
     if (id === held || id === alsoHeld) await door.pass();
     if (id === denied) return { status: 403, json: {} };
-    if (!shown.some((company) => company.id === id)) return { status: 404, json: {} };
+    if (!listed.some((company) => company.id === id)) return { status: 404, json: {} };
     return pageOf([{ id, company: { id } }], asked);
   });
   deployment = await createDeployment({
@@ -50,7 +50,7 @@ interface Run extends Record<string, unknown> {
   readonly partsRunning: number;
 }
 
-/** The row of a run, and how many of its parts are said to be read. */
+/** Reads the row of a run, and the number of its running parts. */
 async function runOf(runId: string): Promise<Run | undefined> {
   const { rows } = await deployment.warehouse.db.execute<Run>(sql`
     select state, error, workflow_id as "workflowId",
@@ -61,7 +61,7 @@ async function runOf(runId: string): Promise<Run | undefined> {
   return rows[0];
 }
 
-/** What a schedule does once a minute. */
+/** Does what a schedule does once a minute. */
 const look = (): Promise<unknown> =>
   deployment.client.workflow.execute(workflowNames.wakeCatchUps, {
     ...{ workflowId: `look/${randomUUID()}`, taskQueue: taskQueues.events, args: [] },
@@ -73,7 +73,7 @@ const handleOf = (runId: string) => deployment.client.workflow.getHandle(workflo
 const isReading = (runId: string) =>
   until('the company is being read', async () => ((await runOf(runId))?.partsRunning ?? 0) > 0);
 
-test('a run whose workflow is ended in Temporal has failed at the next look, its parts too, and others go on', {
+test('a run whose workflow was ended in Temporal fails with its parts, and others go on', {
   timeout: 120_000,
 }, async () => {
   const { client, warehouse } = deployment;
@@ -104,7 +104,7 @@ test('a run whose workflow is ended in Temporal has failed at the next look, its
   const seen = await runCommand(['backfill', '--run', terminated], { env: deployment.env });
   expect(seen).toMatchObject({ status: 1, stdout: `backfill ${terminated}: failed: terminated` });
 
-  // Of a run that goes on, an operator may end the workflow of one company.
+  // An operator may end the workflow of one company of a run that goes on.
   await until('the company has a workflow', async () => {
     await client.workflow.getHandle(workflowIds.backfillCompany(held)).terminate('an operator');
     return true;
@@ -113,7 +113,7 @@ test('a run whose workflow is ended in Temporal has failed at the next look, its
   expect(await runOf(goesOn)).toMatchObject({ ...failed, error: expect.stringContaining('terminated') });
 });
 
-test('any number of companies may be chosen for a run: their ids are no part of its workflow', {
+test('the size of a workflow does not grow with the companies chosen for a run', {
   timeout: 120_000,
 }, async () => {
   const { client, env } = deployment;
@@ -134,27 +134,27 @@ test('any number of companies may be chosen for a run: their ids are no part of 
   const { historySize = 0 } = await handleOf(runId).describe();
   expect(historySize).toBeLessThan(10_000);
 
-  const some = await startBackfill(client, choose(...companies.map(({ id }) => id), ...unknown(295)));
-  expect(await handleOf(some).result()).toBe('complete');
-  expect((await runOf(some))?.error).toMatch(
+  const chosenRun = await startBackfill(client, choose(...companies.map(({ id }) => id), ...unknown(295)));
+  expect(await handleOf(chosenRun).result()).toBe('complete');
+  expect((await runOf(chosenRun))?.error).toMatch(
     /^SERVICE_NOT_FOUND: the service does not have 295 of the companies chosen: (\S+, ){5}…/,
   );
   const sizes: number[] = [];
-  const query = `WorkflowId = '${workflowIds.backfillAll(some)}'`;
+  const query = `WorkflowId = '${workflowIds.backfillAll(chosenRun)}'`;
   for await (const { runId: one } of client.workflow.list({ query }))
     sizes.push(
-      (await client.workflow.getHandle(workflowIds.backfillAll(some), one).describe()).historySize ?? 0,
+      (await client.workflow.getHandle(workflowIds.backfillAll(chosenRun), one).describe()).historySize ?? 0,
     );
   expect(sizes).toHaveLength(2);
   expect(Math.max(...sizes)).toBeLessThan(30_000);
 });
 
-test('a run that can read nothing of its company has failed', async () => {
+test('a run that can read nothing of its company fails', async () => {
   expect(await deployment.backfill([denied])).toBe('failed');
   expect(await deployment.backfill([denied, companies[0]?.id ?? ''])).toBe('partial');
 });
 
-test('a run names the workflow that it is, also one that a schedule started', async () => {
+test('a run names its workflow, also if a schedule started it', async () => {
   const { client, warehouse } = deployment;
   const workflowId = `${workflowIds.backfillAll('scheduled')}-2026-11-22T03:00:00Z`;
   door.open();

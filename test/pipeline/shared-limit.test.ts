@@ -42,7 +42,7 @@ test('two worker processes never have more requests in flight than the one limit
     'eight companies are being read',
     async () => (await count(sql`metersync.runs where resource = 'connections' and state = 'running'`)) === 8,
   );
-  // Temporal may give all of them to one of the two: then some more, until the other has one too.
+  // Temporal may give all of them to one worker: more are started until the other has one too.
   await until(
     'as many requests as the limit allows are at the door',
     () => {
@@ -57,7 +57,7 @@ test('two worker processes never have more requests in flight than the one limit
   expect(service.asked.length).toBeGreaterThan(8);
 });
 
-test('an audit takes part in the limit while it reads, and leaves it', { timeout: 120_000 }, async () => {
+test('an audit shares the limit while it reads, and then leaves it', { timeout: 120_000 }, async () => {
   const company = { id: randomUUID() };
   const door = createDoor();
   const service = await ScriptedServer.start(async (asked) => {

@@ -5,17 +5,17 @@ import { ManualClock } from './manual-clock.ts';
 
 const limits = { bytesMax: 1_000_000, bytesPerSecond: 10_000_000, bytesAtOnce: 200_000 };
 
-/** A body that does as it is told, and notes it. */
+/** A body that follows the budget and notes its calls. */
 class Body implements Incoming {
   readonly name: number;
   reading = true;
   over = false;
-  readonly #told: string[];
+  readonly #calls: string[];
   readonly #budget: ReturnType<typeof createBodyBudget>;
 
-  constructor(name: number, told: string[], budget: ReturnType<typeof createBodyBudget>) {
+  constructor(name: number, calls: string[], budget: ReturnType<typeof createBodyBudget>) {
     this.name = name;
-    this.#told = told;
+    this.#calls = calls;
     this.#budget = budget;
   }
 
@@ -26,11 +26,11 @@ class Body implements Incoming {
   resume() {
     expect(this.over).toBe(false);
     this.reading = true;
-    this.#told.push(`resume ${this.name}`);
+    this.#calls.push(`resume ${this.name}`);
   }
 
   crowdOut() {
-    this.#told.push(`crowdOut ${this.name}`);
+    this.#calls.push(`crowdOut ${this.name}`);
     this.end();
   }
 
@@ -43,13 +43,13 @@ class Body implements Incoming {
 function budgetOf() {
   const clock = new ManualClock();
   const budget = createBodyBudget(limits, clock);
-  const told: string[] = [];
-  const bodies = Array.from({ length: 12 }, (_, name) => new Body(name, told, budget));
-  return { clock, budget, told, bodies };
+  const calls: string[] = [];
+  const bodies = Array.from({ length: 12 }, (_, name) => new Body(name, calls, budget));
+  return { clock, budget, calls, bodies };
 }
 
-test('the slowest makes room, which is the one that began first, however much and however lately it sent', async () => {
-  const { clock, budget, told, bodies } = budgetOf();
+test('the body that began first is ended for room, however much and however recently it sent', async () => {
+  const { clock, budget, calls, bodies } = budgetOf();
   const [first, second, third] = bodies as [Body, Body, Body];
   for (const body of [first, second, third]) {
     budget.take(body, 100_000);
@@ -60,20 +60,20 @@ test('the slowest makes room, which is the one that began first, however much an
     await clock.advance(1_000);
   }
   budget.take(first, 1);
-  expect(told.filter((what) => what.startsWith('crowd'))).toEqual(['crowdOut 0']);
+  expect(calls.filter((what) => what.startsWith('crowd'))).toEqual(['crowdOut 0']);
   expect(budget.held).toBe(900_000);
   budget.take(second, 150_000);
-  expect(told.filter((what) => what.startsWith('crowd'))).toEqual(['crowdOut 0', 'crowdOut 1']);
+  expect(calls.filter((what) => what.startsWith('crowd'))).toEqual(['crowdOut 0', 'crowdOut 1']);
 });
 
 test('past the pace bodies wait, and go on in the order in which they began', async () => {
-  const { clock, budget, told, bodies } = budgetOf();
+  const { clock, budget, calls, bodies } = budgetOf();
   const begun = bodies.slice(0, 4);
   for (const body of begun) budget.take(body, 60_000);
   for (const body of [...begun].reverse()) budget.take(body, 60_000);
   expect(begun.map(({ reading }) => reading)).toEqual([false, false, false, false]);
   await clock.advance(1_000);
-  expect(told).toEqual(['resume 0', 'resume 1', 'resume 2', 'resume 3']);
+  expect(calls).toEqual(['resume 0', 'resume 1', 'resume 2', 'resume 3']);
 });
 
 interface Step {
@@ -91,15 +91,15 @@ const steps = fc.array(
   { maxLength: 150 },
 );
 
-test('in any order of events: within the bound, the first begun goes first, nobody waits for ever', async () => {
+test('any order of events keeps the bound, resumes the oldest body first, and leaves none waiting', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (sequence) => {
-      const { clock, budget, told, bodies } = budgetOf();
+      const { clock, budget, calls, bodies } = budgetOf();
       let began: Body[] = [];
       let taken = 0;
       for (const { act, which, size } of sequence) {
         const body = bodies[which] as Body;
-        told.length = 0;
+        calls.length = 0;
         if (act === 'advance') await clock.advance(size / 1_000);
         if (act === 'end' && began.includes(body)) body.end();
         if (act === 'take' && !body.over && body.reading) {
@@ -108,13 +108,16 @@ test('in any order of events: within the bound, the first begun goes first, nobo
           budget.take(body, size);
         }
         const order = began.map(({ name }) => name);
-        const out = told.filter((what) => what.startsWith('crowdOut')).map((what) => Number(what.slice(9)));
+        const out = calls.filter((what) => what.startsWith('crowdOut')).map((what) => Number(what.slice(9)));
         expect(out).toEqual(order.slice(0, out.length));
-        const resumed = told.filter((what) => what.startsWith('resume')).map((what) => Number(what.slice(7)));
+        const resumed = calls
+          .filter((what) => what.startsWith('resume'))
+          .map((what) => Number(what.slice(7)));
         expect(resumed).toEqual(order.filter((name) => resumed.includes(name)));
         began = began.filter(({ over }) => !over);
         expect(budget.held).toBeLessThanOrEqual(limits.bytesMax);
-        // Each body may overdraw once by what it has read when the pace is reached, and again for each grant.
+        // Each body may overdraw once by what it had read when the pace was reached, and again for each
+        // grant.
         const paced = limits.bytesAtOnce + (clock.now() / 1_000) * limits.bytesPerSecond;
         expect(taken).toBeLessThanOrEqual(2 * paced + bodies.length * readAheadBytes);
       }

@@ -1,13 +1,19 @@
-/** A process of strangers: so many connections of 1 MiB each, opened anew as each is ended. Started by flood.ts. */
+/**
+ * A process of strangers with many connections of 1 MiB each, each reopened when it ends. Started by
+ * flood.ts.
+ */
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { limits } from '../../contract/limits.ts';
 
-/** `unsigned`: headers without a signature. `forged`: well-formed ones. `complete`: forged, and the body to its end. */
+/**
+ * `unsigned`: headers without a signature. `forged`: well-formed ones. `complete`: forged, and the body to
+ * its end.
+ */
 export type FloodKind = 'unsigned' | 'forged' | 'complete';
 
 export interface FloodFigures {
-  /** Connections that were opened so far. */
+  /** Number of connections opened so far. */
   readonly opened: number;
   /** Answers by status. */
   readonly answers: Readonly<Record<string, number>>;
@@ -38,10 +44,10 @@ function open(): void {
   socket.on('data', (answer) => {
     const status = answer.toString('latin1', 9, 12);
     answers[status] = (answers[status] ?? 0) + 1;
-    // One body is all that is wanted of a socket that would be kept.
+    // Each socket sends one body only.
     socket.destroy();
   });
-  // Reset, as its bytes were not read: it is opened anew when it is closed.
+  // A reset comes from unread bytes; the connection is reopened when it closes.
   socket.on('error', () => {});
   socket.once('close', () => setImmediate(open));
 }

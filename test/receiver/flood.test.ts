@@ -32,7 +32,7 @@ afterAll(async () => {
 });
 
 let sent = 0;
-/** One signed delivery on a socket of its own, in pieces as a network brings them. */
+/** Sends one signed delivery on a socket of its own, in pieces as from a network. */
 async function deliver(bytes: number): Promise<RawAnswer> {
   const body = JSON.stringify({ eventType: 'of nobody', text: 'x'.repeat(bytes) });
   const timestamp = String(Math.floor(Date.now() / 1_000));
@@ -50,12 +50,12 @@ async function deliver(bytes: number): Promise<RawAnswer> {
   }
 }
 
-// More than there is room for; npm run test:faults sends more of them, for longer (C19).
+// More bytes than there is room for; npm run test:faults sends more, for longer (C19).
 test.each<[string, FloodKind, string]>([
   ['unsigned', 'unsigned', '401'],
   ['forged, and stop two bytes short', 'forged', '503'],
 ])(
-  '60: 120 connections of 1 MiB, renewed as they are ended, that are %s: every signed delivery is taken',
+  '60: every signed delivery is taken beside 120 reopened connections of 1 MiB that are %s',
   async (_what, kind, answer) => {
     const flood = startFlood(port, 120, kind);
     onTestFinished(() => flood.end());

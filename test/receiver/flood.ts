@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { resolve } from 'node:path';
 import type { FloodFigures, FloodKind } from './flood-process.ts';
 
-/** Strangers, in a process of their own so that they take no turn of whoever measures. */
+/** Strangers in a process of their own, so that they do not slow down the measuring one. */
 export interface Flood {
   figures(): Promise<FloodFigures>;
   end(): Promise<void>;
 }
 
-/** Opens so many connections to a receiver, each of which sends 1 MiB, and opens each anew when it is ended. */
+/** Opens connections to a receiver that send 1 MiB each, and reopens each when it ends. */
 export function startFlood(port: number, connections: number, kind: FloodKind): Flood {
   const script = resolve(import.meta.dirname, 'flood-process.ts');
   const child = fork(script, [String(port), String(connections), kind], { execArgv: [] });
@@ -24,7 +24,7 @@ export function startFlood(port: number, connections: number, kind: FloodKind): 
       return figures as FloodFigures;
     },
     end: async () => {
-      // It ends itself when the channel closes.
+      // The process ends when its channel closes.
       if (child.connected) child.disconnect();
       await ended;
     },

@@ -8,15 +8,17 @@ import { RecordingLog } from './listening.ts';
 import { ManualClock } from './manual-clock.ts';
 
 /**
- * What one attempt does. Whether one that fails or hangs took effect nobody but Temporal knows; the next attempt under
- * its id returns all the same.
+ * Outcomes of one attempt. Only Temporal knows whether an attempt that fails or hangs took effect; the next
+ * attempt under its id returns in any case.
  */
 const outcomes = ['returns', 'fails', 'hangs'] as const;
 
-/** Temporal as a receiver sees it: a store of workflows by id, behind a network that does what `outcome` says. */
+/**
+ * Temporal from the receiver's side: a store of workflows by id, behind a network with the given outcomes.
+ */
 class Store {
   readonly membersOf = new Map<string, string>();
-  /** Events of whose group some start returned. */
+  /** Ids of events with a start of their group that returned. */
   readonly returned = new Set<string>();
 
   async start({ workflowId, group }: StartRequest, outcome: (typeof outcomes)[number]): Promise<void> {
@@ -37,7 +39,7 @@ interface Deliverer {
   clock: ManualClock;
 }
 
-/** One delivery after another, some of the same id, with time passing between them. */
+/** Makes deliveries, some of the same id, with time passing between them. */
 function deliveries(
   steps: readonly { message: number; waitMs: number }[],
   { accept, clock }: Deliverer,
@@ -64,7 +66,7 @@ const step = fc.record({
   waitMs: fc.constantFrom(0, 0, 0, 1, 120, 900, 3_000, 8_000),
 });
 
-test('58: whatever order starts end in and however, an event is acknowledged only when a start of its group returned', async () => {
+test('58: an event is acknowledged only after a start of its group returned, in any order of outcomes', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.scheduler(),
@@ -99,7 +101,7 @@ test('58: whatever order starts end in and however, an event is acknowledged onl
         scheduler.scheduleSequence(deliveries(steps, deliverer, onAnswer));
         await scheduler.waitIdle();
         const drained = commit.drain();
-        // Retries go on until the last deadline; every pause between them is a step of the clock.
+        // Retries go on until the last deadline; the clock stops at every pause between them.
         for (let passed = 0; passed < 2 * limits.answerWithinMs; passed += 100) {
           await clock.advance(100);
           await scheduler.waitIdle();

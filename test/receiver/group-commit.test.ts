@@ -13,7 +13,7 @@ const event = (id: string, body = '{}'): DeliveredEvent => ({
   body,
 });
 
-/** A group commit on a clock that stands, whose starts end when the test says so. */
+/** Makes a group commit on a manual clock, whose starts end when the test says so. */
 function committing(overrides: Partial<Record<keyof typeof limits, number>> = {}) {
   const clock = new ManualClock();
   const log = new RecordingLog();
@@ -37,7 +37,7 @@ function committing(overrides: Partial<Record<keyof typeof limits, number>> = {}
   return { clock, log, commit, starts, answers, accept, membersOf, figures };
 }
 
-/** Fails the attempt and lets what follows at once happen. */
+/** Fails the attempt and lets its immediate reactions run. */
 async function reject(start: { reject: (error: Error) => void } | undefined): Promise<void> {
   start?.reject(new Error('14 UNAVAILABLE'));
   await settled();
@@ -49,7 +49,7 @@ async function resolve(start: { resolve: () => void } | undefined): Promise<void
 }
 
 describe('group commit', () => {
-  test('a lone event leaves alone, at once, and is answered when its start returned, not before', async () => {
+  test('a lone event leaves at once, and is answered only after its start returned', async () => {
     const { accept, clock, starts, answers, membersOf } = committing();
     accept('a');
     await clock.turn();
@@ -63,7 +63,7 @@ describe('group commit', () => {
     expect(answers.get('a')).toEqual(['durable']);
   });
 
-  test('events of one turn share a start; those that come during it leave together after it returned', async () => {
+  test('events of one turn share a start; later ones leave together after it returned', async () => {
     const { accept, clock, starts, answers, membersOf } = committing();
     accept('a');
     accept('b');
@@ -85,34 +85,34 @@ describe('group commit', () => {
   });
 
   describe('when a start returned and others wait', () => {
-    /** One start that returned for so many, while as many as `waiting` gathered. */
+    /** Lets one start of `answered` events return while `waiting` others gathered. */
     async function returned(answered: number, waiting: number) {
       const committed = committing();
       const { accept, clock, starts } = committed;
-      const some = (name: string, count: number) => {
+      const send = (name: string, count: number) => {
         for (let n = 0; n < count; n += 1) accept(`${name}${n}`);
       };
-      some('answered', answered);
+      send('answered', answered);
       await clock.turn();
-      some('waiting', waiting);
+      send('waiting', waiting);
       await clock.turn();
       await resolve(starts[0]);
       await clock.turn();
-      return { ...committed, some, sizes: () => starts.map(({ group }) => group.events.length) };
+      return { ...committed, send, sizes: () => starts.map(({ group }) => group.events.length) };
     }
 
-    test('those who were answered come along if they send again at once; then nobody is waited for', async () => {
-      const { some, clock, sizes } = await returned(8, 8);
+    test('the next events of answered senders come along if they arrive at once', async () => {
+      const { send, clock, sizes } = await returned(8, 8);
       await clock.advance(limits.groupLingerQuietMs - 1);
-      some('again', 7);
+      send('again', 7);
       await clock.advance(limits.groupLingerQuietMs - 1);
       expect(sizes()).toEqual([8]);
-      some('the last', 1);
+      send('the last', 1);
       await clock.turn();
       expect(sizes()).toEqual([8, 16]);
     });
 
-    test('it leaves when nobody sends for a while, and when some send now and then', async () => {
+    test('the group leaves after a quiet time, or after the linger time if events trickle in', async () => {
       const quiet = await returned(8, 1);
       await quiet.clock.advance(limits.groupLingerQuietMs);
       expect(quiet.sizes()).toEqual([8, 1]);
@@ -120,13 +120,13 @@ describe('group commit', () => {
       const trickle = await returned(50, 1);
       for (let ms = 0; ms < limits.groupLingerMs; ms += 5) {
         expect(trickle.sizes()).toEqual([50]);
-        trickle.some(`at ${ms} `, 1);
+        trickle.send(`at ${ms} `, 1);
         await trickle.clock.advance(5);
       }
       expect(trickle.sizes()).toEqual([50, 6]);
     });
 
-    test('a large one leaves at once, and so does what is left when the receiver is stopped', async () => {
+    test('a large group leaves at once, and so do the last events when the receiver stops', async () => {
       const { sizes } = await returned(64, limits.groupLingerBelowEvents);
       expect(sizes()).toEqual([64, 64]);
 
@@ -136,7 +136,7 @@ describe('group commit', () => {
       expect(left()).toEqual([2, 2]);
     });
 
-    test('whoever sends when none is in flight and none waits is waited for by nobody', async () => {
+    test('an event leaves at once when no start is in flight and none waits', async () => {
       const { accept, clock, starts, membersOf } = committing();
       accept('a');
       await clock.turn();
@@ -156,7 +156,7 @@ describe('group commit', () => {
     expect([0, 1, 2].map((index) => membersOf(index)?.length)).toEqual([500, 500, 100]);
   });
 
-  test('as many starts are in flight as allowed', async () => {
+  test('no more starts are in flight than allowed', async () => {
     const { accept, clock, starts, membersOf } = committing({ groupStartsInFlight: 2 });
     for (const id of ['a', 'b', 'c', 'd']) {
       accept(id);
@@ -167,7 +167,7 @@ describe('group commit', () => {
     expect(membersOf(2)).toEqual(['c', 'd']);
   });
 
-  test('an id that gathers or has left shares its answer and is never twice in a group', async () => {
+  test('an unanswered id shares its answer and is never twice in a group', async () => {
     const { accept, clock, starts, answers, membersOf } = committing();
     accept('a');
     accept('a');
@@ -207,7 +207,7 @@ describe('group commit', () => {
     expect(log.lines.filter(({ level }) => level === 'warn')).toHaveLength(2);
   });
 
-  test('a start that took effect but lost its answer is found started and acknowledged once', async () => {
+  test('a start that took effect but lost its answer is acknowledged once', async () => {
     const { accept, clock, starts, answers } = committing();
     accept('a');
     await clock.turn();
@@ -232,7 +232,7 @@ describe('group commit', () => {
     expect(starts).toHaveLength(1);
   });
 
-  test('no attempt may outlast what is left of the time to answer', async () => {
+  test('no attempt outlasts the remaining time to answer', async () => {
     const { accept, clock, starts } = committing();
     accept('a');
     await clock.advance(20_000);
@@ -268,7 +268,7 @@ describe('group commit', () => {
     },
   );
 
-  test('58: what was answered unavailable is taken when it is delivered again, exactly once', async () => {
+  test('58: an event answered unavailable is taken exactly once when it is delivered again', async () => {
     const { accept, clock, starts, answers, membersOf } = committing();
     accept('a');
     await clock.advance(limits.answerWithinMs);
@@ -280,7 +280,7 @@ describe('group commit', () => {
     expect(answers.get('a')).toEqual(['unavailable', 'durable']);
   });
 
-  test('younger members of a group go on waiting when the oldest has run out of time', async () => {
+  test('younger members of a group wait on when the oldest has run out of time', async () => {
     const { accept, clock, starts, answers } = committing();
     accept('first');
     await clock.turn();
@@ -299,7 +299,7 @@ describe('group commit', () => {
     expect(answers.get('old')).toEqual(['unavailable']);
   });
 
-  test('58: an event whose request took long to come has what is left of its time, before those that came before it', async () => {
+  test('58: the deadline of a slow request counts from its beginning, even before earlier events', async () => {
     const { clock, starts, answers, commit } = committing();
     const take = (id: string, arrivedAt: number) =>
       commit.accept(event(id), arrivedAt).then((answer) => answers.set(id, [answer]));
@@ -321,7 +321,7 @@ describe('group commit', () => {
     expect(Math.max(...starts.map(({ at, withinMs }) => at + withinMs))).toBe(18_000);
   });
 
-  test('what ran out of time while it gathered does not leave any more', async () => {
+  test('an event that ran out of time while it gathered never leaves', async () => {
     const { accept, clock, starts, answers, membersOf } = committing();
     accept('hangs');
     await clock.turn();
@@ -333,7 +333,7 @@ describe('group commit', () => {
     expect(membersOf(starts.length - 1)).toEqual(['young']);
   });
 
-  test('58: past the bound of waiting events a further one is busy at once, and not when they are gone', async () => {
+  test('58: past the bound of waiting events a further one is busy at once, until they are gone', async () => {
     const { accept, clock, starts, answers, commit } = committing({ queueEventsMax: 3 });
     for (const id of ['a', 'b', 'c', 'd']) accept(id);
     await clock.turn();
@@ -361,7 +361,7 @@ describe('group commit', () => {
     expect(commit.waiting.bytes).toBeLessThanOrEqual(10_000);
   });
 
-  test('a drain takes nothing more and ends when everything that was taken is answered', async () => {
+  test('a drain takes nothing more and ends when every accepted event is answered', async () => {
     const { accept, clock, starts, answers, commit } = committing();
     accept('a');
     await clock.turn();
@@ -385,7 +385,7 @@ describe('group commit', () => {
     await commit.drain();
   });
 
-  test('a drain with nothing waiting ends at once, one with Temporal away within the time to answer', async () => {
+  test('a drain ends at once with nothing waiting, within the time to answer with Temporal away', async () => {
     await committing().commit.drain();
     const { accept, clock, commit, answers } = committing();
     accept('a');
@@ -409,7 +409,7 @@ describe('group commit', () => {
     expect(await answer).toBe('durable');
   });
 
-  test('tells what became of each group', async () => {
+  test('reports the figures of each group', async () => {
     const { accept, clock, starts, figures } = committing();
     accept('a');
     accept('b');

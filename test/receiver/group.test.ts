@@ -5,7 +5,7 @@ import { limits } from '../../contract/limits.ts';
 import { encodeEvent } from '../../receiver/encoded-event.ts';
 import { sizeOfNextGroup, workflowIdOfGroup } from '../../receiver/group.ts';
 
-/** What Temporal's JSON converter makes of a group. */
+/** Bytes that Temporal's JSON converter makes of a value. */
 const encodedBytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value), 'utf8');
 
 const event = (id: string, body: string, timestamp = 1_614_265_330): DeliveredEvent => ({
@@ -17,7 +17,7 @@ const event = (id: string, body: string, timestamp = 1_614_265_330): DeliveredEv
 
 type Several = [DeliveredEvent, ...DeliveredEvent[]];
 
-/** Text that encodes to up to six bytes a character, repeated to sizes from nothing to past every bound. */
+/** Text that encodes to up to six bytes a character, of sizes from empty to past every bound. */
 const body = fc
   .tuple(
     fc.oneof(
@@ -32,7 +32,7 @@ const body = fc
   .map(([text, bytes]) => text.repeat(Math.floor(bytes / Buffer.byteLength(text))));
 
 describe('grouping', () => {
-  test('keeps the order, loses nothing and stays within both bounds, whatever the events', () => {
+  test('keeps the order, loses nothing and stays within both bounds, for any events', () => {
     fc.assert(
       fc.property(fc.array(body, { maxLength: 60 }), (bodies) => {
         const waiting = bodies.map((text, n) => encodeEvent(event(`msg_${n}`, text)));
@@ -53,7 +53,7 @@ describe('grouping', () => {
     );
   });
 
-  test('is as large as the bounds allow: one event more would pass one of them', () => {
+  test('fills groups as far as the bounds allow', () => {
     const sizes = fc.array(fc.integer({ min: 60, max: 3_000 }), { minLength: 1, maxLength: 700 });
     fc.assert(
       fc.property(sizes, (bytes) => {
@@ -76,7 +76,7 @@ describe('grouping', () => {
     expect(sizeOfNextGroup(sizes, { groupEventsMax: 2, groupBytesMax: exact - 1 })).toBe(1);
   });
 
-  test('measures exactly what Temporal will carry', () => {
+  test('measures exactly the bytes that Temporal carries', () => {
     const id = fc.stringMatching(/^[!-\-/-~]{1,256}$/);
     fc.assert(
       fc.property(id, body, (id, text) => {
@@ -90,27 +90,27 @@ describe('grouping', () => {
     );
   });
 
-  test('a body becomes base64 only past the bound of one event', () => {
+  test('encodes a body as base64 only past the bound of one event', () => {
     const overhead = encodedBytes(event('msg', ''));
     const fits = '\u0001'.repeat(Math.floor((limits.eventEncodedBytesMax - overhead) / 6));
     expect(encodeEvent(event('msg', fits)).event.body).toBe(fits);
     expect(encodeEvent(event('msg', `${fits}\u0001`)).event).not.toHaveProperty('body');
   });
 
-  test('the largest body with the longest id fits a payload', () => {
+  test('fits the largest body with the longest id into a payload', () => {
     const largest = event('"'.repeat(256), '\u0001'.repeat(limits.webhookBodyBytesMax));
     expect(encodeEvent(largest).bytes).toBeLessThanOrEqual(limits.eventEncodedBytesMax);
   });
 });
 
 describe('the workflow id of a group', () => {
-  test('of one is its event and timestamp, and so the same for an exact replay', () => {
+  test('of one is made of its event and timestamp, so an exact replay has the same', () => {
     expect(workflowIdOfGroup([event('msg_1', '{}')])).toBe('event/msg_1/1614265330');
     expect(workflowIdOfGroup([event('msg_1', 'other')])).toBe('event/msg_1/1614265330');
     expect(workflowIdOfGroup([event('msg_1', '{}', 1_614_265_331)])).toBe('event/msg_1/1614265331');
   });
 
-  test('of several differs when any member does, though the first and the count are the same', () => {
+  test('of several differs when any member does, even with the same first and count', () => {
     const group: Several = [event('msg_1', '{}'), event('msg_2', '{}')];
     expect(workflowIdOfGroup(group)).toMatch(/^events\/msg_1\+1\/1614265330\/[\w-]{16}$/);
     const others: Several[] = [
@@ -122,7 +122,7 @@ describe('the workflow id of a group', () => {
     expect(workflowIdOfGroup([...group])).toBe(workflowIdOfGroup(group));
   });
 
-  test('stays far below what Temporal allows', () => {
+  test("stays far below Temporal's bound", () => {
     const longest = event('x'.repeat(256), '{}', 9_999_999_999);
     const group = Array.from({ length: 500 }, () => longest) as Several;
     expect(workflowIdOfGroup(group).length).toBeLessThan(1_000);

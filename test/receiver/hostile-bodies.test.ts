@@ -6,7 +6,7 @@ import { exchange, RawConnection, requestBytes } from './raw-http.ts';
 import { golden, macOf, signedHeaders } from './signing.ts';
 
 describe('hostile bodies, by the row of the table of hostile inputs', () => {
-  test('22: a body that was parsed and written again is not verified', async () => {
+  test('22: a body that was parsed and serialized again is not verified', async () => {
     const { port, receiver } = await listening();
     const rewritten = JSON.stringify(JSON.parse(golden.body));
     expect(rewritten).not.toBe(golden.body);
@@ -29,7 +29,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect(bodies().get(golden.id)).toBe(body);
   });
 
-  test('23: chunks that part a character are one body', async () => {
+  test('23: chunks that split a character make one body', async () => {
     const { port, bodies } = await listening();
     const body = Buffer.from('{"a":"🔌"}');
     const headers = [...signedHeaders({ body }), ['transfer-encoding', 'chunked']] as const;
@@ -45,17 +45,17 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     connection.end();
   });
 
-  test('38: an empty body, signed, is taken for the pipeline to quarantine', async () => {
+  test('38: a signed empty body is taken, for the pipeline to judge', async () => {
     const { deliver, port, bodies } = await listening();
     expect((await deliver({ body: '' })).status).toBe(204);
     expect(bodies().get(golden.id)).toBe('');
-    // Neither Content-Length nor Transfer-Encoding: HTTP's other way to say that there is no body.
+    // Neither Content-Length nor Transfer-Encoding also means in HTTP that there is no body.
     const bare = requestBytes({ headers: signedHeaders({ id: 'msg_bare', body: '' }) });
     const text = bare.toString('latin1').replace('content-length: 0\r\n', '');
     expect((await exchange(port, Buffer.from(text, 'latin1'))).status).toBe(204);
   });
 
-  test('39: a body of exactly the limit is taken, one byte more is answered 413', async () => {
+  test('39: a body of exactly the limit is taken; one byte more is answered 413', async () => {
     const { deliver, receiver } = await listening();
     const body = `"${'x'.repeat(limits.webhookBodyBytesMax - 2)}"`;
     expect((await deliver({ body })).status).toBe(204);
@@ -71,7 +71,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect(answer).toMatchObject({ status: 413, headers: { connection: 'close' } });
   });
 
-  test('39: a Content-Length that promises more than comes gets no delivery', async () => {
+  test('39: a body shorter than its Content-Length is no delivery', async () => {
     const { port, starts } = await listening();
     const connection = await RawConnection.open(port);
     const headers = [...signedHeaders(), ['content-length', String(golden.body.length + 1)]] as const;
@@ -81,7 +81,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect(starts).toHaveLength(0);
   });
 
-  test('39: a Content-Length that promises less than comes cuts the body, and the rest is not HTTP', async () => {
+  test('39: a body longer than its Content-Length is cut, and the rest is not HTTP', async () => {
     const { port, starts } = await listening();
     const connection = await RawConnection.open(port);
     const headers = [...signedHeaders(), ['content-length', String(golden.body.length - 1)]] as const;
@@ -108,7 +108,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect(sent).toBeLessThan(64 * 1024 * 1024);
   });
 
-  test('59: a body in a million chunks of a byte is answered 400 after some thousand of them', async () => {
+  test('59: a body in a million chunks of a byte is answered 400 after a few thousand of them', async () => {
     const { port, receiver, deliver } = await listening();
     const connection = await RawConnection.open(port);
     connection.write(requestBytes({ headers: [...signedHeaders(), ['transfer-encoding', 'chunked']] }));
@@ -119,7 +119,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect((await deliver()).status).toBe(204);
   });
 
-  test('59: as many chunks as a network may make of the largest body are taken', async () => {
+  test('59: the largest body is taken in as many chunks as a network may make of it', async () => {
     const { port } = await listening();
     const body = 'x'.repeat(limits.webhookBodyBytesMax);
     const connection = await RawConnection.open(port);
@@ -138,7 +138,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     ['multipart/form-data'],
     [';;;'],
     ['application/x-www-form-urlencoded'],
-  ])('46: content type "%s" does not matter: the signature over the bytes does', async (type) => {
+  ])('46: a signed body of content type "%s" is taken', async (type) => {
     const { port } = await listening();
     const headers = [...signedHeaders(), ['content-type', type]] as const;
     expect((await exchange(port, { headers, body: golden.body })).status).toBe(204);
@@ -146,12 +146,12 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect((await exchange(port, { headers: forged, body: golden.body })).status).toBe(401);
   });
 
-  test('48: bodies that are not UTF-8 are not verified, and do not share a signature', async () => {
+  test('48: bodies that are not UTF-8 are not verified, even with the signature of their replacement', async () => {
     const { deliver, receiver } = await listening();
     const bodies = [Buffer.from('7b22ff227d', 'hex'), Buffer.from('7b22fe227d', 'hex')] as const;
     expect(macOf({ body: bodies[0] })).not.toEqual(macOf({ body: bodies[1] }));
     for (const body of bodies) expect((await deliver({ body })).status).toBe(401);
-    // What the library would have signed in its place: the replacement character.
+    // The library would have signed the replacement character in its place.
     expect((await deliver({ body: '{"\ufffd"}' })).status).toBe(204);
     expect(receiver.counters['body-not-utf8']).toBe(2);
   });
@@ -172,7 +172,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     ['56', 'an unknown type', '{"eventType":"planet.moved.v9","more":true}'],
     ['57', 'an event of 350 kB', JSON.stringify({ text: 'ü"\\'.repeat(60_000) })],
   ];
-  test.each(authentic)('%s: %s, signed, is taken exactly as it is', async (_row, _what, body) => {
+  test.each(authentic)('%s: %s, signed, is taken unchanged', async (_row, _what, body) => {
     const { deliver, bodies } = await listening();
     expect((await deliver({ body })).status).toBe(204);
     expect(bodies().get(golden.id)).toBe(body);
@@ -197,7 +197,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect(bodies().get(golden.id)).toBe(body);
   });
 
-  test('57: deliveries of 350 kB at once travel in groups within the bound', async () => {
+  test('57: simultaneous deliveries of 350 kB travel in groups within the bound', async () => {
     const { deliver, starts } = await listening();
     const body = JSON.stringify({ text: 'x'.repeat(350_000) });
     const ids = Array.from({ length: 8 }, (_, n) => `msg_${n}`);
@@ -209,7 +209,7 @@ describe('hostile bodies, by the row of the table of hostile inputs', () => {
     expect(starts.flatMap(({ group }) => group.events.map(({ id }) => id)).sort()).toEqual(ids);
   });
 
-  test('57: a body whose encoding would outgrow the payload travels as base64', async () => {
+  test('57: a body whose JSON would outgrow the payload travels as base64', async () => {
     const { deliver, starts } = await listening();
     const body = '\u0001'.repeat(limits.webhookBodyBytesMax);
     expect((await deliver({ body })).status).toBe(204);

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Files whose titles begin with the rows that they prove. */
+/** Files whose test titles begin with the rows that they prove. */
 const files = [
   'receiver/hostile-headers.test.ts',
   'receiver/hostile-bodies.test.ts',
@@ -18,7 +18,7 @@ const title = /(['"`])(\d{1,2}): (.*?)(?<!\\)\1/g;
 /** `['7', 'what it proves', …]`, a row of a table whose title is `%s: …`. */
 const tableRow = /\[\s*'(\d{1,2})',\s*(?:'([^']*)'|([^,\]]+))/g;
 
-/** The tests that prove each row of the table of hostile inputs, by row. */
+/** Finds the tests that prove each row of the table of hostile inputs. */
 export async function readHostileCoverage(folder: string): Promise<Map<number, string[]>> {
   const proofs = new Map<number, string[]>();
   const add = (row: number, words: string, file: string) =>

@@ -15,7 +15,7 @@ import {
   signedHeaders,
 } from './signing.ts';
 
-/** Answers must tell a sender nothing: neither why, nor anything that it sent. */
+/** Answers must give away nothing: neither the reason, nor anything of the request. */
 const unverified = { status: 401, body: '{"error":"Unauthorized"}' };
 const seconds = (offset: number) => String(Number(golden.timestamp) + offset);
 
@@ -41,7 +41,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     },
   );
 
-  test('1: what the verification library of the delivery provider signs is taken', async () => {
+  test("1: a delivery signed by the delivery provider's library is taken", async () => {
     const { port } = await listening();
     const body = '{"name":"Wärme & Strom 🔌"}';
     const headers = signedHeaders({ id: 'msg_lib', body }).slice(0, 2);
@@ -81,7 +81,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     expect(receiver.counters['headers-missing']).toBe(1);
   });
 
-  test('5: an id of one family does not go with a signature of another', async () => {
+  test('5: an id of one family with a signature of another is not verified', async () => {
     const { port, receiver } = await listening();
     const [id, timestamp, signature] = signedHeaders();
     const [svixId] = signedHeaders({}, 'svix');
@@ -92,7 +92,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     expect(receiver.counters['headers-mixed']).toBe(2);
   });
 
-  test('6: two complete families are one too many', async () => {
+  test('6: two complete families are not verified', async () => {
     const { port } = await listening();
     for (const id of ['msg_other', golden.id]) {
       const headers = [...signedHeaders(), ...signedHeaders({ id }, 'svix')];
@@ -108,7 +108,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     expect(receiver.counters['header-repeated']).toBe(1);
   });
 
-  test('8: an id with a dot, which would move the border of what is signed, is not verified', async () => {
+  test('8: an id with a dot, which separates the signed parts, is not verified', async () => {
     const { port, receiver } = await listening();
     const honest = { id: 'msg_1', body: `${golden.timestamp}.{}` };
     const shifted = [
@@ -177,7 +177,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     expect((await deliver({ timestamp: seconds(offset) })).status).toBe(status);
   });
 
-  test('17: a signature does not hold for another timestamp or id', async () => {
+  test('17: a signature for another timestamp or id is not verified', async () => {
     const { port, receiver } = await listening();
     const [id, timestamp, signature] = signedHeaders() as [
       [string, string],
@@ -193,7 +193,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     expect(receiver.counters['signature-wrong']).toBe(2);
   });
 
-  test('24: the beginning of a signature is not a signature', async () => {
+  test('24: the beginning of a signature is not verified', async () => {
     const { port } = await listening();
     for (const length of [3, 8, 11, 20, 46]) {
       const headers = signedHeaders();
@@ -265,7 +265,7 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     expect((await exchange(port, { headers, body: golden.body })).status).toBe(204);
   });
 
-  test('33: more than sixteen signatures are not looked at, wherever the right one is', async () => {
+  test('33: more than sixteen signatures are refused, wherever the right one is', async () => {
     const { port, receiver } = await listening();
     for (const signatures of [
       [golden.signature, ...wrongSignatures(16)],
@@ -285,8 +285,8 @@ describe('hostile headers, by the row of the table of hostile inputs', () => {
     expect(answer).toMatchObject({ status: 431, headers: { connection: 'close' } });
     expect(receiver.counters['headers-too-large']).toBe(1);
     const tighter = await listening({ limits: { headerBytesMax: 4_096 } });
-    const some = [...signedHeaders(), ['x-much', 'x'.repeat(4_096)] as [string, string]];
-    expect((await exchange(tighter.port, { headers: some, body: golden.body })).status).toBe(431);
+    const longHeaders = [...signedHeaders(), ['x-much', 'x'.repeat(4_096)] as [string, string]];
+    expect((await exchange(tighter.port, { headers: longHeaders, body: golden.body })).status).toBe(431);
   });
 
   test('35: a request signed with the empty key is not verified', async () => {

@@ -9,7 +9,7 @@ import { golden, signedHeaders } from './signing.ts';
 
 const quick = { headersTimeoutMs: 200, requestTimeoutMs: 200, connectionsCheckMs: 20 };
 
-/** Writes one byte every so many milliseconds until the other side has had enough; returns how many it took. */
+/** Writes one byte every `everyMs` until the other side ends the socket; returns how many it took. */
 async function trickle(connection: RawConnection, bytes: Buffer, everyMs: number): Promise<number> {
   let at = 0;
   const timer = setInterval(() => connection.write(bytes.subarray(at, ++at)), everyMs);
@@ -19,13 +19,13 @@ async function trickle(connection: RawConnection, bytes: Buffer, everyMs: number
 }
 
 interface Cost {
-  /** Milliseconds that this thread, which is the receiver's, worked. */
+  /** Milliseconds of CPU time of this thread, which is the receiver's. */
   cpu: number;
   /** Milliseconds from each delivery to its answer. */
   readonly answers: number[];
 }
 
-/** Adds what so many deliveries, one after the other, cost. */
+/** Adds the cost of `count` deliveries, one after the other. */
 async function addCost(to: Cost, count: number, deliver: () => Promise<unknown>): Promise<void> {
   const before = process.threadCpuUsage();
   for (let n = 0; n < count; n += 1) {
@@ -40,7 +40,7 @@ async function addCost(to: Cost, count: number, deliver: () => Promise<unknown>)
 const p99 = ({ answers }: Cost): string =>
   `${(answers.toSorted((a, b) => a - b)[Math.floor(answers.length * 0.99)] ?? 0).toFixed(1)} ms`;
 
-/** How many times something was packed or unpacked since: each takes a handle of zlib, whatever the encoding. */
+/** Counts compressions and decompressions from now on: each takes a handle of zlib, in any encoding. */
 function countInflating(): () => number {
   let handles = 0;
   const hook = createHook({
@@ -66,18 +66,21 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     return slow;
   };
 
-  test.each(slowly)('%s: %s coming in slowly: the socket ends in time', async (_row, _what, atOnce, rest) => {
-    const { port, receiver, starts } = await listening({ limits: quick });
-    const slow = await openSlow(port, 50, atOnce);
-    const taken = await Promise.all(slow.map((connection) => trickle(connection, rest, 10)));
-    for (const bytes of taken) expect(bytes).toBeLessThan(rest.length);
-    expect(receiver.counters['too-slow']).toBe(50);
-    expect(starts).toHaveLength(0);
-  });
+  test.each(slowly)(
+    '%s: %s that arrives slowly ends its socket in time',
+    async (_row, _what, atOnce, rest) => {
+      const { port, receiver, starts } = await listening({ limits: quick });
+      const slow = await openSlow(port, 50, atOnce);
+      const taken = await Promise.all(slow.map((connection) => trickle(connection, rest, 10)));
+      for (const bytes of taken) expect(bytes).toBeLessThan(rest.length);
+      expect(receiver.counters['too-slow']).toBe(50);
+      expect(starts).toHaveLength(0);
+    },
+  );
 
-  // What others can add to the time of a delivery is work of the receiver; the time itself would tell of the machine.
+  // Measured as CPU time: elapsed time would depend on the machine.
   test.for(slowly)(
-    '%s: %s coming in slowly on 200 sockets: other deliveries cost no more',
+    '%s: %s that arrives slowly on 200 sockets adds no cost to other deliveries',
     async ([, , atOnce, rest], { annotate }) => {
       const { port, deliver } = await listening();
       let sent = 0;
@@ -101,7 +104,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     },
   );
 
-  test('43: 5,000 idle sockets make room for deliveries, and there are never more than the bound', async () => {
+  test('43: 5,000 idle sockets make room for deliveries, and never exceed the bound', async () => {
     const clock = new ManualClock();
     const { port, deliver, receiver } = await listening({ socketClock: clock });
     const atOnce = 100;
@@ -123,7 +126,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     for (const connection of idle) connection.end();
   });
 
-  test('43: sockets that never say anything are closed in time', async () => {
+  test('43: silent sockets are closed in time', async () => {
     const { port, deliver } = await listening({ limits: { ...quick, connectionsMax: 10 } });
     const silent = await Promise.all(Array.from({ length: 10 }, () => RawConnection.open(port)));
     await Promise.all(silent.map(({ closed }) => closed));
@@ -133,13 +136,13 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
   test('43: busy sockets beyond the bound make room, the oldest first, for deliveries and for each other', async () => {
     const limits = { connectionsMax: 60, connectionsBeforeStrangersEnd: 40 };
     const { port, deliver, receiver } = await listening({ limits });
-    const known = await RawConnection.open(port);
-    known.write(requestBytes({ headers: signedHeaders({ id: 'msg_known' }), body: golden.body }));
-    expect((await known.answer()).status).toBe(204);
+    const genuine = await RawConnection.open(port);
+    genuine.write(requestBytes({ headers: signedHeaders({ id: 'msg_known' }), body: golden.body }));
+    expect((await genuine.answer()).status).toBe(204);
     const strangers: RawConnection[] = [];
     for (let n = 0; n < 200; n += 1) {
       const stranger = await RawConnection.open(port);
-      // Half of them trickle headers, half a body.
+      // Half of them trickle headers, the others a body.
       stranger.write(n % 2 === 0 ? longHead.subarray(0, 10 + n) : head);
       strangers.push(stranger);
       if (n % 20 === 0) expect((await deliver({ id: `msg_${n}` })).status).toBe(204);
@@ -154,12 +157,12 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     });
     expect(open).toBeLessThanOrEqual(limits.connectionsBeforeStrangersEnd);
     // A socket that brought a delivery stays, though it is the oldest of all.
-    known.write(requestBytes({ headers: signedHeaders({ id: 'msg_again' }), body: golden.body }));
-    expect((await known.answer()).status).toBe(204);
-    for (const connection of [known, ...strangers]) connection.end();
+    genuine.write(requestBytes({ headers: signedHeaders({ id: 'msg_again' }), body: golden.body }));
+    expect((await genuine.answer()).status).toBe(204);
+    for (const connection of [genuine, ...strangers]) connection.end();
   });
 
-  // A gibibyte: 1 MB when it is packed once, 2 kB when twice.
+  // A gibibyte: 1 MB when compressed once, 2 kB when twice.
   const packed = Buffer.concat(Array(64).fill(gzipSync(Buffer.alloc(16 * 1024 * 1024), { level: 9 })));
   test.each([
     ['gzip', gzipSync(golden.body)],
@@ -179,7 +182,7 @@ describe('hostile HTTP, by the row of the table of hostile inputs', () => {
     expect(receiver.counters.encoded).toBe(1);
   });
 
-  test('44: what inflates would be seen', () => {
+  test('44: the counter notices inflating', () => {
     const inflating = countInflating();
     gunzipSync(gzipSync(golden.body));
     expect(inflating()).toBe(2);

@@ -1,4 +1,4 @@
-/** What may come at a receiver that is open to the world, by row, and the answer that it has to get. */
+/** Hostile inputs to a receiver that is open to the world, by row, and their answers. */
 export const hostileInputs: Readonly<Record<number, readonly [input: string, answer: string]>> = {
   1: ['the published vector, and what libraries of the provider sign', 'taken'],
   2: ['no id header', '401'],

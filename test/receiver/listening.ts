@@ -12,7 +12,7 @@ import { createVerifier } from '../../receiver/verify.ts';
 import { exchange, type RawAnswer, type RawRequest } from './raw-http.ts';
 import { frozenNow, golden, type Message, signedHeaders } from './signing.ts';
 
-/** Keeps what was logged. */
+/** Records the log lines. */
 export class RecordingLog implements Log {
   readonly lines: { level: string; fields: object; message: string }[] = [];
   info = (fields: object, message: string) => void this.lines.push({ level: 'info', fields, message });
@@ -27,13 +27,15 @@ export interface Listening {
   readonly log: RecordingLog;
   /** Every attempt to start a group, in order. */
   readonly starts: StartRequest[];
-  /** The bodies that are durable, by event id. */
+  /** Returns the durable bodies by event id. */
   bodies(): Map<string, string | undefined>;
-  /** One delivery, signed under the golden secret unless it brings its own headers. */
+  /** Sends one delivery, signed under the golden secret unless it has its own headers. */
   deliver(message?: Message, request?: RawRequest): Promise<RawAnswer>;
 }
 
-/** A whole receiver on a free port, its start of workflows being the test's. It ends with the test. */
+/**
+ * Starts a complete receiver on a free port, with the test's own start of workflows. It ends with the test.
+ */
 export async function listening({
   secrets = fixedSecrets([golden.secret]),
   start = async () => {},
@@ -50,7 +52,7 @@ export async function listening({
   now?: () => number;
   /** The clock of the group commit. */
   clock?: Clock;
-  /** The clock of the bounds on sockets and of the arrival of requests; the same when not given. */
+  /** The clock of the socket bounds and request arrivals; `clock` when not given. */
   socketClock?: Clock;
   limits?: Partial<HttpLimits>;
   groupLimits?: GroupCommitLimits;
@@ -61,7 +63,7 @@ export async function listening({
   const starts: StartRequest[] = [];
   const durable = new Map<string, string | undefined>();
   const commit = createGroupCommit({
-    // A delivery brings the time of its arrival along, so both tell the same time.
+    // Deliveries carry their arrival time, so both clocks have the same time.
     clock: {
       now: () => socketClock.now(),
       after: (ms, callback) => clock.after(ms, callback),

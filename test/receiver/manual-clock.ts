@@ -22,14 +22,14 @@ export class ManualClock implements Clock {
     this.#soon.push(callback);
   }
 
-  /** Ends the turn: what was put off happens, and so does everything that follows from it at once. */
+  /** Ends the turn: runs the callbacks of `soon` and their immediate reactions. */
   async turn(): Promise<void> {
     for (const callback of this.#soon.splice(0)) callback();
     await settled();
     if (this.#soon.length > 0) await this.turn();
   }
 
-  /** Moves time on, stopping at every timer that comes due on the way. */
+  /** Moves time on, and runs every timer that comes due on the way. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;
     await this.turn();
@@ -45,7 +45,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Lets every promise that can be settled by now run its reactions. */
+/** Lets all settled promises run their reactions. */
 export async function settled(): Promise<void> {
   for (let round = 0; round < 20; round += 1) await Promise.resolve();
 }

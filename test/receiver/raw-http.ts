@@ -13,7 +13,7 @@ export interface RawRequest {
   body?: string | Buffer;
 }
 
-/** The bytes of a request, with a right Content-Length unless the headers say otherwise. */
+/** Makes the bytes of a request, with the right Content-Length unless the headers have another. */
 export function requestBytes({
   method = 'POST',
   path = '/webhooks',
@@ -31,10 +31,10 @@ export function requestBytes({
   return Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(body)]);
 }
 
-/** A socket on which a test writes what bytes it likes and reads answers. */
+/** A socket on which a test writes any bytes and reads answers. */
 export class RawConnection {
   readonly socket: Socket;
-  /** Resolves when the other side has ended the socket, orderly or not. */
+  /** Resolves when the other side has ended the socket, cleanly or not. */
   readonly closed: Promise<void>;
   #received = Buffer.alloc(0);
   #wake: () => void = () => {};
@@ -47,7 +47,7 @@ export class RawConnection {
       this.#received = Buffer.concat([this.#received, chunk]);
       this.#wake();
     });
-    // A server that ends a socket with our bytes unread resets it; what it said before still counts.
+    // A server that ends a socket with unread bytes resets it; its earlier answers still count.
     socket.on('error', () => {});
     this.closed = new Promise((resolve) => {
       socket.once('close', () => {
@@ -73,7 +73,7 @@ export class RawConnection {
     this.socket.destroy();
   }
 
-  /** The next answer. Throws when the socket ends without one. */
+  /** Reads the next answer. @throws Error when the socket ends without one */
   async answer({ bodiless = false } = {}): Promise<RawAnswer> {
     for (;;) {
       const answer = this.#take(bodiless);
@@ -103,7 +103,7 @@ export class RawConnection {
   }
 }
 
-/** One request on a socket of its own. */
+/** Sends one request on a socket of its own and returns the answer. */
 export async function exchange(port: number, request: RawRequest | Buffer): Promise<RawAnswer> {
   const connection = await RawConnection.open(port);
   connection.write(Buffer.isBuffer(request) ? request : requestBytes(request));

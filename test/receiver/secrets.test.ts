@@ -31,21 +31,21 @@ describe('secrets', () => {
     `${golden.secret}\n`,
     golden.secret.replace('Mf', 'M-'),
     secretOf(Buffer.alloc(25)),
-    // 25 bytes whose last character has bits that no byte holds.
+    // 25 bytes whose last character has bits beyond the last byte.
     `${secretOf(Buffer.alloc(25, 1)).slice(0, -3)}B==`,
     secretOf(Buffer.alloc(32, 1)).replace(/=+$/, ''),
     `whpk_${Buffer.alloc(32).toString('base64')}`,
   ];
 
-  test.each(wrong)('35: "%s" is refused by its position and not shown', (secret) => {
+  test.each(wrong)('35: "%s" is refused by its position and not quoted', (secret) => {
     const attempt = () => parseSecrets([golden.secret, secret]);
     expect(attempt).toThrow(SecretsError);
     expect(attempt).toThrow(/^webhook secrets: secret 2 /);
-    const shown = secret.replace(/^wh[a-z]+_/, '').trim();
-    if (shown.length > 4) expect(attempt).not.toThrow(shown);
+    const key = secret.replace(/^wh[a-z]+_/, '').trim();
+    if (key.length > 4) expect(attempt).not.toThrow(key);
   });
 
-  test('35: all that are wrong are listed at once', () => {
+  test('35: all wrong secrets are listed at once', () => {
     let problems: readonly string[] = [];
     try {
       parseSecrets(['nonsense', golden.secret, short]);
@@ -65,7 +65,7 @@ describe('secrets', () => {
     expect(parseSecrets(many.slice(1))).toHaveLength(16);
   });
 
-  test('every key of 24 bytes or more but zeros is taken, and a repeated one counts once', () => {
+  test('every nonzero key of 24 bytes or more is accepted, and a repeated one counts once', () => {
     const keys = fc
       .uint8Array({ minLength: 24, maxLength: 80 })
       .filter((key) => key.some((byte) => byte > 0));
@@ -95,7 +95,7 @@ describe('secrets in a file', () => {
     return { path, folder, log, source, later };
   }
 
-  test('stand one a line, between blank lines and comments', () => {
+  test('are one a line, between blank lines and comments', () => {
     const { source } = inFile(`# current\r\n${golden.secret}\r\n\n  ${oldSecret}  \n#${otherSecret}`);
     expect(source()).toHaveLength(2);
     expect(signs(golden.secret, source) && signs(oldSecret, source)).toBe(true);
@@ -108,7 +108,7 @@ describe('secrets in a file', () => {
     expect(absent).toThrow('ENOENT');
   });
 
-  test('a rotation is in force a second after it is written, and not looked for before', () => {
+  test('a rotation is in force a second after it is written, and not checked for before', () => {
     const { path, later, log } = inFile(golden.secret);
     writeFileSync(path, `${otherSecret}\n${golden.secret}\n`);
     expect(signs(otherSecret, later(999))).toBe(false);
@@ -131,7 +131,7 @@ describe('secrets in a file', () => {
     expect(() => inFile(golden.secret, mode)).toThrow(/written by other users .*: chmod 600/);
   });
 
-  test('one that others can write meanwhile is not read again before that is mended', () => {
+  test('a file that others can write later is not read again before that is mended', () => {
     const { path, later, log } = inFile(golden.secret);
     writeFileSync(path, otherSecret);
     chmodSync(path, 0o666);
@@ -145,7 +145,7 @@ describe('secrets in a file', () => {
     expect(signs(golden.secret, later(1_000))).toBe(false);
   });
 
-  test('one that everybody can read is warned of, each time that it is read', () => {
+  test('a file that everybody can read logs a warning each time that it is read', () => {
     const { path, later, log } = inFile(golden.secret, 0o644);
     const warning = { level: 'warn', message: expect.stringMatching(/read by every user/) };
     expect(log.lines).toMatchObject([warning]);
@@ -155,7 +155,7 @@ describe('secrets in a file', () => {
     expect(inFile(golden.secret, 0o640).log.lines).toEqual([]);
   });
 
-  test('an emptied file revokes nothing, as it may be one that is being written; the word none revokes all', () => {
+  test('the word none revokes all secrets; an emptied file, which may be half written, revokes none', () => {
     const { path, later, log } = inFile(golden.secret);
     writeFileSync(path, '');
     expect(signs(golden.secret, later(1_000))).toBe(true);
@@ -173,7 +173,7 @@ describe('secrets in a file', () => {
     expect(inFile('none').source()).toEqual([]);
   });
 
-  test('a wrong version, or none, is logged once and leaves the secrets before it in force', () => {
+  test('a wrong or missing version is logged once and leaves the previous secrets in force', () => {
     const { path, later, log } = inFile(golden.secret);
     writeFileSync(path, `${otherSecret}\nwhsec_xyz!\n`);
     for (let n = 0; n < 3; n += 1) expect(signs(golden.secret, later(1_000))).toBe(true);
@@ -188,7 +188,7 @@ describe('secrets in a file', () => {
     expect(signs(otherSecret, later(1_000))).toBe(true);
   });
 
-  test('a file that cannot be looked at any more leaves the secrets before in force', () => {
+  test('a file that can no longer be read leaves the previous secrets in force', () => {
     const { path, later, log } = inFile(golden.secret);
     unlinkSync(path);
     symlinkSync(path, path);

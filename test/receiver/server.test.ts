@@ -20,7 +20,10 @@ function heldStart() {
   return { start, begun: begun.promise, release: held.resolve };
 }
 
-/** Moves the clock until the answer is there: the request may be on its way when the clock begins to move. */
+/**
+ * Moves the clock until the answer is there: the request may still be under way when the clock begins to
+ * move.
+ */
 async function advanceUntil<T>(clock: ManualClock, answer: Promise<T>): Promise<T> {
   let pending = true;
   void answer.then(() => {
@@ -34,13 +37,13 @@ async function advanceUntil<T>(clock: ManualClock, answer: Promise<T>): Promise<
 }
 
 describe('answers to deliveries', () => {
-  test('204 comes when the start returned and not before', async () => {
+  test('204 comes only after the start returned', async () => {
     const { start, begun, release } = heldStart();
     const { port, receiver } = await listening({ start });
     const connection = await RawConnection.open(port);
     connection.write(delivery('msg_1'));
     await begun;
-    // A second request on the same server is answered meanwhile, so the first could have been.
+    // A second request on the same server is answered meanwhile, so the first one could have been.
     expect((await exchange(port, { method: 'GET', path: '/healthz' })).status).toBe(200);
     expect(receiver.counters.durable).toBe(0);
     release();
@@ -49,7 +52,7 @@ describe('answers to deliveries', () => {
     connection.end();
   });
 
-  test('seed 5.5: what is not verified is refused and nothing of it is processed', async () => {
+  test('seed 5.5: an unverified request is refused and nothing of it is processed', async () => {
     const { deliver, port, starts } = await listening();
     expect((await deliver({ key: 'another key' })).status).toBe(401);
     expect((await exchange(port, { body: golden.body })).status).toBe(401);
@@ -69,7 +72,7 @@ describe('answers to deliveries', () => {
     expect(starts).toHaveLength(1);
   });
 
-  test('the event carries what was signed and when it was there', async () => {
+  test('the event carries the signed body and its arrival time', async () => {
     const { deliver, starts } = await listening();
     await deliver();
     expect(starts).toMatchObject([
@@ -153,14 +156,14 @@ describe('answers to deliveries', () => {
     },
   );
 
-  test('58: the time to answer begins with the request, however late the rest of its body comes', async () => {
+  test('58: the time to answer begins with the request, even if its body arrives late', async () => {
     const clock = new ManualClock();
     const { port, starts } = await listening({ start: () => new Promise<void>(() => {}), clock });
     const headers = [...signedHeaders({ id: 'msg_slow' }), ['expect', '100-continue']] as const;
     const bytes = requestBytes({ headers, body: golden.body });
     const connection = await RawConnection.open(port);
     connection.write(bytes.subarray(0, -1));
-    // Said once the head is read.
+    // Comes once the head is read.
     expect(await connection.answer({ bodiless: true })).toMatchObject({ status: 100 });
     await clock.advance(5_000);
     connection.write(bytes.subarray(-1));
@@ -190,7 +193,7 @@ describe('answers to deliveries', () => {
     expect((await waiting).status).toBe(204);
   });
 
-  test('42: large bodies being read are bounded together: past it the one that began first makes room', async () => {
+  test('42: past the common bound of large bodies the one that began first is ended', async () => {
     const { port, deliver, receiver } = await listening({ limits: { largeBodiesBytesMax: 300_000 } });
     const body = 'x'.repeat(140_000);
     const headers = [...signedHeaders({ id: 'msg_half', body }), ['content-length', '140000']] as const;
@@ -199,7 +202,7 @@ describe('answers to deliveries', () => {
       const half = await RawConnection.open(port);
       half.write(requestBytes({ headers, body: body.slice(0, 139_000) }));
       halves.push(half);
-      // Read by the time that this is answered.
+      // The bodies are read by the time that this is answered.
       expect((await exchange(port, { method: 'GET', path: '/healthz' })).status).toBe(200);
     }
     const [first, ...others] = halves as [RawConnection, RawConnection, RawConnection];
@@ -214,7 +217,7 @@ describe('answers to deliveries', () => {
     for (const half of others) half.end();
   });
 
-  test('42: what large bodies hold is no loss of small ones', async () => {
+  test('42: large bodies take no memory from small ones', async () => {
     const small = 'y'.repeat(60_000);
     const { port, receiver } = await listening({ limits: { largeBodiesBytesMax: 100_000 } });
     const half = await RawConnection.open(port);
@@ -232,7 +235,7 @@ describe('answers to deliveries', () => {
     half.end();
   });
 
-  test('an error of ours is 503, is logged, and tells the sender nothing', async () => {
+  test('an internal error is logged and answered 503 without details', async () => {
     const { deliver, receiver, log } = await listening({
       now: () => {
         throw new Error('the clock is gone');
@@ -257,7 +260,7 @@ describe('answers to deliveries', () => {
     connection.end();
   });
 
-  test('after its share of requests a socket is to be closed', async () => {
+  test('a socket is closed after its share of requests', async () => {
     const { port } = await listening({ limits: { requestsPerSocketMax: 2 } });
     const connection = await RawConnection.open(port);
     connection.write(delivery('msg_1'));
@@ -278,7 +281,7 @@ describe('answers to everything else', () => {
     '/%2e%2e/webhooks',
     '/%zz',
     '/healthz/x',
-  ])('%s is 404 and is not repeated', async (path) => {
+  ])('%s is answered 404 without the path', async (path) => {
     const { port, starts } = await listening();
     const answer = await exchange(port, { path, headers: signedHeaders(), body: golden.body });
     expect(answer).toMatchObject({ status: 404, body: '{"error":"Not Found"}' });
@@ -311,7 +314,7 @@ describe('answers to everything else', () => {
     ).toEqual([]);
   });
 
-  test('healthz says that the process is alive, readyz whether it can take events', async () => {
+  test('healthz reports that the process is alive, readyz whether it can take events', async () => {
     let isReady: () => boolean | Promise<boolean> = () => true;
     const { port } = await listening({ ready: () => isReady(), limits: { readyForMs: 0 } });
     const get = async (path: string) => (await exchange(port, { method: 'GET', path })).status;
@@ -325,7 +328,7 @@ describe('answers to everything else', () => {
     expect((await exchange(port, { method: 'HEAD', path: '/healthz' })).status).toBe(200);
   });
 
-  test('readyz asks whether events can be taken once a second, however many want to know', async () => {
+  test('readyz checks at most once a second, however many ask', async () => {
     const clock = new ManualClock();
     let asked = 0;
     const ready = () => {
@@ -356,16 +359,19 @@ describe('counters and log', () => {
 });
 
 describe('close', () => {
-  /** Resolves when the server has begun to read a request on as many sockets; a socket without one counts as idle. */
+  /**
+   * Begins requests on sockets; resolves when the server reads them, as a socket without a request counts as
+   * idle.
+   */
   const beginRequests = async (port: number, ...requests: Buffer[]): Promise<RawConnection[]> => {
     const connections = await Promise.all(requests.map(() => RawConnection.open(port)));
     for (const [index, connection] of connections.entries()) connection.write(requests[index] as Buffer);
-    // The server reads sockets in the order in which they have something, so this answer comes after.
+    // The server reads sockets in the order of their bytes, so this answer comes after them.
     await exchange(port, { method: 'GET', path: '/healthz' });
     return connections;
   };
 
-  test('events that were taken are answered, new requests are 503 with Connection: close', async () => {
+  test('accepted events are answered; new requests get 503 with Connection: close', async () => {
     const { start, begun, release } = heldStart();
     const socketClock = new ManualClock();
     const { port, receiver, commit } = await listening({ start, socketClock });
@@ -421,6 +427,6 @@ test('every bound of the HTTP edge is set on the server', async () => {
     handlerTimeout: 0,
     maxRequestsPerSocket: httpLimits.requestsPerSocketMax,
   });
-  // A request that waits for its group is silent on its socket for as long as its answer may take.
+  // A request that waits for its group is silent on its socket until its answer.
   expect(httpLimits.connectionTimeoutMs).toBeGreaterThan(limits.answerWithinMs);
 });

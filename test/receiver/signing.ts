@@ -9,14 +9,14 @@ export const golden = {
   signature: 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
 } as const;
 
-/** Where the receivers of these tests believe to be in time, in Unix milliseconds. */
+/** The present time of the receivers of these tests, Unix time in milliseconds. */
 export const frozenNow = Number(golden.timestamp) * 1_000;
 
 export const keyOf = (secret: string): Buffer => Buffer.from(secret.slice('whsec_'.length), 'base64');
 
 export const secretOf = (key: Buffer): string => `whsec_${key.toString('base64')}`;
 
-/** A second and a third secret, of other keys than the golden one. */
+/** A second and a third secret, with other keys than the golden one. */
 export const otherSecret = secretOf(Buffer.alloc(24, 7));
 export const oldSecret = secretOf(Buffer.alloc(32, 9));
 
@@ -27,7 +27,7 @@ export interface Message {
   key?: Buffer | string;
 }
 
-/** HMAC-SHA256 over the bytes, independent of the library that the receiver verifies with. */
+/** Signs the bytes by HMAC-SHA256, independently of the library with which the receiver verifies. */
 export function macOf({
   id = golden.id,
   timestamp = golden.timestamp,
@@ -39,7 +39,7 @@ export function macOf({
 
 export const signatureOf = (message: Message): string => `v1,${macOf(message).toString('base64')}`;
 
-/** The headers of a delivery, correctly signed, whatever its id and timestamp look like. */
+/** Makes correctly signed headers of a delivery, for any id and timestamp. */
 export function signedHeaders(message: Message = {}, prefix = 'webhook'): [string, string][] {
   return [
     [`${prefix}-id`, message.id ?? golden.id],

@@ -19,7 +19,7 @@ import {
   signedHeaders,
 } from './signing.ts';
 
-/** Both steps, one after the other. */
+/** Makes a verifier that does both steps. */
 function verifier(secrets: SecretSource = fixedSecrets([golden.secret])) {
   const verify = createVerifier({
     secrets,
@@ -33,7 +33,7 @@ function verifier(secrets: SecretSource = fixedSecrets([golden.secret])) {
   };
 }
 
-/** A key that says how often it was asked for a signature. */
+/** Makes a key that counts its signatures. */
 function countingKey(secret: string): SigningKey & { signed: number } {
   const key = createSigningKey(keyOf(secret));
   const counting = {
@@ -64,7 +64,7 @@ describe('verify', () => {
     });
   });
 
-  test('any id, text and key that are signed are verified, and give back the text', () => {
+  test('any signed id, text and key are verified and return the text', () => {
     const id = fc.stringMatching(/^[!-\-/-~]{1,256}$/);
     const text = fc.string({ unit: 'binary', maxLength: 200 }).filter((body) => body.isWellFormed());
     const key = fc.uint8Array({ minLength: 24, maxLength: 64 });
@@ -78,7 +78,7 @@ describe('verify', () => {
     );
   });
 
-  test("1: two libraries of the delivery provider's signature sign the same", () => {
+  test("1: two libraries of the delivery provider's signature sign alike", () => {
     const text = fc.string({ unit: 'binary', maxLength: 200 }).filter((body) => body.isWellFormed());
     const key = fc.uint8Array({ minLength: 24, maxLength: 80 });
     const seconds = fc.integer({ min: 1_000_000_000, max: 9_999_999_999 });
@@ -99,7 +99,7 @@ describe('verify', () => {
     );
   });
 
-  test('60: a large body is signed as the library signs it, and a large forgery does not come as far as the library', () => {
+  test('60: a large body verifies as by the library, and a large forgery never reaches the library', () => {
     const key = fc.uint8Array({ minLength: 24, maxLength: 64 });
     const large = fc
       .string({ unit: 'binary', minLength: 1, maxLength: 20 })
@@ -120,7 +120,7 @@ describe('verify', () => {
     );
   });
 
-  test('no change of a byte of the body is verified', () => {
+  test('a body with any changed byte is not verified', () => {
     const body = Buffer.from(golden.body);
     fc.assert(
       fc.property(fc.nat(body.length - 1), fc.integer({ min: 1, max: 127 }), (at, change) => {
@@ -156,7 +156,7 @@ describe('verify', () => {
     expect(verdict).toBe('timestamp-malformed');
   });
 
-  test('29: bits that no byte holds make another spelling of a signature, which is refused', () => {
+  test('29: a non-canonical spelling of a signature is refused', () => {
     const spelled = signatureOf({});
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
     const last = alphabet.indexOf(spelled.at(-2) as string);
@@ -175,7 +175,7 @@ describe('verify', () => {
     }
   });
 
-  test('2, 33: one HMAC a secret however many signatures, and none for what is refused before', () => {
+  test('2, 33: verifying takes one HMAC a secret for any number of signatures, and none for refused headers', () => {
     const keys = [otherSecret, oldSecret].map(countingKey);
     const verify = verifier(() => keys);
     const signatures = Array.from({ length: 16 }, (_, n) => signatureOf({ key: Buffer.alloc(24, n + 50) }));
@@ -191,7 +191,10 @@ describe('verify', () => {
     expect(keys.map(({ signed }) => signed)).toEqual([1, 1]);
   });
 
-  /** Every comparison in constant time that judging takes, by the lengths of both sides and the first byte that differs. */
+  /**
+   * Lists the constant-time comparisons of a verification: lengths of both sides and the first differing
+   * byte.
+   */
   function comparisonsOf(judge: () => unknown): { lengths: number[]; differsAt: number }[] {
     const made: { lengths: number[]; differsAt: number }[] = [];
     const { timingSafeEqual } = crypto;
@@ -213,7 +216,7 @@ describe('verify', () => {
     return made;
   }
 
-  test('37: wherever a signature is wrong, it is compared whole, once a secret, in constant time', () => {
+  test('37: a signature that is wrong anywhere is compared completely, once a secret, in constant time', () => {
     const keys = [golden.secret, otherSecret].map(countingKey);
     const verify = verifier(() => keys);
     const right = signatureOf({});

@@ -15,13 +15,13 @@ export interface ActivitiesUnderTest {
   readonly activities: Activities;
   readonly warehouse: Warehouse & { readonly url: string };
   readonly woken: CatchUpKind[];
-  /** Companies whose first backfill was asked for. */
+  /** Companies whose first backfill was requested. */
   readonly backfilled: string[];
-  /** What the field catalogue could not do: nothing, unless a test expects and removes it. */
+  /** Errors of the field catalogue: none, unless a test expects and removes them. */
   readonly catalogueTroubles: unknown[];
-  /** Requests so far, as `GET` path and query below the version. */
+  /** Lists the requests so far, as `GET` path and query below the version. */
   asked(): string[];
-  /** Runs an activity as a worker would, `heartbeatDetails` being those of an attempt before. */
+  /** Runs an activity as a worker would, with the `heartbeatDetails` of an earlier attempt. */
   run<I, O>(
     activity: (input: I) => Promise<O>,
     input: I,
@@ -30,7 +30,7 @@ export interface ActivitiesUnderTest {
   ): Promise<O>;
 }
 
-/** The activities of a worker, on a warehouse of their own and a service that answers by a script. */
+/** Makes a worker's activities on a warehouse of their own and a scripted service. */
 export async function activitiesOn(
   script: Script,
   endpoints: Partial<EndpointCatalogue> = {},
@@ -80,7 +80,7 @@ export async function activitiesOn(
   };
 }
 
-/** Where an activity runs, as on a worker, without one; failures that a test provokes are not logged. */
+/** Makes the environment in which an activity runs without a worker; provoked failures are not logged. */
 export function activityEnvironment(heartbeatDetails?: unknown, attempt = 1): MockActivityEnvironment {
   const info = { attempt, ...(heartbeatDetails === undefined ? {} : { heartbeatDetails }) };
   return new MockActivityEnvironment(info, { logger: new DefaultLogger('ERROR') });

@@ -6,7 +6,7 @@ import { BilledCompany } from './bills.ts';
 
 const documents = 5;
 const anyDocument = fc.nat(documents - 1);
-/** What can happen to one of five documents, the last of which nobody has seen unless a step writes it. */
+/** A step of one of five documents, the last of which does not exist until a step writes it. */
 export const step = fc.oneof(
   {
     weight: 5,
@@ -36,7 +36,7 @@ interface Document {
   readonly deleted: boolean;
 }
 
-/** Which documents count, by the rules that docs/analytics.md states, one document at a time. */
+/** Finds the documents that count, by the rules of docs/analytics.md, one document at a time. */
 export function effective(known: ReadonlyMap<number, Document>): Map<number, number> {
   const alive = (at: number) => known.get(at)?.deleted !== true;
   const counts = (at: number): boolean => {
@@ -56,7 +56,7 @@ export function effective(known: ReadonlyMap<number, Document>): Map<number, num
   return new Map(all.map(([at, { cost }]) => [at, cost]));
 }
 
-/** When documents were found gone, by whatever clock the test runs: reads have times of their own. */
+/** When documents were found gone, independent of the test's clock: reads have times of their own. */
 const beforeAllReads = '2026-01-01T00:00:00Z';
 
 const day = (at: number) => `2026-03-${String(at).padStart(2, '0')}`;
@@ -110,7 +110,7 @@ export class BillHistory {
     }
   }
 
-  /** All columns of the bills that count. */
+  /** Reads all columns of the bills that count. */
   async bills(from: SQL): Promise<Record<string, unknown>[]> {
     const { rows } = await this.#warehouse.db.execute(
       sql`select * from ${from} where company_id = ${this.company.id}::uuid order by bill_id`,
@@ -118,7 +118,7 @@ export class BillHistory {
     return rows;
   }
 
-  /** The clock of the warehouse. */
+  /** Reads the clock of the warehouse. */
   async now(): Promise<string> {
     const { rows } = await this.#warehouse.db.execute<{ now: string }>(
       sql`select clock_timestamp()::text as now`,

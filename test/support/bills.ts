@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import type { Warehouse } from '../../db/connect.ts';
 import { writeRecords } from './pages.ts';
 
-/** A usage record as a test says it: whatever the service could send. */
+/** A usage record of a test. */
 export interface UsageSaid {
   readonly meterId: string | null;
   readonly start: string | null;
@@ -13,7 +13,7 @@ export interface UsageSaid {
   readonly more?: object;
 }
 
-/** A bill as a test says it; `billed` orders bills, the newest last. */
+/** A bill of a test; `billed` orders bills, the newest last. */
 export interface BillSaid {
   readonly id?: string;
   readonly billed: number;
@@ -23,7 +23,7 @@ export interface BillSaid {
   readonly more?: object;
 }
 
-/** A company with a site and meters, and the bills that it is sent; each call writes as a read of the API does. */
+/** A company with a site, meters and bills; each call writes as a read of the API does. */
 export class BilledCompany {
   readonly id = randomUUID();
   readonly siteId = randomUUID();
@@ -75,7 +75,7 @@ export class BilledCompany {
     return records.map(({ id }) => id);
   }
 
-  /** Rows of a view of this company. */
+  /** Reads this company's rows of a view. */
   async rows<T = Record<string, unknown>>(view: string, order: string): Promise<T[]> {
     const { rows } = await this.#warehouse.db.execute(
       sql`select * from ${sql.raw(`analytics.${view}`)} where company_id = ${this.id}::uuid order by ${sql.raw(order)}`,

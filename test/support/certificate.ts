@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 export interface Certificate {
-  /** Of the certificate, which is its own CA. */
+  /** Path of the certificate, which is its own CA. */
   readonly file: string;
   readonly cert: string;
   readonly key: string;
 }
 
-/** A self-signed certificate for names such as `DNS:localhost,IP:127.0.0.1`, in files of the folder. */
+/** Makes a self-signed certificate for names such as `DNS:localhost,IP:127.0.0.1`, in files of the folder. */
 export async function makeCertificate(folder: string, name: string, names: string): Promise<Certificate> {
   const [file, keyFile] = [join(folder, `${name}.pem`), join(folder, `${name}.key`)];
   await promisify(execFile)('openssl', [

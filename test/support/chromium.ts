@@ -5,7 +5,7 @@ import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Path of the browser for the portal's tests; where it would stand when there is none. */
+    /** Path of the browser for the portal's tests; a missing path when there is none. */
     chromium: string;
   }
 }
@@ -14,8 +14,8 @@ const debians = '/usr/bin/chromium';
 const known = [debians, '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
 /**
- * Finds a Chromium, or installs Debian's where this may be done: the packages of npm ship none that runs as it is.
- * Where it may not, the tests that need it say what to install.
+ * Finds a Chromium, or installs Debian's where that is allowed: npm packages have none that runs without
+ * more. Where it is not allowed, the tests that need it say what to install.
  */
 export default async function setup(project: TestProject): Promise<void> {
   const named = process.env.CHROMIUM;

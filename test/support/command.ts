@@ -7,7 +7,7 @@ import { until } from './poll.ts';
 const checkout = resolve(import.meta.dirname, '../..');
 
 export interface CommandOptions {
-  /** The whole environment, but for PATH and HOME: nothing of the developer's own settings leaks in. */
+  /** The complete environment except PATH and HOME: none of the developer's own settings leaks in. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   /** The checkout whose code runs; this one when absent. */
@@ -20,7 +20,7 @@ export interface CommandOptions {
 export interface RunningCommand {
   readonly pid: number;
   readonly child: ChildProcess;
-  /** What it printed so far. */
+  /** Returns its output so far. */
   readonly stdout: () => string;
   readonly stderr: () => string;
   /** Waits for a line on standard output or error that matches; throws when the process ends before. */
@@ -42,7 +42,8 @@ export function startCommand(args: readonly string[], options: CommandOptions = 
   const code = options.checkout ?? checkout;
   const child = spawn(process.execPath, [resolve(code, 'cli/main.ts'), ...args], {
     cwd: options.cwd ?? code,
-    // The program has its code compiled once too, but for its first two files, for which Node's own compiler is loaded.
+    // The program's code is kept compiled too; this covers its first two files, which run before it enables
+    // that.
     env: { PATH, HOME, NODE_COMPILE_CACHE: resolve(code, '.metersync/compiled'), ...options.env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

@@ -2,16 +2,16 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { inject } from 'vitest';
 
-/** A database of its own, empty, on the run's Postgres. */
+/** A database on the run's Postgres. */
 export interface TestDatabase {
   url: string;
-  /** Removes it, whoever is still connected. */
+  /** Removes it, and ends remaining connections. */
   drop(): Promise<void>;
 }
 
 /**
- * Creates a fresh database, for a test file or a test; `prefix` makes it known in `\l`. A template of some hundred megabytes is
- * copied sooner as files than through the log.
+ * Creates a new database for a test file or a test; `prefix` identifies it in `\l`. A template of some
+ * hundred megabytes is copied faster as files than through the WAL.
  */
 export async function createDatabase(
   prefix = 'test',

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { keyOf, signedHeaders } from '../receiver/signing.ts';
 
-/** Whose receiver is meant, and under which secret it expects signatures. */
+/** A receiver's environment, which holds its port and signing secret. */
 interface Receiving {
   readonly env: Readonly<Record<string, string>>;
 }
@@ -15,7 +15,7 @@ export async function deliver(
   return await deliverBody(to, JSON.stringify(payload), id);
 }
 
-/** The same with any body. */
+/** Delivers any body. */
 export async function deliverBody(
   { env }: Receiving,
   body: string,

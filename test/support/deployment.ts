@@ -17,14 +17,14 @@ import { createWarehouse } from './warehouse.ts';
 export type Part = 'worker' | 'receiver';
 export type Endpoints = Partial<Record<EndpointName, object | null>>;
 
-/** Receiver and worker, processes of their own as they are for a user, and what they run on. */
+/** Receiver and worker as processes of their own, as for a user, and their servers. */
 export interface Deployment {
   readonly warehouse: Awaited<ReturnType<typeof createWarehouse>>;
   readonly client: Client;
-  /** What the parts are started with. */
+  /** Environment of the parts. */
   readonly env: Readonly<Record<string, string>>;
   start(part: Part, more?: Readonly<Record<string, string>>): Promise<RunningCommand>;
-  /** The part that was started last. */
+  /** Returns the part that was started last. */
   part(part: Part): RunningCommand;
   /** Runs a backfill to its end. */
   backfill(companies?: readonly string[]): Promise<RunState>;
@@ -34,7 +34,7 @@ export interface Deployment {
 
 const ready = { worker: /worker: running/, receiver: /receiver: POST/ } as const;
 
-/** Prepares a deployment on a database and a Temporal namespace of its own; nothing runs until it is started. */
+/** Prepares a deployment on its own database and Temporal namespace; no part runs until it is started. */
 export async function createDeployment(options: {
   env: Readonly<Record<string, string>>;
   endpoints?: Endpoints | undefined;
@@ -50,7 +50,7 @@ export async function createDeployment(options: {
     TEMPORAL_ADDRESS: address,
     TEMPORAL_NAMESPACE: namespace,
     METERSYNC_DIR: folder.path,
-    // No test begins to read by itself because the hour is full.
+    // No schedule starts a run in the middle of a test.
     MAKE_SCHEDULES: 'off',
     ...(await endpointsFile(folder.path, options.endpoints)),
     ...options.env,

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A folder of its own; `remove` deletes it with all that is in it. */
+/** Makes a temporary folder; `remove` deletes it with its content. */
 export async function temporaryFolder(): Promise<{ path: string; remove(): Promise<void> }> {
   const path = await mkdtemp(join(tmpdir(), 'metersync-test-'));
   return { path, remove: () => rm(path, { recursive: true, force: true, maxRetries: 3 }) };

@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import { workflowIds, workflowNames } from '../../contract/names.ts';
 import { until } from './poll.ts';
 
-/** A company that another run goes on reading, however long: no worker listens where it runs. */
+/** Holds a company by another run that never ends, as no worker polls its queue. */
 export async function holdCompany(client: Client, companyId: string): Promise<{ release(): Promise<void> }> {
   const held = await client.workflow.start(workflowNames.backfillCompany, {
     workflowId: workflowIds.backfillCompany(companyId),
@@ -12,7 +12,9 @@ export async function holdCompany(client: Client, companyId: string): Promise<{ 
   return { release: async () => void (await held.terminate('the other run is over')) };
 }
 
-/** Waits until a run has looked so often whether the turn of each company has come; returns the events of its history. */
+/**
+ * Waits until a run has checked this often for the turn of each company; returns the events of its history.
+ */
 export async function waited(
   client: Client,
   runId: string,

@@ -22,34 +22,34 @@ import {
 import { expectedOf, type LifeRows, readingsOf, storedOf } from './life-rows.ts';
 import { pageOfRecords, writeRecords } from './pages.ts';
 
-/** Reads that are under way at the same time as others: each has a few moves, with anything in between. */
+/** Reads that run concurrently: each has a few moves, with anything in between. */
 export const readKinds = [
-  // A page of a backfill: asked for, answered, written.
+  // A page of a backfill: requested, answered, written.
   ...(['documents', 'usageData', 'connections', 'readings'] as const),
-  // A pass over a listing, after which what it did not show counts as absent.
+  // A pass over a listing, after which unlisted records count as absent.
   ...(['documents pass', 'usageData pass', 'connections pass'] as const),
-  // A catch-up: what is due, what the service answers (of usage later than of documents), what was learnt.
+  // A catch-up: due records, the service's answers (usage later than documents), the writes.
   ...(['documents catch-up', 'connections catch-up', 'readings catch-up'] as const),
 ] as const;
 export type ReadKind = (typeof readKinds)[number];
 
-/** What can happen to a life, at the service and on the way to the warehouse, in any order. */
+/** A step of a life, at the service or on the way to the warehouse; steps come in any order. */
 export type Step =
   | { readonly do: 'change'; readonly change: Change }
-  /** Some of the events that exist by now, in this order, perhaps not for the first time. */
+  /** Delivers some of the existing events in this order, possibly again. */
   | { readonly do: 'deliver'; readonly picks: readonly number[] }
   | Begin
-  /** The next move of one of the reads that are under way, or all that are left. */
+  /** Makes the next move of a read that is under way, or all its remaining moves. */
   | { readonly do: 'move'; readonly pick: number; readonly through?: boolean | undefined };
 
 interface Begin {
   readonly do: 'begin';
   readonly read: ReadKind;
-  /** How its answers depart from what is true, as far as the life's service does so. */
+  /** How its answers depart from the truth, as far as the life's service does so. */
   readonly departures?: readonly Departure[] | undefined;
-  /** Whether it is written once more: by a worker that was taken for dead. */
+  /** Whether it is written twice: by a worker that was taken for dead. */
   readonly twice?: boolean | undefined;
-  /** Of documents caught up with: whether the service shows fewer rows of usage than it says there are. */
+  /** Of a catch-up of documents: whether the service lists fewer rows of usage than its total. */
   readonly partial?: boolean | undefined;
 }
 
@@ -62,12 +62,12 @@ interface Read {
   readonly kind: ReadKind;
   readonly readAt: string;
   readonly life: Life;
-  /** What the service showed at each move. */
+  /** The service's answers at each move. */
   readonly answers: Shown[];
   readonly departures: readonly Departure[];
   twice: boolean;
   readonly partial: boolean;
-  /** Of readings: which of them; all of the life's when absent. */
+  /** Ranges of readings; all of the life's when absent. */
   readonly ranges?: readonly TimeRange[];
 }
 
@@ -88,34 +88,34 @@ class Run {
     this.steps = steps;
   }
 
-  /** The newest reading of each slot that was written. */
+  /** The newest written reading of each slot. */
   readonly newest = new Map<number, Reading>();
 
   note(reading: Reading): void {
-    const known = this.newest.get(reading.slot);
-    if (known === undefined || known.updated < reading.updated) this.newest.set(reading.slot, reading);
+    const newest = this.newest.get(reading.slot);
+    if (newest === undefined || newest.updated < reading.updated) this.newest.set(reading.slot, reading);
   }
 
   catchesUp = (kind: ReadKind) => this.reads.some((read) => read.kind === kind);
 }
 
-/** What the warehouse must hold, and what it holds. */
+/** Expected and actual rows of the warehouse. */
 export interface Compared {
   readonly expected: Partial<LifeRows>;
   readonly stored: Partial<LifeRows>;
 }
 
 export interface Played {
-  /** When all that events told of has been read again. */
+  /** After the catch-up of all events. */
   readonly caughtUp: Compared;
-  /** After the next backfill, of a service that is quiet. */
+  /** After the next backfill of a quiet service. */
   readonly backfilled: Compared;
 }
 
 /**
- * Plays histories side by side, step by step, and returns for each what the service has and what the warehouse ends
- * with. Each history has records, and a stretch of a meter's time, of its own; what happens to them at the same step
- * shares its statements.
+ * Plays histories side by side, step by step, and returns for each the records of the service and the final
+ * rows. Each history has its own records and its own stretch of a meter's time. Equal steps of several
+ * histories share statements.
  */
 export async function playHistories(warehouse: Warehouse, histories: readonly History[]): Promise<Played[]> {
   const company = { id: randomUUID(), name: 'Acme' };
@@ -142,8 +142,9 @@ export async function playHistories(warehouse: Warehouse, histories: readonly Hi
 }
 
 /**
- * What must be right as soon as all events are settled. Where answers may be late, that is all that tells when it changed,
- * less which rows of usage there are; of readings it is that each is the newest that was read.
+ * Selects the rows that must be right once all events are settled. Where answers may be late, those are the
+ * records with a time of change, without the set of usage rows; each reading must be the newest that was
+ * read.
  */
 function rightAtOnce({ habits }: Life, rows: Partial<LifeRows> = {}): Partial<LifeRows> {
   if (habits.answers === 'as it is') return rows;
@@ -186,8 +187,8 @@ class Pool {
   }
 
   /**
-   * Everything arrives at last, the newest event first; catch-ups run until nothing is pending; what else was being
-   * read is written last.
+   * Delivers everything, the newest event first; runs catch-ups until nothing is pending; writes the other
+   * reads last.
    */
   async settle(): Promise<void> {
     await this.#finish((kind) => kind.endsWith('catch-up'));
@@ -200,7 +201,7 @@ class Pool {
     await this.#finish(() => true);
   }
 
-  /** Reads everything again, as it is, and what events told of that was shown at last. */
+  /** Reads everything again truthfully, including records of events that were missing before. */
   async backfill(): Promise<void> {
     for (const kind of ['connections pass', 'documents pass', 'usageData pass', 'readings'] as const)
       await this.#readAll(kind);
@@ -238,7 +239,7 @@ class Pool {
     if (events.length > 0) await recordEvents(this.#warehouse.db, events);
   }
 
-  /** At most one catch-up of a kind runs for an owner. */
+  /** Begins reads; at most one catch-up of a kind runs for an owner. */
   async #begin(beginning: readonly [Run, Begin][]): Promise<void> {
     const free = beginning.filter(([run, { read }]) => !read.endsWith('catch-up') || !run.catchesUp(read));
     if (free.length === 0) return;
@@ -300,7 +301,7 @@ class Pool {
     while (through && answers.length < answersOf(kind));
   }
 
-  /** Reads of one kind that began together are written together. */
+  /** Writes reads of one kind that began together. */
   async #end({ kind, readAt }: Read, reads: readonly Read[]): Promise<void> {
     const read = { readAt, companyId: this.#companyId, confirms: kind.endsWith('catch-up') };
     if (kind === 'documents catch-up') await this.#catchUpDocuments(readAt, reads);
@@ -332,7 +333,7 @@ class Pool {
     }
   }
 
-  /** As activities/catch-up/documents.ts goes about it. */
+  /** Like activities/catch-up/documents.ts. */
   async #catchUpDocuments(readAt: string, reads: readonly Read[]): Promise<void> {
     const { db } = this.#warehouse;
     const read = { readAt, companyId: this.#companyId };
@@ -361,7 +362,7 @@ class Pool {
     if (partialIds.length > 0) await postponeDocuments(db, partialIds, readAt);
   }
 
-  /** As activities/catch-up/intervals.ts does. */
+  /** Like activities/catch-up/intervals.ts. */
   async #catchUpReadings(readAt: string, reads: readonly Read[]): Promise<void> {
     const { db } = this.#warehouse;
     await this.#writeReadings(readAt, reads, true);
@@ -384,7 +385,7 @@ class Pool {
     await writeIntervals(this.#warehouse, this.#meterId, readAt, columnsOf(readings), { confirms });
   }
 
-  /** What the passes showed, and all that belongs to lives of which none of them is. */
+  /** Lists the ids that the passes listed, and those of lives without such a pass. */
   async #seen(
     listing: 'documents' | 'usageData' | 'connections',
     reads: readonly Read[],

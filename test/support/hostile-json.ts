@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Texts that some layer between a socket and a column trips over. */
+/** Texts that are hard for some layer between a socket and a column. */
 const hostileTexts = [
   ...['\0', 'a\0b', '\ud800', 'x\udfff', '\ud83d', '\ufffe', '\u202e', '\x1b[2J', '\r\n', '\x7f\x9f'],
   ...[
@@ -30,7 +30,7 @@ const hostileTexts = [
   '\0'.repeat(100),
 ];
 
-/** Numbers as JSON may spell them, of which some unfold to 131,072 digits and some are no double. */
+/** JSON numbers in odd spellings; some unfold to 131,072 digits, and some are no double. */
 const hostileNumbers = [
   ...['0', '-0', '1e0', '-1', '1.0', '1E+2', '1e-2', '9007199254740993', '0.1234567890123456789012345'],
   ...['1e400', '-1e400', '1e-400', '1e131071', '1e131072', '1e-16383', '1e-16384', '1e999999999'],
@@ -40,13 +40,13 @@ const hostileNumbers = [
 export const hostileText: fc.Arbitrary<string> = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...hostileTexts) },
   { weight: 2, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
-  // Halves of surrogate pairs alone, and whatever stands beside them.
+  // Lone halves of surrogate pairs, beside any other characters.
   fc
     .array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 12 })
     .map((codes) => String.fromCharCode(...codes)),
 );
 
-/** JSON.stringify escapes halves of surrogate pairs: only as an escape do they travel in bytes. */
+/** JSON.stringify escapes lone surrogates, which can travel in bytes only as escapes. */
 const textAsJson = hostileText.map((text) => JSON.stringify(text));
 
 const asObject = (members: readonly (readonly [string, string])[]): string =>
@@ -72,7 +72,7 @@ const many = fc
   )
   .map(([count, element]) => `[${Array.from({ length: count }, () => element).join(',')}]`);
 
-/** Any JSON, as text: what JavaScript cannot hold, such as 1e131071, is written all the same. */
+/** Any JSON as text, including values that JavaScript cannot hold, such as 1e131071. */
 export const hostileJson: fc.Arbitrary<string> = fc.letrec<{ any: string }>((tie) => ({
   any: fc.oneof(
     { maxDepth: 4, withCrossShrink: true },
@@ -92,7 +92,7 @@ export const hostileJson: fc.Arbitrary<string> = fc.letrec<{ any: string }>((tie
 
 const here = '@here@';
 
-/** Every copy of a JSON value in which one of its parts, or one more member of an object, is to be something else. */
+/** Yields every copy of a JSON value with a placeholder for one part, or for one more member of an object. */
 function* withOneReplaced(value: unknown): Generator<unknown> {
   yield here;
   if (typeof value !== 'object' || value === null) return;
@@ -106,7 +106,7 @@ function* withOneReplaced(value: unknown): Generator<unknown> {
     for (const part of withOneReplaced(member)) yield { ...value, [key]: part };
 }
 
-/** The text of a value with hostile JSON in the place of one of its parts, or beside them; some members stay as they are. */
+/** Makes texts of a value with hostile JSON in the place of one part, or beside them; `kept` members stay. */
 export function hostileVariant(value: object, kept: readonly string[] = []): fc.Arbitrary<string> {
   const stays = Object.fromEntries(Object.entries(value).filter(([key]) => kept.includes(key)));
   const others = Object.fromEntries(Object.entries(value).filter(([key]) => !kept.includes(key)));

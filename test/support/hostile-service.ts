@@ -9,24 +9,24 @@ const perPage = 6;
 
 export interface Hostility {
   readonly seed: number;
-  /** Documents that only the proxy has, by their ids: each is shown with hostile JSON in one place. */
+  /** Documents that only the proxy has, by id, each with hostile JSON in one place. */
   readonly documents: ReadonlyMap<string, object>;
 }
 
-/** Stands between a worker and the service. */
+/** A proxy between a worker and the service. */
 export interface HostileService {
-  /** What to give as SERVICE_URL. */
+  /** Its SERVICE_URL. */
   readonly url: string;
-  /** Pages that were answered with hostile records, and documents that only the proxy has. */
+  /** Number of pages with hostile records, and of documents that only the proxy has. */
   readonly hostile: { readonly pages: number; readonly documents: number };
-  /** From here on hostile records stand beside the genuine ones. */
+  /** Begins to add hostile records to the genuine ones. */
   arm(how: Hostility): void;
-  /** From here on everything is passed on as it is. */
+  /** Begins to pass everything on unchanged. */
   disarm(): void;
   stop(): Promise<void>;
 }
 
-/** Starts a proxy before the service's API, whose base address is `apiUrl`. */
+/** Starts a proxy before the service's API at the base URL `apiUrl`. */
 export async function startHostileService(apiUrl: string): Promise<HostileService> {
   const { origin } = new URL(apiUrl);
   const hostile = { pages: 0, documents: 0 };
@@ -59,7 +59,7 @@ export async function startHostileService(apiUrl: string): Promise<HostileServic
   };
 }
 
-/** All but those that are about the connection, or the length and encoding of the body. */
+/** Copies headers, except those about the connection and the length and encoding of the body. */
 function passedOn(headers: Headers): Record<string, string> {
   const own = new Set([
     'connection',
@@ -77,7 +77,7 @@ type Json = Readonly<Record<string, unknown>>;
 class Armed {
   readonly #seed: number;
   readonly #documents: Hostility['documents'];
-  /** What was shown stays: a page that is asked for twice is the same. */
+  /** Hostile records by place, so that a repeated page is the same. */
   readonly #shown = new Map<string, readonly string[]>();
 
   constructor({ seed, documents }: Hostility) {
@@ -85,7 +85,7 @@ class Armed {
     this.#documents = documents;
   }
 
-  /** A document that only the proxy has, or its usage. */
+  /** Answers with a document that only the proxy has, or its usage. */
   answer(path: string): string | undefined {
     const [, , resource = '', scope = '', id = ''] = path.split('/');
     const document = this.#documents.get(resource === 'document' ? scope : id);
@@ -99,7 +99,7 @@ class Armed {
     return text;
   }
 
-  /** The page with hostile records among its own; undefined for what is no page of a listing, or an empty one. */
+  /** Adds hostile records to a page; undefined if the body is no page of a listing, or an empty one. */
   mixed(path: string, body: string): string | undefined {
     // A record by itself is no listing, though it has arrays.
     if (/^\/[^/]+\/document\/(?!company\/)/.test(path)) return undefined;
@@ -112,14 +112,14 @@ class Armed {
     if (first === undefined) return undefined;
     const place = `${path}#${envelope?.currentPage ?? 1}`;
     const more = this.#once(place, () => this.#beside(path, place, JSON.parse(first) as Json));
-    // The hostile ones in between: neither the first nor the last of a page is spared.
+    // Hostile records come first and last, with the genuine ones in between.
     const half = more.length / 2;
     const items = [...more.slice(0, half), ...genuine, ...more.slice(half)].join(',');
     if (envelope === undefined || key === undefined) return `[${items}]`;
     const { [key]: _, ...around } = envelope;
     const pages = Number(envelope.totalPages ?? 1);
     const total = Object.keys(around).find((name) => /^total/.test(name) && name !== 'totalPages');
-    // Each page has as many, so the total is that of all pages, on each of them.
+    // Each page has the same number, so each page's total counts those of all pages.
     const raised = total === undefined ? {} : { [total]: Number(around[total]) + pages * perPage };
     return `${JSON.stringify({ ...around, ...raised }).slice(0, -1)},${JSON.stringify(key)}:[${items}]}`;
   }
@@ -131,8 +131,9 @@ class Armed {
   }
 
   /**
-   * Some listings show records without ids, or with what is none, which no pass can prove; of others every record has one of
-   * its own. A document's usage is of these: what has no id there may be any of its rows, so its events rightly wait.
+   * Makes hostile records. In some listings they have no ids, or invalid ones, so no pass can prove the
+   * listing. In others each has an id of its own. So it is in a document's usage: a row without id could be
+   * any row, and its events would rightly wait.
    */
   #beside(path: string, place: string, record: Json): string[] {
     const identified = path.includes('/usage/document/') || this.#number(path) % 2 === 0;
@@ -147,7 +148,7 @@ class Armed {
     });
   }
 
-  /** The record under an id of its own, as are the records in its lists; of a reading, its time is that. */
+  /** Gives a record and the records in its lists ids of their own; the id of a reading is its time. */
   #renamed(place: string, record: Json): Json {
     const renamed = Object.entries(record).map(([key, value]) => {
       const at = `${place}/${key}`;

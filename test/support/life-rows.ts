@@ -3,10 +3,10 @@ import { array } from '../../db/arrays.ts';
 import type { Warehouse } from '../../db/connect.ts';
 import { type Life, type Reading, slots } from './life.ts';
 
-/** What there is of a life, by what it is. */
+/** The rows of a life by kind. */
 export type LifeRows = Readonly<Record<keyof ReturnType<typeof expectedOf>, unknown>>;
 
-/** What the warehouse has of lives, in the shape of `expectedOf`. */
+/** Reads lives from the warehouse, in the shape of `expectedOf`. */
 export async function storedOf(warehouse: Warehouse, lives: readonly Life[]): Promise<LifeRows[]> {
   const rows = async (query: SQL) => {
     const result = await warehouse.db.execute<{ of: string } & Record<string, unknown>>(query);
@@ -66,7 +66,7 @@ export async function storedOf(warehouse: Warehouse, lives: readonly Life[]): Pr
 const isoTime = (column: string): SQL =>
   sql.raw(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')`);
 
-/** What the service has of a life. */
+/** Returns a life as the service has it. */
 export function expectedOf(life: Life) {
   const { document, connection, readings } = life.shown;
   const [raw] = life.documents(life.shown);
@@ -90,6 +90,6 @@ export function expectedOf(life: Life) {
   };
 }
 
-/** Readings as `expectedOf` has them. */
+/** Puts readings into the shape of `expectedOf`. */
 export const readingsOf = (life: Life, readings: Iterable<Reading>): [time: string, usage: string][] =>
   [...readings].sort((a, b) => a.slot - b.slot).map(({ slot, usage }) => [life.timeOf(slot), usage]);

@@ -3,27 +3,30 @@ import type { DeliveredEvent } from '../../contract/delivery.ts';
 import type { IntervalColumns } from '../../db/records/interval-text.ts';
 import { connectionEvent, delivery, documentEvent, intervalsEvent } from './events.ts';
 
-/** What can happen at the service to one document, one connection and a few readings of a meter. */
+/** A change at the service of one document, one connection or a few readings of a meter. */
 export type Change =
-  /** `silent` ones leave `updated` as it was; `delete` and `restore` do nothing to what is gone or there already. */
+  /**
+   * `silent` changes keep `updated`; `delete` and `restore` do nothing if the document is already gone or
+   * there.
+   */
   | { readonly of: 'document'; readonly how: DocumentChange; readonly silent: boolean }
   | { readonly of: 'connection'; readonly how: 'status' | 'sites'; readonly silent: boolean }
-  /** The reading of a slot, and as many after it as `wide` says, told by one event. */
+  /** The reading of a slot and `wide` more after it, in one event. */
   | { readonly of: 'readings'; readonly slot: number; readonly wide: number; readonly value: number };
 
 export type DocumentChange = 'add' | 'edit' | 'remove' | 'keep' | 'site' | 'delete' | 'restore';
 
-/** What the service of a life is like. */
+/** How the service of a life behaves. */
 export interface Habits {
   readonly deletionMovesUpdated: boolean;
-  /** Whether records tell their sites, or events alone do (service-facts 2). */
+  /** Whether records contain their sites, or only events do (service-facts 2). */
   readonly recordsTellSites: boolean;
   readonly readingsTellUpdated: boolean;
   /** How far the receiver's clock is off. */
   readonly receiverAheadSeconds: number;
   /**
-   * `late` answers may show what was true before. `anyhow` they may leave records out as well, and a change may be
-   * silent: then nothing tells an older state from a newer one but a later answer.
+   * `late` answers may be of an earlier state. With `anyhow` they may also leave records out, and a change
+   * may be silent: then only a later answer proves a state newer.
    */
   readonly answers: 'as it is' | 'late' | 'anyhow';
 }
@@ -54,16 +57,16 @@ export interface Reading {
   readonly updated: string;
 }
 
-/** All that the service would show at a moment. */
+/** The service's state of a life at a moment. */
 export interface Shown {
   readonly document: DocumentState;
   readonly connection: ConnectionState;
   readonly readings: readonly Reading[];
-  /** Whether listings leave all of it out, and single records are not found. */
+  /** Whether listings leave it out completely, and single records are not found. */
   readonly hidden: boolean;
 }
 
-/** How an answer departs from what is true, where the service of a life does so. */
+/** How an answer departs from the truth, where the service of a life does so. */
 export interface Departure {
   /** How many changes ago it was true. */
   readonly late: number;
@@ -73,7 +76,7 @@ export interface Departure {
 export interface Place {
   readonly company: { readonly id: string; readonly name: string };
   readonly meterId: string;
-  /** Which of the lives at this place it is: each has a stretch of the meter's time for itself. */
+  /** Number of the life at this place: each has its own stretch of the meter's time. */
   readonly number: number;
 }
 
@@ -81,18 +84,18 @@ export const slots = 3;
 const slotMinutes = 15;
 const stretchMinutes = 2 * slots * slotMinutes;
 
-/** One document, one connection and a stretch of a meter's readings, as they live at the service. */
+/** One document, one connection and a stretch of a meter's readings at the service. */
 export class Life {
   readonly documentId = randomUUID();
   readonly connectionId = randomUUID();
   readonly place: Place;
   readonly habits: Habits;
-  /** In the order in which the service made them. */
+  /** Events in the order in which the service made them. */
   readonly events: DeliveredEvent[] = [];
   readonly statusChanges = new Set<string>();
   readonly #sites = [randomUUID(), randomUUID()] as const;
   #moves = 0;
-  /** What was true after each change. */
+  /** The state after each change. */
   readonly #past: Shown[] = [];
 
   constructor(place: Place, habits: Habits) {
@@ -110,12 +113,12 @@ export class Life {
     this.#tellOfConnection('created');
   }
 
-  /** What is true now. */
+  /** The present state. */
   get shown(): Shown {
     return this.#past.at(-1) as Shown;
   }
 
-  /** What the service answers now. */
+  /** Returns the state of which the service answers now. */
   answer({ late, hides }: Departure): Shown {
     const { answers } = this.habits;
     const { shown } = this;
@@ -130,7 +133,7 @@ export class Life {
     else this.#changeReadings(change.slot, change.wide, change.value);
   }
 
-  /** The records of a listing at a moment, as the service sends them. */
+  /** Makes the records of a listing at a moment, in the service's form. */
   documents({ document, hidden }: Shown) {
     if (document.deleted || hidden) return [];
     const { updated, siteId, note } = document;
@@ -157,7 +160,7 @@ export class Life {
     return hidden ? [] : readings;
   }
 
-  /** Start of a slot, as the service writes it. */
+  /** Writes the start of a slot in the service's form. */
   timeOf(slot: number): string {
     const minutes = this.place.number * stretchMinutes + slot * slotMinutes;
     return new Date(Date.UTC(2026, 0, 1) + minutes * 60_000).toISOString().slice(0, 19);
@@ -181,7 +184,7 @@ export class Life {
     else if (how === 'edit' && first !== undefined) usage = [row(first.id), ...rest];
     else if (how === 'remove') usage = rest;
     else if (how === 'delete') usage = [];
-    // Of a site that events alone tell, two events of one `updated` that differ leave nothing to decide by.
+    // If only events contain the site, two differing events of one `updated` could not be ordered.
     else if (how === 'site' && (!silent || this.habits.recordsTellSites)) siteId = this.#otherSite(siteId);
     const note = `after ${this.events.length} events`;
     this.#show({ document: { updated, siteId, note, usage, deleted: how === 'delete' } });
@@ -210,10 +213,10 @@ export class Life {
     const others = this.shown.readings.filter((reading) => reading.slot < slot || reading.slot >= end);
     this.#show({ readings: [...others, ...changed].sort((a, b) => a.slot - b.slot) });
     const { meterId } = this.place;
-    this.#tell(intervalsEvent(meterId, this.timeOf(slot), this.timeOf(end), changed.length));
+    this.#emit(intervalsEvent(meterId, this.timeOf(slot), this.timeOf(end), changed.length));
   }
 
-  /** A silent change beside late answers leaves nothing to decide by. */
+  /** No change is silent beside late answers, as states could not be ordered. */
   #silently = (silent: boolean): boolean => silent && this.habits.answers !== 'late';
 
   #otherSite = (siteId: string): string => this.#sites.find((other) => other !== siteId) ?? siteId;
@@ -225,7 +228,7 @@ export class Life {
   #tellOfDocument(type: 'created' | 'updated' | 'deleted'): void {
     const { updated, siteId } = this.shown.document;
     const { company } = this.place;
-    this.#tell(
+    this.#emit(
       documentEvent(type, this.documentId, updated, { company, site: { id: siteId, name: 'A site' } }),
     );
   }
@@ -233,11 +236,11 @@ export class Life {
   #tellOfConnection(type: 'created' | 'updated', old?: string): void {
     const { updated, status, sites } = this.shown.connection;
     const event = connectionEvent(type, this.connectionId, updated, status, old);
-    this.#tell({ ...event, company: this.place.company, sitesRelations: relationsOf(sites) });
+    this.#emit({ ...event, company: this.place.company, sitesRelations: relationsOf(sites) });
     this.statusChanges.add(`${updated} ${status}`);
   }
 
-  #tell(payload: object): void {
+  #emit(payload: object): void {
     const receivedAt = new Date(Date.now() + this.habits.receiverAheadSeconds * 1000).toISOString();
     this.events.push({ ...delivery(payload), receivedAt });
   }
@@ -250,7 +253,7 @@ const relationsOf = (sites: readonly string[]) =>
     datasourceTypes: ['ELECTRICITY'],
   }));
 
-/** Readings of lives as the service sends them. */
+/** Puts readings of lives into columns, in the service's form. */
 export function columnsOf(readings: readonly (Reading & { readonly life: Life })[]): IntervalColumns {
   return {
     startAt: readings.map(({ life, slot }) => life.timeOf(slot)),

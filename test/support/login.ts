@@ -4,7 +4,7 @@ import pg from 'pg';
 import { onTestFinished } from 'vitest';
 import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 
-/** A login of the test's own, which was granted a role or nothing; it is gone when the test is over. */
+/** Makes a login with a role or none, which is dropped after the test. */
 export async function loginAs(
   role: string | null,
   { db, url }: Warehouse & { readonly url: string },
@@ -24,7 +24,7 @@ export async function loginAs(
   return { ...login, user };
 }
 
-/** A session of a login whose transaction stays open until the test ends it, with what it did so far. */
+/** Opens a transaction of a login, which stays open until the test ends it. */
 export async function openTransaction(
   login: Warehouse,
   statements: readonly string[],

@@ -1,6 +1,6 @@
 const deep = 100_000;
 
-/** JSON text, or what begins like it, that nests 100,000 deep: what reads it by recursion runs out of stack. */
+/** JSON text, complete or not, that nests 100,000 deep: a recursive reader runs out of stack. */
 export const nested = {
   endless: '['.repeat(deep),
   array: '['.repeat(deep) + ']'.repeat(deep),

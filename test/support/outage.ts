@@ -1,12 +1,12 @@
 import pg from 'pg';
 import { inject } from 'vitest';
 
-/** Trouble with one database of the run's Postgres, as its users see it when the server is gone or restarts. */
+/** Trouble with one database of the run's Postgres, as if the server were gone or restarting. */
 export interface Outage {
-  /** No connection stays, and none is made, until `end`. */
+  /** Ends all connections and prevents new ones until `end`. */
   begin(): Promise<void>;
   end(): Promise<void>;
-  /** Cuts every connection there is; returns how many. New ones are made at once. */
+  /** Cuts all connections and returns their number. New ones can be made at once. */
   cut(): Promise<number>;
   close(): Promise<void>;
 }

@@ -26,14 +26,14 @@ export type SentRecord = string | object;
 export interface Read {
   /** When the read began. */
   readonly readAt?: string;
-  /** Company in whose listing the records stand. */
+  /** Company whose listing contains the records. */
   readonly companyId?: string | null;
   readonly apiVersion?: string;
   /** As in `RecordPage`. */
   readonly confirms?: boolean;
 }
 
-/** Records as one page of their listing, in the service's own text. */
+/** Makes one page of a listing of records, in the service's own text. */
 export function pageOfRecords(
   records: readonly SentRecord[],
   { readAt = '2026-06-01T00:00:00Z', companyId = null, apiVersion = 'v2.2', confirms = false }: Read = {},
@@ -65,7 +65,7 @@ export async function writeRecords(
   return await writePage(warehouse.db, listing, upserts[listing], page, ids);
 }
 
-/** The row of a record, with `version`, which changes whenever Postgres writes the row. */
+/** Reads the row of a record, with `version`, which changes whenever Postgres writes the row. */
 export async function rowOf(
   warehouse: Warehouse,
   listing: Listing,

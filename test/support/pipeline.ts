@@ -12,14 +12,14 @@ export interface PipelineOptions {
   readonly sandbox?: Readonly<Record<string, string | number>>;
   /** Entries of SERVICE_ENDPOINTS. */
   readonly endpoints?: Endpoints;
-  /** Which parts run from the start; both when not given. */
+  /** Parts that run from the start; both when not given. */
   readonly parts?: readonly Part[];
 }
 
-/** The whole way from the service to rows. */
+/** Everything from the service to rows. */
 export interface Pipeline extends Deployment {
   readonly service: TestSandbox;
-  /** Waits until everything was delivered, applied and read again. */
+  /** Waits until all events are delivered, applied and their records read again. */
   settled(timeoutMs?: number): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ export async function startPipeline(options: PipelineOptions = {}): Promise<Pipe
   };
 }
 
-/** In this order, each step covers what the one before may have set off. */
+/** Waits step by step; each covers work that the previous one may have started. */
 async function settled(service: TestSandbox, deployment: Deployment, timeoutMs = 60_000): Promise<void> {
   const within = { timeoutMs, everyMs: 100 };
   await until('the service has delivered everything', async () => (await service.status()).quiet, within);
@@ -61,11 +61,11 @@ async function settled(service: TestSandbox, deployment: Deployment, timeoutMs =
 
 async function missingFrom({ warehouse }: Deployment, eventIds: readonly string[]): Promise<number> {
   const journal = await warehouse.db.execute<{ id: string }>(sql`select id from metersync.journal`);
-  const known = new Set(journal.rows.map(({ id }) => id));
-  return eventIds.filter((id) => !known.has(id)).length;
+  const recorded = new Set(journal.rows.map(({ id }) => id));
+  return eventIds.filter((id) => !recorded.has(id)).length;
 }
 
-/** A backfill has no row before it begins. */
+/** Asks Temporal too, as a backfill has no row before it begins. */
 async function nothingIsLeft({ client, warehouse }: Deployment): Promise<boolean> {
   const open = async () =>
     (await client.workflow.count(`ExecutionStatus = 'Running' and WorkflowType != 'catchUp'`)).count;

@@ -14,16 +14,21 @@ export interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** A statement that Postgres ran, also one of a function or a trigger, as it was planned and what it touched. */
+/**
+ * A statement that Postgres ran, also within a function or trigger, with its plan and the blocks that it
+ * touched.
+ */
 export interface Ran {
-  /** Its text with one space where it has several: parameters stand as $1. */
+  /** Its text with white space folded; parameters are $1 and so on. */
   readonly text: string;
   readonly plan: PlanNode;
   /** Blocks of tables and indexes that it touched, in memory or not. */
   readonly blocks: number;
 }
 
-/** What makes Postgres send each plan as a notice once its statement ran. Only a superuser may ask for it. */
+/**
+ * Settings that make Postgres send each plan as a notice after its statement. Only a superuser may set them.
+ */
 const options = {
   session_preload_libraries: 'auto_explain',
   'auto_explain.log_min_duration': '0',
@@ -38,13 +43,15 @@ const options = {
   client_min_messages: 'notice',
 };
 
-/** A warehouse whose connections tell how each statement ran. */
+/** A warehouse whose connections report the plan of each statement. */
 export interface ExplainedWarehouse extends Warehouse {
-  /** Runs work and returns what Postgres ran for it, in order of end. */
+  /** Runs work and returns the statements of Postgres for it, in order of their ends. */
   plansOf(work: () => Promise<unknown>): Promise<Ran[]>;
 }
 
-/** Opens a warehouse, as superuser, whose plans are told; `settings` are Postgres's, for its sessions alone. */
+/**
+ * Opens a warehouse as superuser and collects its plans; `settings` are Postgres's, for these sessions only.
+ */
 export function connectExplained(
   url: string,
   settings: Readonly<Record<string, string>> = {},
@@ -56,8 +63,8 @@ export function connectExplained(
   let ran: Ran[] = [];
   warehouse.pool.on('connect', (client: pg.PoolClient) =>
     client.on('notice', ({ message = '' }) => {
-      const one = readPlan(message);
-      if (one !== undefined) ran.push(one);
+      const statement = readPlan(message);
+      if (statement !== undefined) ran.push(statement);
     }),
   );
   return {
@@ -73,19 +80,19 @@ export function connectExplained(
 function readPlan(message: string): Ran | undefined {
   const at = message.indexOf('plan:\n');
   if (!message.startsWith('duration: ') || at < 0) return undefined;
-  const told = JSON.parse(message.slice(at + 'plan:\n'.length)) as { 'Query Text': string; Plan: PlanNode };
-  const { Plan: plan } = told;
+  const notice = JSON.parse(message.slice(at + 'plan:\n'.length)) as { 'Query Text': string; Plan: PlanNode };
+  const { Plan: plan } = notice;
   const blocks = plan['Shared Hit Blocks'] + plan['Shared Read Blocks'];
-  return { text: told['Query Text'].replace(/\s+/g, ' ').trim(), plan, blocks };
+  return { text: notice['Query Text'].replace(/\s+/g, ' ').trim(), plan, blocks };
 }
 
-/** Every node of a plan that ran, the root first. */
+/** Lists the executed nodes of a plan, the root first. */
 export function nodesOf(plan: PlanNode): PlanNode[] {
   const below = (plan.Plans ?? []).flatMap(nodesOf);
   return plan['Actual Loops'] > 0 ? [plan, ...below] : below;
 }
 
-/** Tables that a plan read from end to end, with their schema. */
+/** Lists the tables that a plan scanned completely, with their schema. */
 export function scannedWhole(plan: PlanNode): string[] {
   return nodesOf(plan)
     .filter((node) => node['Node Type'] === 'Seq Scan')

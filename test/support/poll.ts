@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
- * Waits until the condition gives a truthy value, and returns it. Otherwise throws an error that says what was waited
- * for, and the last error of the condition if it threw; a throw alone is no reason to give up.
+ * Waits until the condition returns a truthy value, and returns that. An error of the condition does not end
+ * the wait.
+ * @throws Error at the time-out that says what was waited for, with the condition's last error
  */
 export async function until<T>(
   what: string,

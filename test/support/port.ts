@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
 /**
- * A port of 127.0.0.1 that was free a moment ago, for a server that has to come back under the same address. It is below
- * those that a system gives to whoever asks for any (32768 and higher; 49152 on some), and those of the embedded stack.
+ * Finds a free port of 127.0.0.1, for a server that has to come back under the same address. It is below the
+ * system's range for any port (from 32768, on some systems 49152), and below those of the embedded stack.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

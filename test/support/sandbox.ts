@@ -6,15 +6,15 @@ export const smallSize: SandboxSize = { companies: 3, documents: 30, intervalDay
 
 /** The service as a process of its own, and what its control routes do (docs/sandbox.md). */
 export interface TestSandbox extends SandboxProcess {
-  /** Where it keeps everything. */
+  /** URL of its database. */
   readonly databaseUrl: string;
   /** Turns webhooks on and registers an endpoint; returns its signing secret. */
   register(url: string): Promise<string>;
-  /** Applies changes in order; returns the ids of the records that they made or changed. */
+  /** Applies changes in order; returns the ids of the changed records. */
   change(...changes: readonly object[]): Promise<string[]>;
-  /** Fires as many random valid changes; returns how many events they made. */
+  /** Makes this many random valid changes; returns the number of their events. */
   random(count: number, seed: number, types?: readonly string[]): Promise<number>;
-  /** Asks a control route, by its path below /sandbox (docs/sandbox.md). */
+  /** Calls a control route, by its path below /sandbox (docs/sandbox.md). */
   control<T>(method: string, path: string, body?: unknown): Promise<T>;
   disturb(how: object): Promise<void>;
   /** Moves the service's clock on, so that redeliveries become due. */
@@ -22,7 +22,7 @@ export interface TestSandbox extends SandboxProcess {
   fault(fault: object): Promise<void>;
   clearFaults(): Promise<void>;
   status(): Promise<SandboxStatus>;
-  /** Ids of the events that a 2xx was seen for. */
+  /** Lists the ids of events that were answered with 2xx. */
   delivered(): Promise<string[]>;
   events(): Promise<{ id: string; type: string; payload: Record<string, unknown> }[]>;
   /** Reads the API, by a path below the version. */
@@ -39,7 +39,10 @@ export interface SandboxStatus {
   >;
 }
 
-/** Starts a sandbox on a database of its own; `stop` removes both. `more` are further options of sandbox/main.ts. */
+/**
+ * Starts a sandbox on a database of its own; `stop` removes both. `more` are further options of
+ * sandbox/main.ts.
+ */
 export async function startSandbox(
   size: Partial<SandboxSize> = {},
   more: Readonly<Record<string, string | number>> = {},
@@ -50,7 +53,7 @@ export async function startSandbox(
     dataDir: folder.path,
     size: { ...smallSize, ...size },
     more,
-    // It has nothing to say but what went wrong.
+    // Every other line reports a problem.
     onLine: (line) => void (line === 'data generated' || process.stderr.write(`sandbox: ${line}\n`)),
   });
   const call = async <T>(method: string, url: string, body?: unknown): Promise<T> => {

@@ -11,16 +11,16 @@ const paths: Readonly<Record<Listing, string>> = {
   meters: 'meter',
 };
 
-/** What the service shows of one company; a listing that is not given is empty. */
+/** The service's listings of one company; a listing that is not given is empty. */
 export type Listings = Partial<Record<Listing, (asked: Asked) => Reply>>;
 
 export interface ScriptedCompany {
   readonly id: string;
-  /** Pages of a listing that were asked for, in order. */
+  /** Lists the requested pages of a listing, in order. */
   asked(listing: Listing): number[];
 }
 
-/** A service that lists as it is told to, over real HTTP. Every company is its own story. */
+/** A service with scripted listings of each company, over real HTTP. */
 export interface ScriptedService {
   readonly url: string;
   addCompany(listings: Listings): ScriptedCompany;
@@ -60,7 +60,7 @@ export const shapeOf = (listing: Listing) => ({
   total: `total${listing[0]?.toUpperCase()}${listing.slice(1)}`,
 });
 
-/** As many documents, in the order in which a listing shows them. */
+/** Makes documents in the order of their listing. */
 export function documents(count: number): { id: string; updated: string }[] {
   return Array.from({ length: count }, () => ({ id: randomUUID(), updated: '2026-05-01T00:00:00.000001' }));
 }

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 
 /**
- * With `CI` set every property draws the same cases, so that a run judges the change and not a chance. Without it each run
- * draws others, and a failure prints its seed: `PROPERTY_SEED` draws them again.
+ * With `CI` set every property draws the same cases, so that a run judges the change and not chance. Without
+ * it each run draws other cases, and a failure prints its seed: `PROPERTY_SEED` repeats them.
  */
 const seed = process.env.PROPERTY_SEED ?? (process.env.CI === undefined ? undefined : '1');
 if (seed !== undefined) fc.configureGlobal({ seed: Number(seed) });

@@ -2,8 +2,8 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { Executor } from '../../db/connect.ts';
 
 /**
- * Settles events of the journal `e` that waited, as if each had been read, or given up: those that `which` names. What
- * else waits for the same records is not looked at.
+ * Settles the waiting events of the journal `e` that `which` selects, as if their records had been read or
+ * given up. Other events of the same records are left alone.
  */
 export async function settleAs(
   db: Executor,

@@ -7,18 +7,18 @@ import { startEmbedded } from '../../embedded/start.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Address of database `postgres` of the run's Postgres, as superuser. */
+    /** URL of database `postgres` of the run's Postgres, as superuser. */
     postgresUrl: string;
     /** Host and port of the run's Temporal. */
     temporalAddress: string;
   }
 }
 
-/** One real Postgres and one real Temporal for the whole run, on data that is gone after it. */
+/** Starts one real Postgres and one real Temporal for the whole run, on data that is removed after it. */
 export default async function startStack(project: TestProject): Promise<() => Promise<void>> {
   const dir = await mkdtemp(join(tmpdir(), 'metersync-test-'));
   const binDir = projectBinDir();
-  // What a first run fetches takes a while.
+  // A first run fetches programs, which takes a while.
   const log = (message: string): void => project.vitest.logger.log(`stack: ${message}`);
   const first = await startEmbedded({ dir, postgres: true, temporal: false, binDir, log });
   await setUp(first.postgres?.superuserUrl('postgres') ?? '');
@@ -37,8 +37,8 @@ export default async function startStack(project: TestProject): Promise<() => Pr
 }
 
 /**
- * Its data is of no use after the run, and no test kills this Postgres: commits need not wait for the disk. Statements are
- * counted, which Postgres has to be started with.
+ * Sets up the run's Postgres. Its data is of no use after the run and no test kills it, so commits need not
+ * wait for the disk. Statements are counted, which is a setting of Postgres's start.
  */
 async function setUp(postgresUrl: string): Promise<void> {
   await administer(postgresUrl, [
@@ -60,7 +60,7 @@ async function administer(postgresUrl: string, statements: readonly string[]): P
   await client.end();
 }
 
-/** The checkout's own cache of the Temporal CLI, so that no run fetches it again. */
+/** Returns the checkout's own cache of the Temporal CLI, so that no run fetches it again. */
 export function projectBinDir(): string {
   return resolve(import.meta.dirname, '../../.metersync/bin');
 }

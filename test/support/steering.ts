@@ -1,6 +1,6 @@
 /**
- * Characters of a text that steer a terminal or fool its reader, line feeds apart; by their numbers. Written out, so that it
- * shares nothing with what is tested.
+ * Lists the characters of a text that steer a terminal or fool its reader, by number, except line feeds. The
+ * ranges are written out, so that they share nothing with the tested code.
  */
 export function steering(text: string): string[] {
   const ranges: readonly (readonly [number, number])[] = [

@@ -3,10 +3,10 @@ import type { TestProject } from 'vitest/node';
 import { connectWarehouse } from '../../db/connect.ts';
 import { migrateWarehouse } from '../../db/migrate.ts';
 
-/** A migrated warehouse that nobody uses. */
+/** Name of the migrated warehouse that tests copy and never use. */
 export const warehouseTemplate = 'warehouse_template';
 
-/** Migrating takes a second: it is done once for the run, and the warehouses of tests are copies. */
+/** Migrates a warehouse once for the run, which takes a second; the warehouses of tests are copies. */
 export default async function makeWarehouseTemplate(project: TestProject): Promise<void> {
   const { postgresUrl } = project.getProvidedContext();
   const client = new pg.Client({ connectionString: postgresUrl });

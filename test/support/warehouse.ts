@@ -2,7 +2,7 @@ import { connectWarehouse, type Warehouse } from '../../db/connect.ts';
 import { createDatabase } from './database.ts';
 import { warehouseTemplate } from './warehouse-template.ts';
 
-/** A migrated warehouse in a database of its own. */
+/** Creates a migrated warehouse in a database of its own. */
 export async function createWarehouse(
   timeZone = 'UTC',
 ): Promise<Warehouse & { url: string; drop(): Promise<void> }> {

@@ -7,7 +7,7 @@ import { type Lock, problemsOfLock } from '../../verify/lock.ts';
 const checkout = resolve(import.meta.dirname, '../..');
 const lock = JSON.parse(readFileSync(resolve(checkout, 'package-lock.json'), 'utf8')) as Lock;
 
-test('the Node that runs all of this is a package of the lock, with a digest and without an install script', () => {
+test('Node is a package of the lock, with a digest and without an install script', () => {
   const program = realpathSync(resolve(checkout, 'node_modules/.bin/node'));
   const [name = ''] = relative(realpathSync(resolve(checkout, 'node_modules')), program).split(sep);
   const locked = lock.packages[`node_modules/${name}`];
@@ -32,7 +32,7 @@ test('the lock names the Node of every platform', () => {
   expect(problemsOfLock(lock)).toEqual([]);
 });
 
-test('what a lock leaves open is named', () => {
+test('everything that a lock leaves open is named', () => {
   const { '': root = {}, ...packages } = lock.packages;
   const bad: Lock = {
     packages: {

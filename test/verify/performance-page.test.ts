@@ -5,7 +5,7 @@ import { performancePage } from '../../verify/performance-page.ts';
 const page = 'Before.\n<!-- generated: begin -->\nold\n<!-- generated: end -->\nAfter.\n';
 const taken = { machine: '2 cores, 4 GB of memory', takenOn: '2026-01-02' } as const;
 
-test('each goal stands beside what was measured last, with its size, and says whether it was reached', () => {
+test('each goal has the latest figure, its size, and whether it was reached', () => {
   const made = performancePage(page, {
     live: { ...taken, size: 'full', figures: { recordsPerSecond: 299, rowP50Ms: 119 } },
   });
@@ -17,7 +17,7 @@ test('each goal stands beside what was measured last, with its size, and says wh
   expect(made).toMatch(/^Before\.\n[\s\S]*\nAfter\.\n$/);
 });
 
-test('a goal about how much there is is judged at full size alone', () => {
+test('a goal that depends on the size is judged only at full size', () => {
   const figures = { peakOfTenth: 1.3 };
   const row = '| `audit.peakOfTenth` | ≤ 1.2 | 1.3 |';
   const made = (size: 'full' | 'whole') => performancePage(page, { audit: { ...taken, size, figures } });
@@ -25,7 +25,7 @@ test('a goal about how much there is is judged at full size alone', () => {
   expect(made('whole')).toContain(`${row}  | whole |`);
 });
 
-test('peers stand beside metersync with their versions, and where both ran', () => {
+test('peers are listed with their versions, beside metersync on the same machine', () => {
   const figures = { backfillPerSecond: 9_000, dltPerSecond: 3_000, backfillTimesDlt: 3 };
   const made = performancePage(page, { peers: { ...taken, size: 'full', figures } });
   expect(made).toMatch(/\| first load, documents\/s \| 9,000 \| dlt [\d.]+ \| 3,000 \| 3 \| ≥ 3 \|/);

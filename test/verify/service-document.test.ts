@@ -35,11 +35,11 @@ More of them:
 `;
 const stated = ['1.1', '1.2', '2.1 row 1', '2.1 row 2', '2.1 row 3', '3.1', '3.2'];
 
-test('statements are bullets, numbers and rows through all tables of a section, but not what is not shown', () => {
+test('bullets, numbers and table rows of a section are statements, unless they are not shown', () => {
   expect(statementsOfDocument(document)).toEqual(stated);
 });
 
-test('a list is whole when it has each of them; it may have the prose of a section and nothing else', () => {
+test('a list is complete with each statement; it may have the prose of a section and nothing else', () => {
   expect(differencesFromDocument(document, [...stated, '1'])).toEqual([]);
   expect(differencesFromDocument(document, [...stated.slice(1), '3.7'])).toEqual([
     '1.1 of the document is not listed',
