@@ -7,9 +7,9 @@ const left = new Set(['node_modules', 'test', 'bench', 'verify', 'docs', 'dist']
 
 /** Workflows that a new version changes, each by one more step at its start. */
 const changed = {
-  applyEvents: './apply-events.ts',
-  backfillAll: './backfill-all.ts',
-  backfillCompany: './backfill-company.ts',
+  applyEvents: './events.ts',
+  backfillAll: './backfill/all.ts',
+  backfillCompany: './backfill/company.ts',
 } as const;
 
 /**
