@@ -150,6 +150,12 @@ export async function insertJournal(
         recorded_at = clock_timestamp(),
         payload_dropped_at = null
       where ${isRevived(sql`e.id`)}
+        -- Another delivery may have revived it since this statement began.
+        and e.recorded_at = (
+          select existing.recorded_at
+          from ${journal} existing
+          where existing.id = e.id
+        )
       returning id, kind, arrived_as, company_id, occurred_at, payload
     ), named as materialized (
       select distinct on (company_id)

@@ -11,6 +11,7 @@ import {
   intervalsEvent,
   site,
 } from '../support/events.ts';
+import { until } from '../support/poll.ts';
 import { createWarehouse } from '../support/warehouse.ts';
 
 let warehouse: Awaited<ReturnType<typeof createWarehouse>>;
@@ -50,6 +51,40 @@ describe('recordEvents', () => {
     const before = await rows(sql`select xmin::text, * from utility.connections order by id`);
     expect(await recordEvents(warehouse.db, [event])).toMatchObject({ fresh: 0, duplicates: 1 });
     expect(await rows(sql`select xmin::text, * from utility.connections order by id`)).toEqual(before);
+  });
+
+  test('two deliveries of a missing event at once try it again once', async () => {
+    const event = delivery(documentEvent('created', randomUUID(), '2026-01-02T00:00:00.000001'));
+    await recordEvents(warehouse.db, [event]);
+    await warehouse.db.execute(sql`
+      with waited as (
+        delete from metersync.stale_records where record_id in (select record_id from metersync.journal where id = ${event.id})
+        returning kind, record_id, owner, since
+      )
+      insert into metersync.settlements (kind, record_id, owner, since, read_at, shown, outcome)
+      select kind, record_id, owner, since, clock_timestamp(), 'infinity', 'missing' from waited`);
+    expect(await outcomeOf(event.id)).toMatchObject({ outcome: 'missing' });
+    const { db } = warehouse;
+    const locked = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const holder = db.transaction(async (tx) => {
+      await tx.execute(sql`select from metersync.journal where id = ${event.id} for update`);
+      locked.resolve();
+      await release.promise;
+    });
+    await locked.promise;
+    const both = [recordEvents(db, [event]), recordEvents(db, [event])];
+    await until('both wait for the row', async () => {
+      const [{ waiting } = {}] = await rows(sql`
+        select count(*)::int as waiting from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`);
+      return waiting === 2;
+    });
+    release.resolve();
+    await holder;
+    const fresh = (await Promise.all(both)).map((recorded) => recorded.fresh);
+    expect(fresh.sort()).toEqual([0, 1]);
+    expect(await outcomeOf(event.id)).toMatchObject({ outcome: 'pending' });
   });
 
   test('a catch-up is woken once, by the group that finds it asleep', async () => {
