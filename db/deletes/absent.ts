@@ -127,6 +127,7 @@ export async function countAbsent(
           select
           from ${alsoListed}
           where ${alsoListed.resource} = ${listing.resource}
+          order by ${alsoListed.recordId}
           limit 1
         ) other
       ) as shared
